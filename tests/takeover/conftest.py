@@ -76,3 +76,15 @@ def exactly(a: object, b: object) -> None:
     x, y = np.asarray(a), np.asarray(b)
     assert (x.shape, x.dtype) == (y.shape, y.dtype)
     assert x.tobytes() == y.tobytes()
+
+
+@pytest.fixture
+def recording() -> Iterator[None]:
+    """The take-over as a data set sees it during a fetch, with fresh counts."""
+    from stoker.frontends.torchvision import counts
+    from tests.takeover.lazily import lazily
+
+    counts.reset()
+    with lazily():
+        yield
+    counts.reset()

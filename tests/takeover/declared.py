@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision beside a CPU-only torch: its C++ operators are declared once per process, before the import."""
+"""torchvision beside a CPU-only torch: its native library is made loadable, once per process, before the import."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import warnings
 import torch
 
 from benchmarks.torchvision_peer import declare_operators
+from tests.takeover import native_torchvision
 
-DECLARED = declare_operators(torch)  # keeps the declarations alive
+# The declarations are kept alive. With the real library they would be declared twice.
+DECLARED = None if native_torchvision.load() else declare_operators(torch)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # about torchvision's native library, which is not needed
     import torchvision  # noqa: F401
 
 from torchvision.io import image as _image  # noqa: E402
 
-if not hasattr(torch.ops.image, "decode_jpeg"):  # the wheel's native library requires CUDA: Pillow decodes instead
+if not hasattr(torch.ops.image, "decode_jpeg"):  # no native library: Pillow decodes instead
     from tests.takeover.image_operators import define
 
     IMAGE_OPERATORS = define()

@@ -47,4 +47,5 @@ def _decode(data: torch.Tensor, mode: int, apply_exif_orientation: bool = False)
         raise RuntimeError(f"decode_jpeg: {error}") from error
     turned = ImageOps.exif_transpose(image) if apply_exif_orientation else image
     pixels = np.asarray(turned.convert("RGB") if mode == 3 else turned)
-    return torch.from_numpy(np.atleast_3d(pixels).transpose(2, 0, 1).copy())
+    # rows of pixels, permuted, like the library's result
+    return torch.from_numpy(np.ascontiguousarray(np.atleast_3d(pixels))).permute(2, 0, 1)

@@ -30,13 +30,13 @@ from PIL import Image  # noqa: E402
 
 import tests.takeover.declared  # noqa: E402, F401
 from tests.takeover import transforms, trials  # noqa: E402
+from tests.takeover.lazily import lazily  # noqa: E402
 from tests.takeover.transforms import Make  # noqa: E402
 
 from torchvision.transforms import v2  # noqa: E402  # isort: skip
 import torchvision  # noqa: E402  # isort: skip
 import torchvision.transforms as v1  # noqa: E402  # isort: skip
 
-import stoker.torchvision  # noqa: E402
 from stoker.device.gpu import Gpu  # noqa: E402
 from stoker.frontends.torchvision import counts  # noqa: E402
 from stoker.frontends.torchvision.gpu import grouping, plans  # noqa: E402
@@ -163,7 +163,7 @@ def cells(make: Make, library: Any, destination: Destination | None) -> tuple[st
             return "—", "—"
         expected = [_outputs(transform, seed) for seed in range(_DRAWS)]
         counts.reset()
-        with stoker.torchvision.enabled(), trials.watched() as answered:
+        with lazily(), trials.watched() as answered:
             ours = [x for seed in range(_DRAWS) for x in _outputs(transform, seed)]
             recorded = all(_is_lazy(x) for x in ours)
             placed = _placed(ours, destination) if recorded and destination is not None else None
@@ -189,7 +189,7 @@ def _placed(lazies: list[Any], destination: Destination) -> tuple[list[Any], int
     results = []
     for x, tensor in zip(lazies, tensors, strict=True):
         array = tensor._materialized.cpu().numpy()
-        if isinstance(x, LazyImage):
+        if issubclass(type(x), LazyImage):
             array = array.transpose(1, 2, 0) if array.shape[0] > 1 else array[0]
         results.append(np.ascontiguousarray(array))
     return results, int(counts.totals()[counts.ON_GPU] - before)
@@ -224,7 +224,7 @@ def _outputs(transform: Any, seed: int) -> list[Any]:
 def _is_lazy(x: Any) -> bool:
     if isinstance(x, LazyTensor):
         return x._materialized is None
-    return isinstance(x, LazyImage) and x._node is not None
+    return issubclass(type(x), LazyImage) and x._node is not None
 
 
 def _array(x: Any) -> np.ndarray[Any, Any]:

@@ -17,6 +17,7 @@ from PIL import Image, ImageEnhance, ImageOps
 import stoker.torchvision
 from stoker.frontends.torchvision import counts
 from stoker.frontends.torchvision.pillow import augmix
+from tests.takeover.lazily import lazily
 from tests.takeover.scripts import Folder, run
 from tests.takeover.test_script import equal
 
@@ -145,7 +146,7 @@ def test_a_package_that_is_imported_later(files: Path, package: Callable[[Any], 
 
 def test_trying_counts_nothing_and_draws_nothing(package: Callable[[Any], type]) -> None:
     kind = package(chains_in_numpy)
-    with stoker.torchvision.enabled():
+    with lazily():
         before, state = counts.totals(), np.random.get_state()
         assert augmix._is_known(chains_in_numpy, kind)
         assert not augmix._is_known(rounded, kind)

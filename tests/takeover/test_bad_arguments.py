@@ -25,8 +25,8 @@ import torchvision.transforms.functional as v1  # isort: skip
 from torchvision.transforms import InterpolationMode  # isort: skip
 from torchvision.transforms.v2 import functional as v2  # isort: skip
 
-import stoker.torchvision
 from stoker.frontends.torchvision.tensors.lazy_base import materialize_nested
+from tests.takeover.lazily import lazily
 
 SIZE = (72, 66)  # (width, height): more pixels than an image that is left to Pillow
 BAD: list[Any] = [
@@ -206,7 +206,7 @@ def _outcomes(file: Path, library: str, kind: str) -> dict[str, tuple[Any, ...]]
 
 def _differences(file: Path, library: str, kind: str) -> list[str]:
     wanted = _outcomes(file, library, kind)
-    with stoker.torchvision.enabled():
+    with lazily():
         ours = _outcomes(file, library, kind)
     return [
         f"{case}: expected {str(wanted[case])[:200]}, got {str(got)[:200]}"

@@ -147,7 +147,7 @@ def recorded(collate: Callable[[Batch], Any], count: int) -> tuple[Any, Program]
 
 @pytest.mark.parametrize("count", [2, 3, 8])
 @pytest.mark.parametrize("collate", TOGETHER + APART)
-def test_the_values_are_the_same(taken_over: None, collate: Callable[[Batch], Any], count: int) -> None:
+def test_the_values_are_the_same(recording: None, collate: Callable[[Batch], Any], count: int) -> None:
     expected = collate(plain(count))
     data, program = recorded(collate, count)
     before = copy.copy(program.calls)

@@ -20,7 +20,7 @@ import torchvision.transforms.v2 as v2
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from torchvision.transforms import InterpolationMode
 
-import stoker.torchvision
+from tests.takeover.lazily import lazily
 
 CHAINS = 120
 _MODES = list(InterpolationMode)
@@ -172,7 +172,7 @@ def test_random_chains(files: Path, seed: int) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torchvision's warnings about drawn values
             expected = _outcome(path, mode, chain, number)
-            with stoker.torchvision.enabled():
+            with lazily():
                 got = _outcome(path, mode, chain, number)
         refused += isinstance(expected[0], type)
         assert got == expected, f"chain {number} of seed {seed}: {path.name} as {mode}, {chain}"

@@ -14,9 +14,9 @@ from torchvision import transforms, tv_tensors
 from torchvision.transforms import functional as first
 from torchvision.transforms import v2
 
-import stoker.torchvision
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 
 FILL: Any = {Image.Image: (9, 8, 7), tv_tensors.Image: [1, 2, 3], torch.Tensor: [4, 5, 6], "others": 0}
 IMAGES: Any = {tv_tensors.Image: torch.float64, "others": None}
@@ -38,13 +38,13 @@ def test_by_class(photo: Path, name: str) -> None:
         return CASES[name](Image.open(photo).convert("RGB"))
 
     expected = result()
-    with stoker.torchvision.enabled():
+    with lazily():
         ours = result()
         assert ours.dtype == expected.dtype if isinstance(ours, torch.Tensor) else ours.mode == expected.mode
         exactly(expected, ours.clone() if isinstance(ours, torch.Tensor) else ours)
 
 
-def test_the_transforms_own_settings_are_unchanged(photo: Path, taken_over: None) -> None:
+def test_the_transforms_own_settings_are_unchanged(photo: Path, recording: None) -> None:
     transform = v2.ToDtype({tv_tensors.Image: torch.float32, "others": None}, scale=True)
     transform(v2.functional.to_image(Image.open(photo).convert("RGB")))
     assert list(transform.dtype) == [tv_tensors.Image, "others"]
@@ -98,7 +98,7 @@ def test_functions_return_the_same_classes(photo: Path, name: str, kind: str) ->
             return image, STEPS[name](image)
 
     _, expected = result_of_function()
-    with stoker.torchvision.enabled():
+    with lazily():
         image, ours = result_of_function()
         assert isinstance(image, LazyTensor)
         assert isinstance(ours, tv_tensors.Image) == isinstance(expected, tv_tensors.Image)
@@ -116,6 +116,6 @@ def test_normalizing_in_place_is_visible_in_views_of_the_memory(photo: Path) -> 
         return image, window
 
     expected = normalized_views()
-    with stoker.torchvision.enabled():
+    with lazily():
         for a, b in zip(expected, normalized_views(), strict=True):
             exactly(a, b.clone())

@@ -27,6 +27,7 @@ from stoker.frontends.torchvision.tensors.tensor import LazyTensor, image_tensor
 from stoker.frontends.torchvision.transport.source import Source
 from tests.takeover.collations import EARLY, LAZY, Batch, bytes_copied, loader_of
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 from tests.takeover.scripts import Tolerant, run
 from tests.takeover.test_script import equal
 
@@ -155,7 +156,7 @@ def test_programs_travel() -> None:
     batch = stack_lazy(lazy_images(3))
     assert batch is not None
     counts.reset()
-    with stoker.torchvision.enabled():
+    with lazily():
         data = collated(lambda x: (x.roll(1, 0), x.roll(1, 0).float().mul_(0.5)), batch)
         assert all(isinstance(x, DeferredTensor) for x in data)
         came = pickle.loads(ForkingPickler.dumps(data))

@@ -19,6 +19,7 @@ import stoker.torchvision
 from stoker.frontends.torchvision import counts
 from stoker.frontends.torchvision.transport import file_refs
 from stoker.native import _native
+from tests.takeover.lazily import lazily
 from tests.takeover.scripts import run
 
 import torchvision.transforms as transforms  # isort: skip
@@ -157,7 +158,7 @@ def test_a_reference_is_sent_instead_of_the_bytes(
 ) -> None:
     """A worker copies no ordinary file, even if Pillow must read its header."""
     plain = sorted((files / "ant").glob("*.jpg"))
-    with stoker.torchvision.enabled():
+    with lazily():
         monkeypatch.setattr(file_refs, "_is_worker", True)
         monkeypatch.setattr(file_refs, "_flags", [np.zeros(1, np.int64)])
         file_refs.begin_batch()

@@ -15,7 +15,7 @@ import torchvision.transforms.v2.functional as v2
 from PIL import Image
 from torchvision.transforms import InterpolationMode
 
-import stoker.torchvision
+from tests.takeover.lazily import lazily
 
 FILLS: list[Any] = [0, 7, 255, 300, -5, 255.5, 1.7, (300, -4, 9), [1, 2, 3], (1.5, 2.5, 3.5), (5,), [5], None]
 CORNERS = [[0, 0], [119, 0], [119, 89], [0, 89]]
@@ -51,6 +51,6 @@ def _done(step: Callable[[], Any]) -> Any:
 def test_fills(photo: Path, library: Any, step: str, mode: str, tensor: bool) -> None:
     for fill in FILLS:
         expected = _done(lambda fill=fill: STEPS[step](library, _image(photo, mode, tensor), fill))
-        with stoker.torchvision.enabled():
+        with lazily():
             ours = _done(lambda fill=fill: STEPS[step](library, _image(photo, mode, tensor), fill))
         assert ours == expected, fill

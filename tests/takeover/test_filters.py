@@ -17,6 +17,7 @@ from stoker.frontends.torchvision.materialize.eager import planar_pixels
 from stoker.frontends.torchvision.pillow.image import LazyImage
 from stoker.frontends.torchvision.reference.replay import replay
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 
 
 def _blurred(array: Any, radii: tuple[float, float], passes: int, bell: bool) -> Any:
@@ -70,9 +71,8 @@ BLURS = {
 
 
 @pytest.mark.parametrize("name", BLURS)
-def test_blurs_are_recorded(photo: Path, taken_over: None, name: str) -> None:
-    import stoker.torchvision
-
+def test_blurs_are_recorded(photo: Path, name: str) -> None:
+    counts.reset()
     for mode in ("RGB", "L"):
         for turned in (False, True):
 
@@ -82,11 +82,10 @@ def test_blurs_are_recorded(photo: Path, taken_over: None, name: str) -> None:
                     image = image.transpose(Image.Transpose.ROTATE_90)
                 return image.filter(BLURS[name]).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
 
-            ours = blur()
-            assert isinstance(ours, LazyImage) and ours._node is not None
-            stoker.torchvision.disable()
             expected = blur()
-            stoker.torchvision.enable()
+            with lazily():
+                ours = blur()
+            assert issubclass(type(ours), LazyImage) and ours._node is not None
             assert (ours.mode, ours.size, ours.info) == (expected.mode, expected.size, expected.info)
             exactly(ours, expected)
     assert not counts.totals()[counts.FILTER]
@@ -109,7 +108,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=lambda f: f.name)
-def test_other_filters_are_pillow_s_and_counted(photo: Path, taken_over: None, other: Any) -> None:
+def test_other_filters_are_pillow_s_and_counted(photo: Path, recording: None, other: Any) -> None:
     expected = Image.open(photo)
     expected.load()[0, 0]  # materializes the image, so that later steps are not recorded
     exactly(Image.open(photo).filter(other), expected.filter(other))
@@ -117,7 +116,7 @@ def test_other_filters_are_pillow_s_and_counted(photo: Path, taken_over: None, o
 
 
 @pytest.mark.parametrize("wrong", [3, ImageFilter.GaussianBlur("wide"), ImageFilter.GaussianBlur((1, 2, 3))])
-def test_other_objects_are_refused_as_by_pillow(photo: Path, taken_over: None, wrong: Any) -> None:
+def test_other_objects_are_refused_as_by_pillow(photo: Path, recording: None, wrong: Any) -> None:
     plain = Image.new("RGB", (9, 9))
     with pytest.raises((TypeError, ValueError)) as expected:
         plain.filter(wrong)

@@ -34,6 +34,7 @@ from stoker.frontends.torchvision.tensors.tensor import LazyTensor, materialize
 from stoker.native import _native
 from tests.takeover import trials
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 from tests.takeover.scripts import run
 
 Mode = v1.InterpolationMode
@@ -119,7 +120,7 @@ def all_orders_known() -> bool:
 def test_steps_on_floats_are_torchs(photo: Path, name: str, way: str, isa: str) -> None:
     functional, load = LOADED[way]
     expected = STEPS[name](functional, load(Image.open(photo).convert("RGB")))
-    with stoker.torchvision.enabled():
+    with lazily():
         x = STEPS[name](functional, load(Image.open(photo).convert("RGB")))
         if all_orders_known():
             assert is_lazy(x) or name == "two of one memory"
@@ -179,7 +180,7 @@ def test_random_chains_are_torchs(seed: int) -> None:
         functional, load = rng.choice(list(LOADED.values()))
         data = file_of(seed, rng.randint(40, 200), rng.randint(40, 200))
         expected = load(Image.open(io.BytesIO(data)).convert("RGB"))
-        with stoker.torchvision.enabled():
+        with lazily():
             x = load(Image.open(io.BytesIO(data)).convert("RGB"))
         done: list[str] = []
         for _ in range(rng.randint(1, 5)):
@@ -188,7 +189,7 @@ def test_random_chains_are_torchs(seed: int) -> None:
             name, step = chain(rng, functional, expected.shape)
             expected = step(expected)
             done.append(name)
-            with stoker.torchvision.enabled():
+            with lazily():
                 x = step(x)
         result = (materialize(x) if isinstance(x, LazyTensor) else x).contiguous().numpy()
         assert result.tobytes() == expected.contiguous().numpy().tobytes(), (at, done)
@@ -223,7 +224,7 @@ def test_contrast_has_torchs_sum_and_ends(threads: int, size: tuple[int, int]) -
         for functional, load in LOADED.values():
             image = load(Image.open(io.BytesIO(data)).convert("RGB"))
             expected = [functional.adjust_contrast(image, factor) for factor in np.linspace(0.3, 1.9, 9).tolist()]
-            with stoker.torchvision.enabled():
+            with lazily():
                 for factor, wanted in zip(np.linspace(0.3, 1.9, 9).tolist(), expected, strict=True):
                     x = functional.adjust_contrast(load(Image.open(io.BytesIO(data)).convert("RGB")), factor)
                     exactly(materialize(x) if isinstance(x, LazyTensor) else x, wanted)
@@ -296,7 +297,7 @@ def test_small_windows_of_one_channel_are_torchs(threads: int, others: tuple[str
                 lambda x, f=functional: f.adjust_sharpness(f.rgb_to_grayscale(x.mul(255).to(torch.uint8), 1), 1.7),
             ):
                 expected = small(load(Image.open(io.BytesIO(data)).convert("RGB")))
-                with stoker.torchvision.enabled(), trials.other_sums(*others), trials.watched() as answered:
+                with lazily(), trials.other_sums(*others), trials.watched() as answered:
                     x = small(load(Image.open(io.BytesIO(data)).convert("RGB")))
                     assert is_lazy(x) == all(answered)
                     exactly(materialize(x) if isinstance(x, LazyTensor) else x, expected)
@@ -309,7 +310,7 @@ def test_small_windows_of_one_channel_are_torchs(threads: int, others: tuple[str
 
 def nodes_of(name: str, photo: Path) -> Iterator[Node]:
     for functional, load in LOADED.values():
-        with stoker.torchvision.enabled():
+        with lazily():
             x = STEPS[name](functional, load(Image.open(photo).convert("RGB")))
         if is_lazy(x) and x._rows[0].node.is_float:
             yield x._rows[0].node
@@ -321,7 +322,7 @@ def test_the_plain_twin_is_native_code(photo: Path, name: str, isa: str) -> None
         exactly(materialize(LazyTensor([floats.float_row(node)], ())), replay_floats(node))
 
 
-def test_a_file_that_is_left_to_pillow_has_its_floats(photo: Path, taken_over: None) -> None:
+def test_a_file_that_is_left_to_pillow_has_its_floats(photo: Path, recording: None) -> None:
     with trials.watched() as known:
         x = f2.adjust_contrast(f1.resize(f1.to_tensor(Image.open(photo).convert("RGB")), [40, 50], antialias=True), 1.3)
     x[:, 3:5, 4:9] = 0.25

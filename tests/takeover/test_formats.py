@@ -25,6 +25,7 @@ from stoker.frontends.torchvision.materialize.materialization import shrink
 from stoker.frontends.torchvision.pillow.image import DecodedImage, LazyImage, RecordingImage
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 from tests.takeover.scripts import run
 from tests.takeover.test_script import equal
 
@@ -117,15 +118,15 @@ def test_formats_and_modes(name: str, use: str) -> None:
     try:
         expected = USES[use](Image.open(file_of(name)))
     except ValueError as error:  # Pillow does not support this step for the mode
-        with stoker.torchvision.enabled(), pytest.raises(ValueError, match=str(error)):
+        with lazily(), pytest.raises(ValueError, match=str(error)):
             USES[use](Image.open(file_of(name)))
         return
-    with stoker.torchvision.enabled():
+    with lazily():
         _same(expected, USES[use](Image.open(file_of(name))))
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_steps_after_a_conversion_are_recorded(name: str, taken_over: None) -> None:
+def test_steps_after_a_conversion_are_recorded(name: str, recording: None) -> None:
     image = Image.open(file_of(name))
     opened = type(image)
     assert isinstance(image, opened) and issubclass(opened, Image.Image)
@@ -135,7 +136,7 @@ def test_steps_after_a_conversion_are_recorded(name: str, taken_over: None) -> N
     assert counts.totals()[counts.PILLOW] == 1
 
 
-def test_a_file_is_of_its_format_s_class(taken_over: None) -> None:
+def test_a_file_is_of_its_format_s_class(recording: None) -> None:
     from PIL import PngImagePlugin
 
     image = Image.open(file_of("PNG"))
@@ -143,12 +144,12 @@ def test_a_file_is_of_its_format_s_class(taken_over: None) -> None:
     assert type(pickle.loads(pickle.dumps(image))) is PngImagePlugin.PngImageFile
 
 
-def test_steps_on_another_mode_are_reported(taken_over: None) -> None:
+def test_steps_on_another_mode_are_reported(recording: None) -> None:
     Image.open(file_of("PNG, RGBA")).resize((9, 9))
     assert counts.totals()[counts.MODE] == 1
 
 
-def test_small_images_are_left_to_pillow(photo: Path, taken_over: None) -> None:
+def test_small_images_are_left_to_pillow(photo: Path, recording: None) -> None:
     icon = io.BytesIO()
     _PHOTO.resize((32, 32)).save(icon, "PNG")
     image = Image.open(icon)
@@ -163,11 +164,11 @@ def test_steps_after_another_step_are_recorded(photo: Path) -> None:
         return changed.resize((30, 30)).transform((70, 60), Image.Transform.EXTENT, (2, 3, 28, 29))
 
     expected = result()
-    with stoker.torchvision.enabled():
+    with lazily():
         image = result()
-        assert isinstance(image, DecodedImage)
+        assert type(image) is DecodedImage
         flipped = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-        assert isinstance(flipped, LazyImage) and flipped._node is not None
+        assert issubclass(type(flipped), LazyImage) and flipped._node is not None
         _same(expected.transpose(Image.Transpose.FLIP_LEFT_RIGHT), flipped)
 
 
@@ -186,7 +187,7 @@ def test_pixels_that_are_changed_are_changed() -> None:
         return [before, between, image.crop((0, 0, 50, 50)), first, second, file.crop((0, 0, 20, 20))]
 
     expected = drawn()
-    with stoker.torchvision.enabled():
+    with lazily():
         for a, b in zip(expected, drawn(), strict=True):
             _same(a, b)
 
@@ -210,7 +211,7 @@ def test_damage_raises_at_the_same_access(name: str) -> None:
         return where, ""
 
     expected = error_of()
-    with stoker.torchvision.enabled():
+    with lazily():
         assert error_of() == expected
 
 
@@ -241,10 +242,10 @@ def test_a_script_with_files_of_all_formats(mixture: Path, workers: int, size: i
     assert total[counts.NATIVE] == len(FILES) and not total[counts.TORCH] and not total[counts.PIXELS]
 
 
-def test_the_smaller_form_is_sent(taken_over: None) -> None:
+def test_the_smaller_form_is_sent(recording: None) -> None:
     def tensor(size: int) -> LazyTensor:
         image = Image.open(file_of("PNG")).convert("RGB")
-        assert isinstance(image, DecodedImage)
+        assert type(image) is DecodedImage
         lazy = transforms.ToTensor()(image.resize((size, size)))
         assert isinstance(lazy, LazyTensor)
         return lazy

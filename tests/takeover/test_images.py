@@ -18,6 +18,7 @@ import stoker.torchvision
 from stoker.frontends.torchvision.pillow.image import LazyImage
 from stoker.frontends.torchvision.pillow.jpeg_file import LazyJpeg
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 
 R, T = Image.Resampling, Image.Transpose
 RECORDED: dict[str, Callable[[Any], Any]] = {
@@ -96,9 +97,9 @@ def image_of(path: Path, mode: str = "RGB") -> Image.Image:
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_methods_equal_pillow(photo: Path, name: str) -> None:
     expected = RECORDED[name](image_of(photo))
-    with stoker.torchvision.enabled():
+    with lazily():
         image = RECORDED[name](image_of(photo))
-        assert isinstance(image, LazyImage) and image._node is not None
+        assert issubclass(type(image), LazyImage) and image._node is not None
         assert (image.size, image.mode, image.info) == (expected.size, expected.mode, expected.info)
         exactly(image, expected)
 
@@ -106,7 +107,7 @@ def test_recorded_methods_equal_pillow(photo: Path, name: str) -> None:
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_other_methods_equal_pillow(photo: Path, name: str) -> None:
     expected = OTHERWISE[name](image_of(photo))
-    with stoker.torchvision.enabled():
+    with lazily():
         exactly(OTHERWISE[name](image_of(photo)), expected)
 
 
@@ -122,7 +123,7 @@ def test_a_lazy_image_that_is_changed_is_changed(photo: Path) -> None:
         return image.crop((1, 1, 110, 80))
 
     expected = drawn()
-    with stoker.torchvision.enabled():
+    with lazily():
         exactly(drawn(), expected)
 
 
@@ -143,7 +144,7 @@ def test_a_lazy_image_that_is_changed_is_changed(photo: Path) -> None:
 )
 def test_every_access_finds_the_pixels(photo: Path, use: Callable[[Any], Any]) -> None:
     expected = use(image_of(photo).crop((1, 2, 60, 70)))
-    with stoker.torchvision.enabled():
+    with lazily():
         assert np.array_equal(use(image_of(photo).crop((1, 2, 60, 70))), expected)
 
 
@@ -152,15 +153,15 @@ def test_whole_images_as_arrays(files: Path, isa: str, mode: str) -> None:
     """A whole image is decoded directly into its array, for any size and kind of file."""
     paths = sorted(files.rglob("*.jpg"))
     expected = [np.asarray(image_of(path, mode)) for path in paths]
-    with stoker.torchvision.enabled():
+    with lazily():
         for path, array in zip(paths, expected, strict=True):
             exactly(np.array(image_of(path, mode)), array)
 
 
-def test_load_reads_and_does_not_decode(photo: Path, taken_over: None) -> None:
+def test_load_reads_and_does_not_decode(photo: Path, recording: None) -> None:
     with open(photo, "rb") as file:
         image = Image.open(file)
-        assert isinstance(image, LazyJpeg)
+        assert type(image) is LazyJpeg
         image.load()
     assert image._im is None, "nothing is decoded"
     assert image.convert("RGB").size == (120, 90)
@@ -170,13 +171,13 @@ def test_load_reads_and_does_not_decode(photo: Path, taken_over: None) -> None:
         image.convert("RGB")
 
 
-def test_verify_reads_the_header(photo: Path, taken_over: None) -> None:
+def test_verify_reads_the_header(photo: Path, recording: None) -> None:
     image = Image.open(photo)
     image.verify()
     assert image._im is None
 
 
-def test_a_closed_image_stays_closed(photo: Path, taken_over: None) -> None:
+def test_a_closed_image_stays_closed(photo: Path, recording: None) -> None:
     image = image_of(photo)
     image.close()
     with pytest.raises(ValueError, match="closed"):
@@ -190,7 +191,7 @@ def test_draft_is_pillows(photo: Path) -> None:
         return np.asarray(image)
 
     expected = drafted()
-    with stoker.torchvision.enabled():
+    with lazily():
         exactly(drafted(), expected)
 
 
@@ -201,11 +202,11 @@ def test_an_image_saves(photo: Path) -> None:
         return out.getvalue()
 
     expected = saved()
-    with stoker.torchvision.enabled():
+    with lazily():
         assert saved() == expected
 
 
-def test_errors_are_pillows(photo: Path, taken_over: None) -> None:
+def test_errors_are_pillows(photo: Path, recording: None) -> None:
     image = image_of(photo)
     with pytest.raises(ValueError, match="'right' is less than 'left'"):
         image.crop((10, 0, 5, 5))
@@ -218,7 +219,7 @@ def test_errors_are_pillows(photo: Path, taken_over: None) -> None:
 
 
 def test_views_that_are_forced_early_share_decodings(
-    photo: Path, taken_over: None, monkeypatch: pytest.MonkeyPatch
+    photo: Path, recording: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from stoker.frontends.torchvision.ir import steps
     from stoker.frontends.torchvision.materialize import eager
@@ -246,14 +247,14 @@ def test_views_that_are_forced_early_share_decodings(
         stoker.torchvision.enable()
 
 
-def test_read_only_accesses_keep_the_recording(photo: Path, taken_over: None) -> None:
+def test_read_only_accesses_keep_the_recording(photo: Path, recording: None) -> None:
     image = image_of(photo).crop((5, 6, 110, 80))
     array = np.asarray(image)
     assert image._node is not None and array.shape == (74, 105, 3)
     exactly(np.asarray(image.convert("L")), np.asarray(Image.fromarray(array).convert("L")))
 
 
-def test_images_are_compared_as_pillow_does(photo: Path, taken_over: None) -> None:
+def test_images_are_compared_as_pillow_does(photo: Path, recording: None) -> None:
     """Images compare equal whichever class they have: Pillow's, lazy, or Pillow's result of a lazy one."""
     small = Image.open(photo).convert("RGB").resize((90, 80))
     materialized = Image.open(photo).convert("RGB").resize((90, 80))
@@ -270,14 +271,14 @@ def test_images_are_compared_as_pillow_does(photo: Path, taken_over: None) -> No
         hash(small)
 
 
-def test_pixels_of_an_opened_file_can_be_set(photo: Path, taken_over: None) -> None:
+def test_pixels_of_an_opened_file_can_be_set(photo: Path, recording: None) -> None:
     image = Image.open(photo)
     pixels = image.load()
     pixels[3, 4] = (9, 8, 7)
     assert image.getpixel((3, 4)) == (9, 8, 7) and np.asarray(image)[4, 3].tolist() == [9, 8, 7]
 
 
-def test_sizes_that_pillow_does_not_take(photo: Path, taken_over: None) -> None:
+def test_sizes_that_pillow_does_not_take(photo: Path, recording: None) -> None:
     image = Image.open(photo).convert("RGB")
     for size in ((20.5, 30), (20.0, 30.0)):
         with pytest.raises(TypeError):

@@ -14,7 +14,6 @@ import torchvision.transforms as v1
 from PIL import Image
 from torchvision.transforms.v2 import functional as F
 
-import stoker.torchvision
 from stoker.frontends.torchvision.ir import steps
 from stoker.frontends.torchvision.ir.recipe import Node
 from stoker.frontends.torchvision.materialize.eager import planar_pixels
@@ -33,6 +32,7 @@ from stoker.frontends.torchvision.tensors import resizes
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor
 from tests.takeover import trials
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 
 MODES = {LINEAR: "bilinear", CUBIC: "bicubic"}
 
@@ -154,7 +154,7 @@ def test_points_are_sent_where_torchs_products_differ(photo: Path, others: tuple
         )
 
     expected = turned()
-    with stoker.torchvision.enabled(), trials.other_sums(*others), trials.watched() as answered:
+    with lazily(), trials.other_sums(*others), trials.watched() as answered:
         finds, image = sampling.has_equal_points(), turned()
         if isinstance(image, LazyTensor):
             assert image._materialized is None

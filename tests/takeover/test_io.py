@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ from stoker.frontends.torchvision.ir import steps
 from stoker.frontends.torchvision.materialize import trial
 from stoker.frontends.torchvision.pillow.image import LazyImage
 from stoker.frontends.torchvision.reference import trial_cache
+from stoker.frontends.torchvision.tensors.tensor import is_lazy
 from tests.takeover import trials
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 from tests.takeover.scripts import run
 from tests.takeover.test_script import equal
 
@@ -56,31 +59,46 @@ def jpeg(kind: str, orientation: int = 0) -> torch.Tensor:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["gray", "4:4:4", "4:2:2", "4:4:0", "4:2:0", "progressive", "RGB", "inks"])
-def test_modes(kind: str, mode: str) -> None:
+def test_modes(kind: str, mode: str, tmp_path: Path) -> None:
     data, number = jpeg(kind), tvio.ImageReadMode[mode]
-    expected = decode_jpeg(data, number), decode_image(data, number)
-    counts.reset()
-    with stoker.torchvision.enabled():
-        ours = decode_jpeg(data, number), decode_image(data, number)
-    for a, b in zip(expected, ours, strict=True):
-        assert type(b) is torch.Tensor
-        exactly(a, b)
+    path = tmp_path / "file.jpg"
+    path.write_bytes(data.numpy().tobytes())
+    decoded: list[Callable[[], torch.Tensor]] = [
+        lambda: decode_jpeg(data, number),
+        lambda: decode_jpeg(data, mode=mode.lower(), device=torch.device("cpu")),
+        lambda: decode_image(data, number),
+        lambda: decode_image(input=data, mode=number),
+        lambda: decode_image(str(path), mode.lower()),
+        lambda: decode_image(path, number),
+    ]
+    expected = [decode() for decode in decoded]
+    with lazily():
+        ours = [decode() for decode in decoded]
+        lazy = [is_lazy(x) for x in ours]
+        for a, b in zip(expected, ours, strict=True):
+            assert a.stride() == b.stride()
+            exactly(a, b)
+            assert a.stride() == b.stride()
+            exactly(a.float().sum((0, 1)), b.float().sum((0, 1)))
     recorded = kind != "inks" and (kind, mode) != ("RGB", "GRAY")
     if kind == "4:4:0" and mode != "GRAY":  # the libjpeg of older torchvision releases decodes these differently
         recorded = trial_cache._answers["decoder", "torchvision", (1, 2)]
-    assert counts.totals()[counts.NATIVE] == 2 * recorded
+    assert lazy == [bool(recorded)] * len(decoded)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_orientations(orientation: int) -> None:
     data = jpeg("4:2:0", orientation)
     expected = [decode_jpeg(data, apply_exif_orientation=turned) for turned in (False, True)]
-    with stoker.torchvision.enabled():
+    with lazily():
         for turned in (False, True):
-            exactly(expected[turned], decode_jpeg(data, apply_exif_orientation=turned))
+            ours = decode_jpeg(data, apply_exif_orientation=turned)
+            assert is_lazy(ours) and ours.stride() == expected[turned].stride()
+            exactly(expected[turned], ours)
+            assert ours.stride() == expected[turned].stride()
 
 
-def test_other_formats_are_torchvisions(files: Path, taken_over: None) -> None:
+def test_other_formats_are_torchvisions(files: Path, recording: None) -> None:
     path = str(files / "bee" / "lossless.png")
     assert decode_image(read_file(path), tvio.ImageReadMode.RGB).shape[0] == 3
     assert counts.totals()[counts.NATIVE] == 0
@@ -104,7 +122,7 @@ def test_errors_are_torchvisions(damage: str) -> None:
         return str(caught.value).splitlines()[0]
 
     expected = error()
-    with stoker.torchvision.enabled():
+    with lazily():
         assert error() == expected
 
 
@@ -165,18 +183,25 @@ def test_a_data_set(tmp_path: Path, kind: Any, workers: int) -> None:
         assert not total[counts.TORCH], "lazy to the end"
 
 
-def test_disabling_restores_the_decoders() -> None:
-    before = torch.ops.image.decode_jpeg
+def test_the_operators_stay_torchvisions() -> None:
+    before = torch.ops.image.decode_jpeg, torch.ops.image.decode_image
+    with lazily():
+        assert (torch.ops.image.decode_jpeg, torch.ops.image.decode_image) == before
+
+
+def test_outside_of_a_fetch_torchvision_decodes() -> None:
+    counts.reset()
     with stoker.torchvision.enabled():
-        assert torch.ops.image.decode_jpeg is not before
-    assert torch.ops.image.decode_jpeg is before
+        assert type(decode_jpeg(jpeg("4:2:0"))) is torch.Tensor
+    assert not counts.totals()[counts.NATIVE]
 
 
-def test_a_decoder_with_another_upsampling_keeps_its_files(monkeypatch: pytest.MonkeyPatch, taken_over: None) -> None:
+def test_a_decoder_with_another_upsampling_keeps_its_files(monkeypatch: pytest.MonkeyPatch, recording: None) -> None:
     """libjpeg-turbo before 2.0.4, which torchvision bundled for years, decodes 4:4:0 differently."""
     monkeypatch.setattr(trial_cache, "_answers", {})
 
-    def older(data: torch.Tensor, mode: int, apply_exif_orientation: bool = False) -> torch.Tensor:
+    def older(data: torch.Tensor, mode: Any, apply_exif_orientation: bool = False) -> torch.Tensor:
+        mode = mode.value
         tall = Image.open(io.BytesIO(data.numpy().tobytes())).layer  # type: ignore[attr-defined]
         pixels = _as_pillow(data, mode)
         return pixels.roll(1, 1) if mode != 1 and tall[0][1:3] == (1, 2) else pixels
@@ -190,15 +215,16 @@ def test_a_decoder_with_another_upsampling_keeps_its_files(monkeypatch: pytest.M
 
     for kind in ("gray", "4:4:4", "4:2:2", "4:4:0", "4:2:0"):
         data = jpeg(kind)
-        for mode in (0, 1, 3):
-            counts.reset()
-            exactly(decoders.decode(older, data, mode), older(data, mode))
-            theirs = kind == "4:4:0" and mode != 1
-            assert (counts.totals()[counts.NATIVE], counts.totals()[counts.PILLOW]) == (int(not theirs), int(theirs))
+        for mode in (tvio.ImageReadMode.UNCHANGED, tvio.ImageReadMode.GRAY, tvio.ImageReadMode.RGB):
+            lazy = decoders.decode(older, data, mode)
+            theirs = kind == "4:4:0" and mode is not tvio.ImageReadMode.GRAY
+            assert (lazy is None) == theirs
+            if lazy is not None:
+                exactly(lazy, older(data, mode))
 
 
 def test_pillow_with_another_libjpeg_keeps_its_files(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken_over: None
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, recording: None
 ) -> None:
     """Pillow decodes files that its libjpeg decodes differently, and later steps are recorded."""
     path = tmp_path / "photo.jpg"
@@ -207,6 +233,6 @@ def test_pillow_with_another_libjpeg_keeps_its_files(
         monkeypatch.setattr(trial_cache, "_answers", {("decoder", "Pillow", (2, 2)): alike})
         counts.reset()
         image = Image.open(path).convert("RGB").resize((20, 20))
-        assert isinstance(image, LazyImage) and image._node is not None
+        assert issubclass(type(image), LazyImage) and image._node is not None
         assert image._node.root.op == (steps.DECODE if alike else steps.PIXELS)
         assert counts.totals()[counts.PILLOW] == (not alike)

@@ -18,7 +18,6 @@ from photographs import photograph
 from PIL import Image, JpegImagePlugin
 from torchvision import transforms
 
-import stoker.torchvision
 from stoker.frontends.torchvision.ir import recipe
 from stoker.frontends.torchvision.ir.recipe import Node
 from stoker.frontends.torchvision.materialize import retry
@@ -28,6 +27,7 @@ from stoker.frontends.torchvision.transport.source import Source
 from stoker.native import _native
 from tests.hostile_images import claiming_gif, claiming_jpeg, claiming_png
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 
 
 def _file(image: Any = None, **options: Any) -> bytes:
@@ -94,7 +94,7 @@ def _opened(data: bytes) -> Any:
 def test_the_properties_of_a_header(name: str) -> None:
     data = (PLAIN | PILLOWS)[name]
     expected = _opened(data)
-    with stoker.torchvision.enabled():
+    with lazily():
         assert _opened(data) == expected
         if isinstance(expected[0], str):
             return
@@ -124,13 +124,13 @@ def test_no_header_is_accepted_that_pillow_refuses() -> None:
             if rng.random() < 0.1:
                 del data[rng.integers(0, end) :]
             expected = _opened(bytes(data))
-            with stoker.torchvision.enabled():
+            with lazily():
                 assert _opened(bytes(data)) == expected
             taken += _native.jpeg.plain_header(bytes(data[:4096])) is not None
     assert taken > 100, "some of them are taken"
 
 
-def test_info_is_each_images_own(photo: Path, taken_over: None) -> None:
+def test_info_is_each_images_own(photo: Path, recording: None) -> None:
     image = Image.open(photo)
     a, b = image.convert("RGB"), image.crop((0, 0, 5, 5))
     a.info["mine"] = 1
@@ -160,12 +160,12 @@ def test_a_gray_file_in_three_channels(tmp_path: Path, size: tuple[int, int]) ->
         return [to_tensor(step(Image.open(path).convert("RGB"))) for step in steps]
 
     expected = images()
-    with stoker.torchvision.enabled():
+    with lazily():
         for ours, theirs in zip(images(), expected, strict=True):
             exactly(ours, theirs)
 
 
-def test_bytes_of_a_regular_file(tmp_path: Path, taken_over: None) -> None:
+def test_bytes_of_a_regular_file(tmp_path: Path, recording: None) -> None:
     for count in (100, 300_000, 20_000, 20_001):  # Python reuses the memory of small ones
         path = tmp_path / "bytes"
         path.write_bytes(os.urandom(count))
@@ -197,7 +197,7 @@ def test_a_worker_copies_files_without_holding_them(tmp_path: Path, monkeypatch:
     segment._thread.earlier.clear()
 
 
-def test_a_file_of_any_kind_is_read(photo: Path, taken_over: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_any_kind_is_read(photo: Path, recording: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def node(file: Any) -> Any:
         return Image.open(file)._recorded_node()  # type: ignore[attr-defined]
 
@@ -224,13 +224,13 @@ def test_pixels_of_an_image_whose_header_pillow_has_not_read(photo: Path) -> Non
 
     expected = loaded()
     expected.load()
-    with stoker.torchvision.enabled():
+    with lazily():
         image = loaded()
-        assert isinstance(image, jpeg_file.LazyJpeg)
+        assert type(image) is jpeg_file.LazyJpeg
         exactly(image, expected)
 
 
-def test_recorded_images_create_no_garbage_cycles(photo: Path, taken_over: None) -> None:
+def test_recorded_images_create_no_garbage_cycles(photo: Path, recording: None) -> None:
     lazy = transforms.ToTensor()(Image.open(photo).convert("RGB").crop((0, 0, 40, 30)))
     row = lazy._rows[0]
     assert not any(map(gc.is_tracked, (lazy._rows, row, row.node, row.node.parent, row.node.source)))
@@ -240,9 +240,9 @@ def test_recorded_images_create_no_garbage_cycles(photo: Path, taken_over: None)
     recipe.untrack(3)
 
 
-def test_pillows_own_class_is_left_alone(photo: Path, taken_over: None) -> None:
+def test_pillows_own_class_is_left_alone(photo: Path, recording: None) -> None:
     with JpegImagePlugin.JpegImageFile(photo) as image:
-        assert not isinstance(image, jpeg_file.LazyJpeg)
+        assert type(image) is not jpeg_file.LazyJpeg
 
 
 @pytest.mark.parametrize("maker", [claiming_jpeg, claiming_png, claiming_gif])
@@ -251,6 +251,6 @@ def test_claims_of_many_pixels_are_pillows_errors(maker: Callable[[int, int], by
     data = maker(65500, 65500)
     with pytest.raises(Image.DecompressionBombError) as plain:
         Image.open(io.BytesIO(data))
-    with stoker.torchvision.enabled(), pytest.raises(Image.DecompressionBombError) as taken_over:
+    with lazily(), pytest.raises(Image.DecompressionBombError) as taken_over:
         Image.open(io.BytesIO(data))
     assert str(taken_over.value) == str(plain.value)

@@ -22,10 +22,10 @@ import torchvision.transforms.functional as v1  # isort: skip
 from torchvision import tv_tensors  # isort: skip
 from torchvision.transforms.v2 import functional as v2  # isort: skip
 
-import stoker.torchvision
 from stoker.frontends.torchvision.pillow.image import LazyImage
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor, is_lazy
 from tests.takeover import trials
+from tests.takeover.lazily import lazily
 
 Make = Callable[[Path], Any]
 LOADED: dict[str, Make] = {
@@ -92,7 +92,7 @@ def memory(x: Any) -> tuple[Any, ...]:
 @pytest.mark.parametrize("name", STEPS)
 def test_memory_is_laid_out_as_torchs(photo: Path, way: str, name: str) -> None:
     expected = STEPS[name](LOADED[way](photo))
-    with stoker.torchvision.enabled():
+    with lazily():
         with trials.watched() as known:
             x = STEPS[name](LOADED[way](photo))
         assert is_lazy(x) or name == "window, changed" or not all(known)
@@ -106,16 +106,16 @@ def test_memory_is_laid_out_as_torchs(photo: Path, way: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["rotated", "window of rotated", "rotated and mirrored"])
 def test_contrast_of_rotated_images(photo: Path, name: str) -> None:
     expected = v1.adjust_contrast(STEPS[name](LOADED["ToTensor"](photo)), 1.3)
-    with stoker.torchvision.enabled():
+    with lazily():
         assert torch.equal(v1.adjust_contrast(STEPS[name](LOADED["ToTensor"](photo)), 1.3) + 0, expected)
 
 
 def test_proxies_have_the_names_of_the_represented_classes(photo: Path) -> None:
-    with stoker.torchvision.enabled():
+    with lazily():
         file = Image.open(photo)
         image = v1.hflip(file)
         tensor, wrapped = v1.to_tensor(image), v2.to_image(image)
-        assert isinstance(image, LazyImage) and isinstance(tensor, LazyTensor)
+        assert issubclass(type(image), LazyImage) and isinstance(tensor, LazyTensor)
         pairs = [(file, JpegImageFile), (image, Image.Image), (tensor, torch.Tensor), (wrapped, tv_tensors.Image)]
         for x, kind in pairs:
             assert str(type(x)) == str(kind) and type(x).__name__ == kind.__name__
@@ -128,7 +128,7 @@ def test_proxies_have_the_names_of_the_represented_classes(photo: Path) -> None:
 
 def test_copies_and_pickles_are_of_these_classes(photo: Path) -> None:
     """Pickles of tensors can be read without Stoker, and those of images where it is disabled."""
-    with stoker.torchvision.enabled():
+    with lazily():
         originals = [
             Image.open(photo),
             v1.hflip(Image.open(photo)),
@@ -171,7 +171,7 @@ TAKEN: dict[str, Callable[[Callable[[], Any]], Any]] = {
 @pytest.mark.parametrize("name", TAKEN)
 def test_proxies_are_accepted_where_torch_checks_the_class(photo: Path, name: str) -> None:
     expected = TAKEN[name](lambda: LOADED["ToTensor"](photo))
-    with stoker.torchvision.enabled():
+    with lazily():
         x = TAKEN[name](lambda: LOADED["ToTensor"](photo))
     assert type(x) is type(expected) and x.requires_grad == expected.requires_grad
     assert torch.equal(x.detach(), expected.detach())
@@ -179,14 +179,14 @@ def test_proxies_are_accepted_where_torch_checks_the_class(photo: Path, name: st
 
 def test_buffers_are_tensors(photo: Path) -> None:
     module = torch.nn.Module()
-    with stoker.torchvision.enabled():
+    with lazily():
         module.register_buffer("image", LOADED["ToTensor"](photo))
         module.register_buffer("nothing", None)
     assert type(module.image) is torch.Tensor and module.nothing is None
 
 
 def test_the_gradient_of_an_image(photo: Path) -> None:
-    with stoker.torchvision.enabled():
+    with lazily():
         x = LOADED["ToTensor"](photo)
         x.requires_grad = True
         (x * 3).sum().backward()
@@ -201,7 +201,7 @@ def test_a_change_in_place_is_visible(photo: Path, change: str) -> None:
     """A change in place is visible in the shape: many scripts turn an image into a batch of one."""
     expected = LOADED["ToTensor"](photo)
     exec(f"x.{change}", {"x": expected})
-    with stoker.torchvision.enabled():
+    with lazily():
         x = LOADED["ToTensor"](photo)
         exec(f"x.{change}", {"x": x})
         assert (x.shape, x.stride(), x.ndim, len(x)) == (
@@ -215,7 +215,7 @@ def test_a_change_in_place_is_visible(photo: Path, change: str) -> None:
 
 
 def test_a_pickled_image_needs_no_take_over(photo: Path, tmp_path: Path) -> None:
-    with stoker.torchvision.enabled():
+    with lazily():
         (tmp_path / "tensor.pickle").write_bytes(pickle.dumps(LOADED["ToTensor"](photo)))
     program = "import pickle, sys; pickle.load(open(sys.argv[1], 'rb')); print('stoker' in sys.modules)"
     command = [sys.executable, "-c", program, str(tmp_path / "tensor.pickle")]

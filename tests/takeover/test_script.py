@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import signal
 import subprocess
@@ -20,9 +21,11 @@ from PIL import Image, ImageEnhance, ImageOps
 
 import stoker.torchvision
 from stoker.frontends.torchvision import counts
+from stoker.frontends.torchvision.hooks import switch
 from stoker.frontends.torchvision.ir import packing
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 from tests.takeover.scripts import Slow, Tolerant, Views, WorkerNames, classification, erasing, run, second_generation
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,7 +123,7 @@ def test_ten_crops(files: Path) -> None:
 
     image_file = files / "bee" / "3.jpg"
     untouched = ten(Image.open(image_file).convert("RGB"))
-    with stoker.torchvision.enabled():
+    with lazily():
         lazy = ten(Image.open(image_file).convert("RGB"))
         assert isinstance(lazy, LazyTensor) and lazy.shape == (10, 3, 24, 24)
         exactly(untouched, lazy.clone().numpy())
@@ -270,7 +273,7 @@ def test_the_module_runs_a_script_with_spawned_workers(files: Path, tmp_path: Pa
         "if __name__ == '__main__':\n"
         "    loader = classification(sys.argv[1], 1, worker_init_fn=Here(), multiprocessing_context='spawn')\n"
         "    print(hashlib.sha256(b''.join(x.numpy().tobytes() for x, _ in run(loader))).hexdigest())\n"
-        "    import PIL.Image; PIL.Image.preinit(); print(PIL.Image.OPEN['JPEG'][0].__name__, __name__, sys.argv[2:])\n"
+        "    import stoker.torchvision; print(stoker.torchvision.is_enabled(), __name__, sys.argv[2:])\n"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
     launch = (
@@ -285,23 +288,60 @@ def test_the_module_runs_a_script_with_spawned_workers(files: Path, tmp_path: Pa
 
     untouched = b"".join(x.numpy().tobytes() for x, _ in run(classification(str(files), 1)))
     ours = output("-c", launch, str(script), str(files), "--lr", "1")
-    assert ours == [hashlib.sha256(untouched).hexdigest(), "open_jpeg __main__ ['--lr', '1']"]
+    assert ours == [hashlib.sha256(untouched).hexdigest(), "True __main__ ['--lr', '1']"]
+
+
+def changed_by_fetches() -> list[Any]:
+    """Return what a fetch changes in other libraries."""
+    from torch.utils.data._utils import collate
+
+    return [
+        Image.OPEN["JPEG"],
+        transforms.ToTensor.__call__.__code__,
+        transforms.functional.to_tensor.__code__,
+        ImageOps.expand.__code__,
+        ImageEnhance.Contrast,
+        LazyTensor in collate.default_collate_fn_map,
+    ]
+
+
+def test_only_a_fetch_changes_other_libraries(files: Path) -> None:
+    before, seen = changed_by_fetches(), []
+
+    class Watching(torch.utils.data.Dataset[Any]):
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, index: int) -> Any:
+            seen.append(changed_by_fetches())
+            inspect.getsource(transforms.functional.to_tensor)
+            return index
+
+    with stoker.torchvision.enabled():
+        assert changed_by_fetches() == before
+        for _ in torch.utils.data.DataLoader(Watching()):
+            assert changed_by_fetches() == before
+            with switch.fetching(), switch.fetching():
+                pass
+            assert changed_by_fetches() == before
+    assert len(seen) == 3 and all(a != b for now in seen for a, b in zip(now, before, strict=True))
+    assert changed_by_fetches() == before
+
+
+def test_disabling_within_a_fetch_restores_all_changes() -> None:
+    before = changed_by_fetches()
+    with stoker.torchvision.enabled():
+        with switch.fetching():
+            stoker.torchvision.disable()
+            assert changed_by_fetches() == before
+        assert changed_by_fetches() == before
 
 
 def test_disabling_restores_all_patches() -> None:
     def patched() -> tuple[Any, ...]:
-        from torch.utils.data._utils import collate, fetch
+        from torch.utils.data._utils import fetch
 
-        return (
-            Image.OPEN["JPEG"],
-            transforms.ToTensor.__call__,
-            transforms.functional.to_tensor,
-            torch.utils.data.DataLoader._get_iterator,
-            fetch._MapDatasetFetcher.fetch,
-            ImageOps.expand,
-            ImageEnhance.Contrast,
-            LazyTensor in collate.default_collate_fn_map,
-        )
+        return torch.utils.data.DataLoader._get_iterator, fetch._MapDatasetFetcher.fetch
 
     before = patched()
     with stoker.torchvision.enabled():

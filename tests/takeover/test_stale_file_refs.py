@@ -18,6 +18,7 @@ from PIL import Image
 import stoker.torchvision
 from stoker.frontends.torchvision import counts
 from stoker.frontends.torchvision.transport import file_refs
+from tests.takeover.lazily import lazily
 from tests.takeover.scripts import run
 
 import torchvision.transforms as transforms  # isort: skip
@@ -179,7 +180,7 @@ def test_descriptors_are_closed(files: Path, monkeypatch: pytest.MonkeyPatch) ->
     def opened() -> int:
         return len(os.listdir("/proc/self/fd")) - before
 
-    with stoker.torchvision.enabled():
+    with lazily():
         file_refs.begin_batch()
         images: Any = open_all()
         assert len(images) == 6 and all(image._node.source.ref for image in images)

@@ -20,6 +20,7 @@ from stoker.frontends.torchvision.pillow.image import LazyImage
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor
 from tests.takeover import trials
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 
 MEAN = [123.0, 117.0, 104.0]
 LAST = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.ToPureTensor()]
@@ -90,7 +91,7 @@ def test_an_image_with_its_targets(photo: Path, name: str, backend: str) -> None
                 return seeded(transform, photo, backend, seed)
 
         expected, wanted = run()
-        with stoker.torchvision.enabled(), trials.watched() as known:
+        with lazily(), trials.watched() as known:
             image, target = run()
             assert (isinstance(image, LazyTensor) and image._materialized is None) or not all(known), f"seed {seed}"
             exactly(image, expected)
@@ -141,7 +142,7 @@ def test_types_are_looked_up_by_class(photo: Path) -> None:
     for transform in transforms:
         torch.manual_seed(1)
         expected = transform(sample(photo, "pil")[0])
-        with stoker.torchvision.enabled():
+        with lazily():
             torch.manual_seed(1)
             with trials.watched() as known:
                 image = transform(sample(photo, "pil")[0])
@@ -155,8 +156,8 @@ def test_exchanged_channels(photo: Path) -> None:
     for seed in range(6):
         for backend in ("pil", "tensor"):
             expected = seeded(transform, photo, backend, seed)[0]
-            with stoker.torchvision.enabled(), trials.watched() as known:
+            with lazily(), trials.watched() as known:
                 image = seeded(transform, photo, backend, seed)[0]
-                lazy = isinstance(image, LazyImage if backend == "pil" else LazyTensor)
+                lazy = issubclass(type(image), LazyImage if backend == "pil" else LazyTensor)
                 assert (lazy and getattr(image, "_materialized", None) is None) or not all(known)
                 exactly(image, expected)

@@ -16,10 +16,10 @@ import torch
 import torchvision.transforms as transforms
 from PIL import Image
 
-import stoker.torchvision
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor
 from tests.takeover import trials
 from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
 
 MEAN = torch.tensor([0.4, 0.5, 0.6]).view(3, 1, 1)
 NORMALIZE = transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
@@ -107,7 +107,7 @@ def image_of(path: Path) -> Image.Image:
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_calls_equal_torch(photo: Path, name: str) -> None:
     expected = RECORDED[name](transforms.ToTensor()(image_of(photo)))
-    with stoker.torchvision.enabled():
+    with lazily():
         x = RECORDED[name](transforms.ToTensor()(image_of(photo)))
         assert isinstance(x, LazyTensor) and x._materialized is None, "it is still lazy"
         assert (x.shape, x.dtype, x.device, x.ndim) == (expected.shape, expected.dtype, expected.device, expected.ndim)
@@ -117,7 +117,7 @@ def test_recorded_calls_equal_torch(photo: Path, name: str) -> None:
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_other_calls_equal_torch(photo: Path, name: str) -> None:
     expected = OTHERWISE[name](transforms.ToTensor()(image_of(photo)))
-    with stoker.torchvision.enabled():
+    with lazily():
         x = OTHERWISE[name](transforms.ToTensor()(image_of(photo)))
         assert type(x) is type(expected) or x._materialized is not None
         exactly(x.detach().numpy(), expected.detach().numpy())
@@ -125,7 +125,7 @@ def test_other_calls_equal_torch(photo: Path, name: str) -> None:
 
 def test_raw_bytes(photo: Path) -> None:
     expected = transforms.PILToTensor()(image_of(photo))
-    with stoker.torchvision.enabled():
+    with lazily():
         x = transforms.PILToTensor()(image_of(photo))
         assert isinstance(x, LazyTensor) and x.dtype == torch.uint8
         exactly(x.numpy(), expected.numpy())
@@ -133,7 +133,7 @@ def test_raw_bytes(photo: Path) -> None:
             transforms.PILToTensor()(image_of(photo)).div_(3.0)
 
 
-def test_a_change_is_visible_through_every_name(photo: Path, taken_over: None) -> None:
+def test_a_change_is_visible_through_every_name(photo: Path, recording: None) -> None:
     x = transforms.ToTensor()(image_of(photo))
     y = x
     x *= 2
@@ -182,7 +182,7 @@ def a_change_below_a_window(x: Any) -> list[Any]:
 )
 def test_windows_share_memory_as_torchs_do(photo: Path, change: Callable[[Any], list[Any]]) -> None:
     expected = change(transforms.ToTensor()(image_of(photo)))
-    with stoker.torchvision.enabled():
+    with lazily():
         for ours, theirs in zip(change(transforms.ToTensor()(image_of(photo))), expected, strict=True):
             exactly(ours, theirs)
 
@@ -192,7 +192,7 @@ def test_torchvisions_images(photo: Path) -> None:
     from torchvision.transforms import v2
 
     expected = v2.ToImage()(image_of(photo))
-    with stoker.torchvision.enabled():
+    with lazily():
         x = v2.ToImage()(image_of(photo))
         assert isinstance(x, LazyTensor) and isinstance(x, tv_tensors.Image)
         y = v2.ToDtype(torch.float32, scale=True)(x)
@@ -223,7 +223,7 @@ def test_memory_is_as_torch_has_it(photo: Path, name: str, dtype: torch.dtype) -
         ]  # fmt: skip
 
     expected = steps()
-    with stoker.torchvision.enabled():
+    with lazily():
         for k, (got, want) in enumerate(zip(steps(), expected, strict=True)):
             assert torch.equal(got, want)
             if k > 3:
@@ -231,7 +231,7 @@ def test_memory_is_as_torch_has_it(photo: Path, name: str, dtype: torch.dtype) -
                 assert tensor.stride() == want.stride()
 
 
-def test_an_invalid_window_is_refused_with_torchs_error(photo: Path, taken_over: None) -> None:
+def test_an_invalid_window_is_refused_with_torchs_error(photo: Path, recording: None) -> None:
     x = transforms.ToTensor()(image_of(photo))
     with pytest.raises(RuntimeError, match="expand"):
         x[:, 0:4, 0:5] = torch.zeros(3, 9, 9)
@@ -241,7 +241,7 @@ def test_the_default_type_is_followed(photo: Path) -> None:
     torch.set_default_dtype(torch.float64)
     try:
         expected = transforms.ToTensor()(image_of(photo))
-        with stoker.torchvision.enabled():
+        with lazily():
             exactly(transforms.ToTensor()(image_of(photo)).numpy(), expected.numpy())
     finally:
         torch.set_default_dtype(torch.float32)
@@ -249,7 +249,7 @@ def test_the_default_type_is_followed(photo: Path) -> None:
 
 def test_functions_that_bypass_torch_function_find_values(photo: Path) -> None:
     expected = transforms.ToTensor()(image_of(photo)).sum()
-    with stoker.torchvision.enabled():
+    with lazily():
         x = transforms.ToTensor()(image_of(photo))
         with torch._C.DisableTorchFunctionSubclass():
             assert torch.equal(torch.ops.aten.sum.default(x), expected)
@@ -273,5 +273,5 @@ def test_normalizing_by_another_number_of_channels(photo: Path, channels: int, c
         return tensor.shape, tensor.clone().numpy().tobytes()
 
     expected = normalized_pixels()
-    with stoker.torchvision.enabled():
+    with lazily():
         assert normalized_pixels() == expected

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stoker.frontends.torchvision.reference import trial_cache
+from tests.takeover.lazily import lazily
 
 # Trials of torch's arithmetic; the others are about decoders.
 SUMS = (
@@ -61,8 +62,7 @@ def other_sums(*questions: str) -> Iterator[None]:
 
 def all_known(call: Callable[[], object]) -> bool:
     """Return whether all trials during ``call`` find known orders of this machine's torch."""
-    import stoker.torchvision
 
-    with stoker.torchvision.enabled(), watched() as found_orders:
+    with lazily(), watched() as found_orders:
         call()
     return all(found_orders)

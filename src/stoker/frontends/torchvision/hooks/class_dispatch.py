@@ -8,9 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from PIL import Image
 
-from ..pillow.image import LazyImage
 from ..tensors.tensor import LazyTensor
 
 
@@ -18,9 +16,7 @@ def represented_class(kind: Any) -> Any:
     """Return the class that an object would have without Stoker."""
     if issubclass(kind, LazyTensor):
         return getattr(kind, "represented_class", torch.Tensor)
-    if issubclass(kind, LazyImage):
-        return Image.Image
-    return getattr(kind, "_kind", kind)
+    return getattr(kind, "represents", None) or kind
 
 
 def get_fill(original: Callable[[Any, Any], Any], fills: Any, kind: Any) -> Any:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torchvision's decoders ``torchvision.io.decode_image`` and ``decode_jpeg``, which record JPEG files.
 
-The hook replaces the operators in ``torch.ops.image``. Functions that a script has imported early are therefore
-covered, and check their arguments as usual. Within a batch of a loader the result is a lazy tensor; elsewhere Stoker
-decodes immediately. torchvision decodes files that Stoker does not support.
+The hooks replace the bodies of the Python functions; the operators in ``torch.ops`` stay as they are. torchvision
+checks the arguments, and decodes files that Stoker does not support.
 """
 
 from __future__ import annotations
@@ -14,43 +13,71 @@ from typing import Any
 import torch
 
 from ....native import _native
-from .. import counts
+from .. import counts, recording
 from ..ir import steps
 from ..ir.recipe import Node
 from ..materialize import retry, trial
-from ..materialize.materialization import Materialization
 from ..pillow.jpeg_file import has_end_marker
-from ..tensors.tensor import LazyTensor, image_tensor
+from ..tensors.tensor import image_tensor, mark_by_pixel
 from ..transport.source import Source
 
-OPERATORS = ("decode_jpeg", "decode_image")
 _UNCHANGED, _GRAY, _RGB = 0, 1, 3  # values of torchvision's ImageReadMode; the others are not for JPEG files
 _SIGNATURE = (0xFF, 0xD8, 0xFF)
 # Pillow's transposition that undoes each EXIF orientation.
 _TURNS = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}
 _EXCHANGES_SIDES = (5, 6, 7, 8)
+Decode = Callable[[torch.Tensor], torch.Tensor]  # decodes the bytes of a file, without a conversion
 
 
-def decode(original: Callable[..., Any], data: Any, mode: int = 0, apply_exif_orientation: bool = False) -> Any:
-    """Replace an operator of torchvision: return the image as uint8 ``(channels, height, width)``."""
-    node = _node(original, data, mode, apply_exif_orientation)
-    if node is None:
-        return original(data, mode, apply_exif_orientation)
-    lazy = image_tensor(node)
-    if retry.current_origin() is not None:
-        return lazy
-    result = _decode_now(lazy)
-    return original(data, mode, apply_exif_orientation) if result is None else result
+def decode_jpeg(original: Callable[..., Any], input: Any, mode: Any, device: Any, apply_exif_orientation: Any) -> Any:
+    """Replace ``torchvision.io.decode_jpeg``, for one file on the CPU."""
+    lazy = None
+    if device == "cpu" or (isinstance(device, torch.device) and device.type == "cpu"):
+        lazy = decode(original, input, mode, apply_exif_orientation)
+    return original(input, mode, device, apply_exif_orientation) if lazy is None else lazy
 
 
-def _node(original: Callable[..., Any], data: Any, mode: int, turned: bool) -> Node | None:
-    """Return the node of a file that native code is sure to decode like torchvision; otherwise None."""
-    plain = type(data) is torch.Tensor and data.dtype == torch.uint8 and data.ndim == 1 and data.device.type == "cpu"
-    if not plain or mode not in (_UNCHANGED, _GRAY, _RGB) or tuple(data[:3].tolist()) != _SIGNATURE:
+def decode_image(original: Callable[..., Any], input: Any, mode: Any, apply_exif_orientation: Any = False) -> Any:
+    """Replace ``torchvision.io.decode_image``, for the bytes of a file or its path."""
+    from torchvision.io import image
+
+    if recording.is_on() and not isinstance(input, torch.Tensor):
+        input = image.read_file(str(input))
+    lazy = decode(original, input, mode, apply_exif_orientation)
+    return original(input, mode, apply_exif_orientation) if lazy is None else lazy
+
+
+HOOKS: dict[str, Callable[..., Any]] = {"decode_jpeg": decode_jpeg, "decode_image": decode_image}
+
+
+def decode(original: Callable[..., Any], data: Any, mode: Any, apply_exif_orientation: Any = False) -> Any:
+    """Return the image as a lazy tensor, uint8 ``(channels, height, width)``; None if torchvision is to decode it."""
+    from torchvision.io import image
+
+    if not recording.is_on() or type(data) is not torch.Tensor or type(apply_exif_orientation) is not bool:
+        return None
+    if isinstance(mode, str):
+        mode = image.ImageReadMode.__members__.get(mode.upper())
+    number = getattr(mode, "value", None)
+    if number not in (_UNCHANGED, _GRAY, _RGB):
+        return None
+
+    def unchanged(file: torch.Tensor) -> torch.Tensor:
+        return original(file, image.ImageReadMode.UNCHANGED)  # type: ignore[no-any-return]
+
+    return _lazy_image(unchanged, data, number, apply_exif_orientation)
+
+
+def _lazy_image(original: Decode, data: torch.Tensor, mode: int, turned: bool) -> Any:
+    """Return the lazy tensor of a file that native code is sure to decode like torchvision; otherwise None."""
+    plain = data.dtype == torch.uint8 and data.ndim == 1 and data.device.type == "cpu"
+    if not plain or tuple(data[:3].tolist()) != _SIGNATURE:
         return None
     file = data.numpy().tobytes()
     info = _native.jpeg.jpeg_info(file)
     whole = info["support"] == "native" and info["components"] in (1, 3) and has_end_marker(file)
+    if mode == _GRAY and info["components"] == 3:
+        whole = whole and file[6:10] == b"JFIF"  # the colours of other files may have no luma
     if not whole or retry.is_damaged(file) or not _decodes_equally(original, info, mode):
         counts.add(counts.PILLOW)
         return None
@@ -64,25 +91,16 @@ def _node(original: Callable[..., Any], data: Any, mode: int, turned: bool) -> N
     if orientation in _TURNS:
         size = node.size[::-1] if orientation in _EXCHANGES_SIDES else node.size
         node = node.then(steps.Transpose(_TURNS[orientation]), size)
-    return node
+    lazy = mark_by_pixel(image_tensor(node))  # torchvision returns the decoder's rows of pixels, permuted
+    lazy._is_turned = orientation in _EXCHANGES_SIDES
+    return lazy
 
 
-def _decodes_equally(original: Callable[..., Any], info: dict[str, Any], mode: int) -> bool:
+def _decodes_equally(original: Decode, info: dict[str, Any], mode: int) -> bool:
     """Return whether torchvision's decoder, which may be older than Pillow's, equals native code."""
 
     def decode(data: bytes) -> Any:
-        return original(torch.frombuffer(bytearray(data), dtype=torch.uint8), _UNCHANGED).permute(1, 2, 0).numpy()
+        return original(torch.frombuffer(bytearray(data), dtype=torch.uint8)).permute(1, 2, 0).numpy()
 
     colours = info["sampling"] if info["components"] == 3 and mode != _GRAY else None
     return trial.decodes_equally("torchvision", colours, decode)
-
-
-def _decode_now(lazy: LazyTensor) -> torch.Tensor | None:
-    """Return the image, decoded on this thread; None if the file is damaged."""
-    materialization = Materialization([lazy])
-    _native.recipe.materialize(materialization.native_batch)
-    if materialization.native_batch.failures:
-        counts.add(counts.PILLOW)
-        return None
-    materialization.finish()
-    return lazy._materialized

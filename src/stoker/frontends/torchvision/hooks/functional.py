@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -31,13 +32,26 @@ from ..tensors.tensor import (
 from . import kernels
 
 
+def _itself(function: Any) -> Any:
+    return function
+
+
+_find_original: Callable[[Any], Any] = _itself
+
+
+def set_original_finder(find: Callable[[Any], Any]) -> None:
+    """Set the function that returns the original of a function with a hook; see `changes.py`."""
+    global _find_original
+    _find_original = find
+
+
 def _node(image: Any) -> Any:
     return image._recorded_node() if isinstance(image, RecordingImage) else None
 
 
-def fromarray(original: Callable[..., Any], obj: Any, *args: Any, **kwargs: Any) -> Any:
+def fromarray(original: Callable[..., Any], obj: Any, mode: Any = None) -> Any:
     """Wrap ``Image.fromarray``: later steps on the image are recorded."""
-    return record_decoded(original(obj, *args, **kwargs))
+    return record_decoded(original(obj, mode))
 
 
 def blend(original: Callable[..., Any], im1: Any, im2: Any, alpha: Any) -> Any:
@@ -158,16 +172,18 @@ def adjust_hue(original: Callable[..., Any], img: Any, hue_factor: float) -> Any
     return turned
 
 
-def autocontrast(original: Callable[..., Any], image: Any, *args: Any, **kwargs: Any) -> Any:
+def autocontrast(original: Callable[..., Any], image: Any, *options: Any) -> Any:
     """Wrap ``ImageOps.autocontrast``; recorded with its defaults."""
-    node = None if args or kwargs else _node(image)
-    return original(image, *args, **kwargs) if node is None else image._record(node.then(steps.Autocontrast()))
+    defaults = original.__defaults__ or ()
+    plain = tuple(map(type, options)) == tuple(map(type, defaults)) and options == defaults
+    node = _node(image) if plain else None
+    return original(image, *options) if node is None else image._record(node.then(steps.Autocontrast()))
 
 
-def equalize(original: Callable[..., Any], image: Any, *args: Any, **kwargs: Any) -> Any:
+def equalize(original: Callable[..., Any], image: Any, mask: Any = None) -> Any:
     """Wrap ``ImageOps.equalize``; recorded without a mask."""
-    node = None if args or kwargs else _node(image)
-    return original(image, *args, **kwargs) if node is None else image._record(node.then(steps.Equalize()))
+    node = _node(image) if mask is None else None
+    return original(image, mask) if node is None else image._record(node.then(steps.Equalize()))
 
 
 def expand(original: Callable[..., Any], image: Any, border: Any = 0, fill: Any = 0) -> Any:
@@ -250,7 +266,7 @@ def elastic_v2(
 
 def _elastic(image: Any, grid: torch.Tensor, mode: str, fill: Any, library: Any) -> Any:
     node = _node(image)
-    apply = getattr(library._apply_grid_transform, "__wrapped__", library._apply_grid_transform)
+    apply = _find_original(library._apply_grid_transform)
     step = grids.elastic_step(apply, node.channels, grid, mode, fill, library.__name__.endswith("_functional_tensor"))
     if step is None:
         return None
@@ -270,6 +286,7 @@ def record_blur(image: Any, kernel_size: Any, sigma: Any, library: Any) -> Any:
     return blurred
 
 
+@functools.cache
 def enhancer_class(base: type) -> type:
     """Return a subclass of a class of ``ImageEnhance`` that records enhancements of lazy images."""
     record = ENHANCERS[base.__name__]

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switch of the take-over: all changes to other libraries are made and undone here."""
+"""Switch of the take-over: all changes to other libraries are made and undone here.
+
+The DataLoader is changed while the take-over is enabled. Pillow, torch and torchvision are changed only while a
+DataLoader fetches a batch (`changes.py`): elsewhere a script uses them as they are.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -16,7 +19,7 @@ from PIL import Image, ImageEnhance, ImageOps, JpegImagePlugin
 from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
-from .. import counts
+from .. import counts, recording
 from ..collation.deferred import DeferredTensor, reduce_deferred
 from ..loader import delivery, loader
 from ..materialize import retry
@@ -28,8 +31,11 @@ from ..tensors.mixing import LazySum, reduce_lazy_sum
 from ..tensors.tensor import IMAGES, LazyTensor
 from ..transport import file_refs
 from . import backend, class_dispatch, decoders, functional, kernels
+from .changes import FetchChanges
 
 _undo: list[Callable[[], None]] = []
+_changes = FetchChanges()
+functional.set_original_finder(_changes.original)
 
 
 def enable(device: str = "cpu", *, without_gpu: str | None = None) -> None:
@@ -62,141 +68,179 @@ def enable_here() -> None:
     import torchvision.transforms.functional as v1
 
     _take_over_formats()
-    for owner, name, function in (
-        (v1, "to_tensor", functional.to_tensor),
-        (v1, "pil_to_tensor", functional.pil_to_tensor),
-        (v1, "normalize", functional.normalize),
-        (transforms.ToTensor, "__call__", functional.call_to_tensor),
-        (transforms.PILToTensor, "__call__", functional.call_pil_to_tensor),
-        (v1.F_pil, "to_grayscale", functional.to_grayscale),
-        (v1.F_pil, "adjust_hue", functional.adjust_hue),
-        (v1.F_pil, "pad", functional.pad),
-        (v1.F_t, "_gen_affine_grid", grids.affine_grid),
-        (v1.F_t, "_perspective_grid", grids.perspective_grid),
-        (v1.F_t, "_apply_grid_transform", grids.apply_grid_v1),
-        (v1, "to_pil_image", functional.to_pil_image),
-        (v1, "gaussian_blur", functional.gaussian_blur),
-        (v1, "elastic_transform", functional.elastic_v1),
-        (Image, "fromarray", functional.fromarray),
-        (Image, "blend", functional.blend),
-        (ImageOps, "expand", functional.expand),
-        (ImageOps, "autocontrast", functional.autocontrast),
-        (ImageOps, "equalize", functional.equalize),
-        (_utils.fetch._MapDatasetFetcher, "fetch", loader.fetch),
-        (_utils.fetch._IterableDatasetFetcher, "fetch", loader.fetch_stream),
+    for function, hook in (
+        (v1.to_tensor, functional.to_tensor),
+        (v1.pil_to_tensor, functional.pil_to_tensor),
+        (v1.normalize, functional.normalize),
+        (transforms.ToTensor.__call__, functional.call_to_tensor),
+        (transforms.PILToTensor.__call__, functional.call_pil_to_tensor),
+        (v1.F_pil.to_grayscale, functional.to_grayscale),
+        (v1.F_pil.adjust_hue, functional.adjust_hue),
+        (v1.F_pil.pad, functional.pad),
+        (v1.F_t._gen_affine_grid, grids.affine_grid),
+        (v1.F_t._perspective_grid, grids.perspective_grid),
+        (v1.F_t._apply_grid_transform, grids.apply_grid_v1),
+        (v1.to_pil_image, functional.to_pil_image),
+        (v1.gaussian_blur, functional.gaussian_blur),
+        (v1.elastic_transform, functional.elastic_v1),
+        (Image.fromarray, functional.fromarray),
+        (Image.blend, functional.blend),
+        (ImageOps.expand, functional.expand),
+        (ImageOps.autocontrast, functional.autocontrast),
+        (ImageOps.equalize, functional.equalize),
     ):
-        _replace(owner, name, function)
+        _changes.replace_body(function, hook)
     for name in kernels.V1_KERNELS:
-        _replace(v1.F_t, name, kernels.wrap_v1(name))
-    _take_over_loaders()
+        _changes.replace_body(getattr(v1.F_t, name), kernels.wrap_v1(name))
     _take_over_tensors()
     _take_over_v2()
     _take_over_decoders()
     for name in functional.ENHANCERS:
-        _put(ImageEnhance, name, functional.enhancer_class(vars(ImageEnhance)[name]))
+        _changes.put(ImageEnhance, name, functional.enhancer_class)
     _take_over_collation()
     _take_over_packages()
+    _take_over_loaders()
     ForkingPickler.register(LazyTensor, loader.reduce_lazy)
     ForkingPickler.register(LazySum, reduce_lazy_sum)
     ForkingPickler.register(DeferredTensor, reduce_deferred)
 
 
+def enable_in_worker() -> None:
+    """Enable the take-over in a worker process, which does nothing but fetch batches."""
+    enable_here()
+    if not recording.is_worker():
+        recording.enter_worker()
+        _changes.enter()
+
+
+@contextlib.contextmanager
+def fetching() -> Iterator[None]:
+    """Return a context manager around the fetch of one batch: images and tensors are lazy within it."""
+    _changes.enter()
+    try:
+        with recording.fetching():
+            yield
+    finally:
+        _changes.leave()
+
+
 def _take_over_tensors() -> None:
-    """Patch functions that inspect a tensor's class or memory before they call torch: they get materialized tensors."""
+    """Change functions that inspect a tensor's class or memory before they call torch: they get plain tensors."""
+
+    def materialized(original: Any) -> Any:
+        return functools.update_wrapper(functools.partial(run_materialized, original), original)
+
     for name in ("_create_function_from_trace", "_create_function_from_trace_with_dict", "_create_graph_by_tracing"):
-        _replace(torch._C, name, run_materialized)  # the internals of `torch.jit.trace` and similar functions
-    for name in ("_create_method_from_trace", "_create_method_from_trace_with_dict"):
-        _replace(torch._C.ScriptModule, name, run_materialized)
-    for owner, name in ((torch.nn.Parameter, "__new__"), (torch.nn.Module, "register_buffer")):
-        _replace(owner, name, run_materialized)
+        _changes.put(torch._C, name, materialized)  # the internals of `torch.jit.trace` and similar functions
+    for owner, name in (
+        (torch._C.ScriptModule, "_create_method_from_trace"),
+        (torch._C.ScriptModule, "_create_method_from_trace_with_dict"),
+    ):
+        if name in vars(owner):
+            _changes.put(owner, name, _wrapped_method)
+    for function in (torch.nn.Parameter.__new__, torch.nn.Module.register_buffer):
+        _changes.replace_body(function, run_materialized)
+
+
+def _wrapped_method(original: Any) -> Any:
+    @functools.wraps(original)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        return run_materialized(original, *args, **kwargs)
+
+    return method
 
 
 def _take_over_formats() -> None:
-    """Patch Pillow's registry, so that opened images record."""
+    """Change Pillow's registry, so that opened images record."""
 
     def register(name: str, factory: Callable[..., Any]) -> None:
-        opened = Image.OPEN[name]
-        Image.register_open(name, factory, opened[1])
-        _undo.append(lambda: Image.register_open(name, *opened))
+        _changes.put_item(Image.OPEN, name, (factory, Image.OPEN[name][1]))
 
-    register(JpegImagePlugin.JpegImageFile.format, files.open_jpeg)
+    name = JpegImagePlugin.JpegImageFile.format
+    register(name, functools.partial(files.open_jpeg, Image.OPEN[name][0]))
     for name in files.recorded_formats():
         register(name, functools.partial(files.open_file, Image.OPEN[name][0]))
 
 
 def _take_over_v2() -> None:
-    """Patch the second generation of transforms, if torchvision has it."""
+    """Change the second generation of transforms, if torchvision has it."""
     try:
+        import torchvision.transforms.v2 as transforms
         import torchvision.transforms.v2.functional as v2
         from torchvision import tv_tensors
-        from torchvision.transforms.v2.functional import _geometry, _type_conversion
+        from torchvision.transforms.v2 import _utils as _utils_transforms
+        from torchvision.transforms.v2.functional import _geometry
         from torchvision.transforms.v2.functional import _utils as _utils_v2
     except ImportError:
         return
     lazy = lazy_image_class()
-    for owner in (v2, _type_conversion):
-        _replace(owner, "pil_to_tensor", functional.pil_to_tensor)
-        _replace(owner, "to_image", functional.to_image)
-        _replace(owner, "to_pil_image", functional.to_pil_image)
-    _replace(tv_tensors, "wrap", functional.wrap)
-    _replace(_geometry, "_affine_grid", grids.affine_grid)
-    _replace(_geometry, "_perspective_grid", grids.perspective_grid)
-    _replace(_geometry, "_apply_grid_transform", grids.apply_grid)
+    hooked: tuple[tuple[Any, Callable[..., Any]], ...] = (
+        (v2.to_image, functional.to_image),
+        (tv_tensors.wrap, functional.wrap),
+        (_geometry._affine_grid, grids.affine_grid),
+        (_geometry._perspective_grid, grids.perspective_grid),
+        (_geometry._apply_grid_transform, grids.apply_grid),
+        # transforms look up values by an input's exact class
+        (_utils_transforms._get_fill, class_dispatch.get_fill),
+        *((f, class_dispatch.to_dtype) for name, f in vars(transforms.ToDtype).items() if name in _TRANSFORM_NAMES),
+    )
+    for function, hook in hooked:
+        _changes.replace_body(function, hook)
     registry = getattr(_utils_v2, "_KERNEL_REGISTRY", {})
     for name, function in _IMAGE_KERNELS.items():
         known = registry.get(getattr(v2, name, None), {})
         if Image.Image in known:  # the registry holds the function that was registered, not the module's attribute
-            _register(known, image.RecordingImage, functools.partial(function, known[Image.Image]))
+            _changes.put_item(known, image.RecordingImage, functools.partial(function, known[Image.Image]))
     for name, record in kernels.KERNELS.items():
         known = registry.get(getattr(v2, name, None), {})
         if torch.Tensor in known and tv_tensors.Image in known:
-            _register(known, LazyTensor, kernels.wrap_kernel(known[torch.Tensor], known[tv_tensors.Image], record))
+            kernel = kernels.wrap_kernel(known[torch.Tensor], known[tv_tensors.Image], record)
+            _changes.put_item(known, LazyTensor, kernel)
     ForkingPickler.register(lazy, loader.reduce_lazy)
-    _take_over_class_dispatch()
 
 
-def _take_over_class_dispatch() -> None:
-    """Patch the lookups of transforms v2 by an input's exact class."""
-    import torchvision.transforms.v2 as v2
-
-    for module in list(vars(v2).values()):
-        if isinstance(module, ModuleType):
-            _replace(module, "_get_fill", class_dispatch.get_fill)
-    for name in ("transform", "_transform"):  # the current name, and an older one
-        _replace(v2.ToDtype, name, class_dispatch.to_dtype)
+_TRANSFORM_NAMES = ("transform", "_transform")  # the current name of v2's method, and an older one
 
 
 def _take_over_decoders() -> None:
-    """Patch the operators of ``torchvision.io``, if torchvision's native library is installed."""
-    for name in decoders.OPERATORS:
-        original = getattr(torch.ops.image, name, None)
-        if original is None:
-            continue
-        function = functools.partial(decoders.decode, original)
-        _put(torch.ops.image, name, function)
-        with contextlib.suppress(AttributeError):  # scripted functions keep the operator
-            torch.jit._builtins._register_builtin(function, f"image::{name}")
+    """Change the decoders of ``torchvision.io``, if its native library is installed."""
+    from torchvision.io import image as decoding
+
+    for name, hook in decoders.HOOKS.items():
+        if hasattr(decoding, name) and hasattr(torch.ops.image, name):
+            _changes.replace_body(getattr(decoding, name), hook)
 
 
 _patched_packages: set[str] = set()  # modules that a script had imported, and that were patched when a loop began
 
 
 def _take_over_packages() -> None:
-    """Patch other packages' functions that bypass torchvision's and Pillow's, once a script has imported them."""
+    """Change other packages' functions that bypass torchvision's and Pillow's, once a script has imported them."""
     owner = getattr(sys.modules.get(augmix.MODULE), augmix.CLASS, None)
-    if owner is not None and augmix.MODULE not in _patched_packages:
+    method = None if owner is None else vars(owner).get(augmix.METHOD)
+    if method is not None and augmix.MODULE not in _patched_packages:
         _patched_packages.add(augmix.MODULE)
         _undo.append(lambda: _patched_packages.discard(augmix.MODULE))
-        _replace(owner, augmix.METHOD, augmix.apply_basic)
+        _changes.replace_body(method, augmix.apply_basic)
 
 
 def _get_iterator(original: Callable[[Any], Any], of: DataLoader[Any]) -> Any:
     _take_over_packages()
-    return loader.get_iterator(enable_here, delivery.destination, original, of)
+    return loader.get_iterator(enable_in_worker, delivery.destination, original, of)
+
+
+def _fetch(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
+    with fetching():
+        return loader.fetch(original, fetcher, index)
+
+
+def _fetch_stream(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
+    with fetching():
+        return loader.fetch_stream(original, fetcher, index)
 
 
 def _take_over_loaders() -> None:
-    """Patch DataLoader and its present and future subclasses with iterators of their own (torchdata's)."""
+    """Patch DataLoader, and its present and future subclasses with iterators of their own (torchdata's)."""
 
     def take_over(kind: Any) -> None:
         _replace(kind, "_get_iterator", _get_iterator)
@@ -208,6 +252,8 @@ def _take_over_loaders() -> None:
         if _undo:
             _replace(kind, "_get_iterator", _get_iterator)
 
+    _replace(_utils.fetch._MapDatasetFetcher, "fetch", _fetch)
+    _replace(_utils.fetch._IterableDatasetFetcher, "fetch", _fetch_stream)
     take_over(DataLoader)
     DataLoader.__init_subclass__ = classmethod(init_subclass)  # type: ignore[assignment]
     _undo.append(lambda: delattr(DataLoader, "__init_subclass__"))
@@ -222,29 +268,12 @@ _IMAGE_KERNELS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _register(known: dict[Any, Any], kind: Any, kernel: Any) -> None:
-    """Register a kernel for an additional type; torchvision's kernels stay."""
-    known[kind] = kernel
-    _undo.append(lambda: known.pop(kind, None) and None)
-
-
 def _take_over_collation() -> None:
     known = _utils.collate.default_collate_fn_map
-    original = known[torch.Tensor]
+    collate = functools.partial(loader.collate, known[torch.Tensor])
     # collate looks up exact types: a batch may begin with a plain tensor or with a lazy one.
-    for kind in (torch.Tensor, *_lazy_classes()):
-        known[kind] = functools.partial(loader.collate, original)
-
-    def undo() -> None:
-        known[torch.Tensor] = original
-        for kind in _lazy_classes():
-            del known[kind]
-
-    _undo.append(undo)
-
-
-def _lazy_classes() -> list[Any]:
-    return [LazyTensor, *(kind for kind in IMAGES if issubclass(kind, LazyTensor))]
+    for kind in (torch.Tensor, LazyTensor, *(kind for kind in IMAGES if issubclass(kind, LazyTensor))):
+        _changes.put_item(known, kind, collate)
 
 
 def _replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
@@ -253,13 +282,10 @@ def _replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
     if original is None:
         return
 
+    @functools.wraps(original)
     def replacement(*args: Any, **kwargs: Any) -> Any:
         return function(original, *args, **kwargs)
 
-    for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
-        with contextlib.suppress(AttributeError):
-            setattr(replacement, attribute, getattr(original, attribute))
-    replacement.__wrapped__ = original  # type: ignore[attr-defined]
     _put(owner, name, replacement)
 
 
@@ -271,6 +297,7 @@ def _put(owner: Any, name: str, value: Any) -> None:
 
 def disable() -> None:
     """Undo :func:`enable`. Lazy images stay lazy, and are materialized when they are used."""
+    _changes.clear()
     while _undo:
         _undo.pop()()
     retry.forget_damaged()

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import gc
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
@@ -76,6 +77,9 @@ def fetch_stream(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) 
 
 def _fetch_once(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
     """Return a batch; the calls of a script's own collation are recorded."""
+    if not (_delivers_lazy_batches or _thread.delivers_lazy_batches):
+        # an iterator of another library: its code receives the batch as it leaves this function
+        return batches.to_plain(original(fetcher, index))
     if fetcher.collate_fn in (default_collate, default_convert):
         return _prepare_to_send(original(fetcher, index))
     is_on_gpu = _sends_groups or delivery.is_on_gpu()
@@ -102,6 +106,12 @@ def _prepare_to_send(data: Any) -> Any:
     return data
 
 
+class _ThreadState(threading.local):
+    delivers_lazy_batches = False  # the iterator that fetches in this thread materializes its batches
+
+
+_thread = _ThreadState()
+_delivers_lazy_batches = False  # set in a worker, whose batches are materialized in the main process
 _sends_groups = False  # set in a worker: batches are delivered on a GPU
 
 
@@ -162,8 +172,9 @@ class WorkerInit:
         self._senders = senders
 
     def __call__(self, worker: int) -> None:
-        global _sends_groups
+        global _delivers_lazy_batches, _sends_groups
         self._enable()
+        _delivers_lazy_batches = True
         _sends_groups = self._groups
         gc.freeze()  # inherited memory stays shared: collections do not traverse or write to it
         counts.count_into(self._memory.numpy()[worker])
@@ -192,8 +203,9 @@ class _Iterator:
     _stoker_pins_memory = False  # batches are pinned here instead of by a thread of the loader
 
     def _next_data(self) -> Any:
-        data = super()._next_data()  # type: ignore[misc]
-        data = deliver(data, self._stoker_scheduler, self)
+        with _replaced(_thread, "delivers_lazy_batches", True):
+            data = super()._next_data()  # type: ignore[misc]
+            data = deliver(data, self._stoker_scheduler, self)
         data = pin_batch(data, pins=self._stoker_pins_memory)
         counts.log_once()
         return data

@@ -12,9 +12,9 @@ import functools
 import importlib
 from typing import Any
 
-from PIL import Image, ImageFile, JpegImagePlugin
+from PIL import Image, ImageFile
 
-from .. import counts
+from .. import counts, recording
 from ..ir.recipe import Node
 from ..proxy_names import named_after
 from .image import CHANNELS, LazyPixelAccess, RecordingImage, is_small, new_plain_image, pixels_node
@@ -27,7 +27,7 @@ _PLUGINS = ("Png", "WebP", "Bmp", "Gif", "Tiff", "Ppm", "Avif", "Jpeg2K")
 class OpenedFile(RecordingImage):
     """Mixin before the class of a format: an open file that records once its pixels are decoded."""
 
-    _kind: type[ImageFile.ImageFile]
+    represents: type[ImageFile.ImageFile]
 
     def load(self) -> Any:
         """Read and decode like Pillow; return a proxy of Pillow's pixel access."""
@@ -61,13 +61,13 @@ class OpenedFile(RecordingImage):
     __copy__ = copy
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return new_plain_image, (self._kind,), self.__getstate__()
+        return new_plain_image, (self.represents,), self.__getstate__()
 
 
 @functools.cache
 def _recording_class(kind: type[ImageFile.ImageFile]) -> type:
     """Return the recording subclass of a format's class."""
-    names = {"_kind": kind, "__doc__": kind.__doc__}
+    names = {"represents": kind, "__doc__": kind.__doc__}
     return named_after(kind)(type(kind.__name__, (OpenedFile, kind), names))
 
 
@@ -81,21 +81,24 @@ def record_opened(image: ImageFile.ImageFile) -> ImageFile.ImageFile:
     return image
 
 
-def open_jpeg(file: Any, filename: str | bytes | None = None) -> ImageFile.ImageFile:
-    """Open a JPEG file lazily, in place of Pillow's factory. Pillow decodes files with several pictures."""
+def open_jpeg(factory: Any, file: Any, filename: str | bytes | None = None) -> ImageFile.ImageFile:
+    """Open a JPEG file lazily, in place of Pillow's ``factory``. Pillow decodes files with several pictures."""
+    if not recording.is_on():
+        return factory(file, filename)  # type: ignore[no-any-return]
     image = open_plain(file, filename)
     if image is not None:
         return image
     image = LazyJpeg(file, filename)
     if image._header is None and "mp" in image.info:
         file.seek(0)
-        return record_opened(JpegImagePlugin.jpeg_factory(file, filename))
+        return record_opened(factory(file, filename))
     return image
 
 
 def open_file(factory: Any, file: Any, filename: str | bytes | None = None) -> ImageFile.ImageFile:
     """Open a file with Pillow's ``factory`` of a format, and let its image record."""
-    return record_opened(factory(file, filename))
+    image = factory(file, filename)
+    return record_opened(image) if recording.is_on() else image
 
 
 def recorded_formats() -> list[str]:

@@ -16,13 +16,14 @@ import numpy as np
 from PIL import Image
 
 from ....native import _native
-from .. import counts
+from .. import counts, recording
 from ..ir import steps
 from ..ir.recipe import Node
 from ..materialize import eager
 from ..proxy_names import named_after
 from ..reference.replay import plain_image
 from . import filters
+from .represented import Represented, set_class
 
 _FILTER_NUMBERS = {0: 0, 1: 3, 2: 1, 3: 2, 4: 6, 5: 7}  # Pillow's Resampling → native/resample/resample.hpp
 CHANNELS = {"L": 1, "RGB": 3}
@@ -72,13 +73,26 @@ class LazyInfo:
         return key != "transparency" and key in self._find()  # JPEG files have no transparency
 
 
-class RecordingImage(Image.Image):
+_OWN_ATTRIBUTES = ("_node", "_unrecorded_results", "_is_exported", "_is_exposed", "_header", "_is_left_to_pillow")
+
+
+class RecordingImage(Represented, Image.Image):
     """Base class with the recorded methods. ``_node`` is the recorded image; None once it is materialized."""
 
     _node: Node | None = None
     _unrecorded_results = 0  # images that Pillow has made from this one
     _is_exported = False  # a caller has received a copy of the pixels
     _is_exposed = False  # a caller has received the pixels, and may change them at any time
+
+    def become_plain(self) -> None:
+        """Turn the image into one of Pillow's own class, in place, with the same pixels."""
+        if self._im is None and self._node is not None:
+            _ = self.im
+        _ = self.info
+        for name in _OWN_ATTRIBUTES:
+            vars(self).pop(name, None)
+        assert self.represents is not None
+        set_class(self, self.represents)
 
     # ---- pixels ----
 
@@ -136,7 +150,7 @@ class RecordingImage(Image.Image):
         self._unrecorded_results += 1
         return (
             super()._new(im)
-            if self._unrecorded_results > 1 and isinstance(self, LazyImage)
+            if self._unrecorded_results > 1 and issubclass(type(self), LazyImage)
             else record_decoded(super()._new(im))
         )
 
@@ -318,9 +332,11 @@ def _is_box(box: Any) -> bool:
 class LazyImage(RecordingImage):
     """Image that recorded steps have made from another one."""
 
+    represents = Image.Image
+
     def __eq__(self, other: object) -> bool:
         """Compare like Pillow, whose derived images all have the same class."""
-        if type(other) is not Image.Image and not isinstance(other, LazyImage):
+        if not isinstance(other, Image.Image) or other.__class__ is not Image.Image:
             return False
         sizes = (self.mode, self.size, self.info) == (other.mode, other.size, other.info)
         return sizes and self.getpalette() == other.getpalette() and self.tobytes() == other.tobytes()
@@ -356,7 +372,7 @@ class DecodedImage(LazyImage):
 
 def record_decoded(image: Image.Image) -> Image.Image:
     """Let later steps on a new image of Pillow's be recorded, if it is L or RGB and has no other owner."""
-    if type(image) is Image.Image and image.mode in CHANNELS:
+    if type(image) is Image.Image and image.mode in CHANNELS and recording.is_on():
         if is_small(image.size):
             counts.add(counts.SMALL)
         else:

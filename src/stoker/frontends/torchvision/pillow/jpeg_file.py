@@ -33,6 +33,7 @@ _MARKER_ROOM = 64  # some writers pad a file after its end marker
 class LazyJpeg(RecordingImage, JpegImageFile):
     """Open JPEG file. The first step on it reads its bytes, and does not decode them."""
 
+    represents = JpegImageFile
     _is_left_to_pillow = False
     _header: bytes | None = None  # None once Pillow has read it
 
@@ -61,12 +62,23 @@ class LazyJpeg(RecordingImage, JpegImageFile):
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute that Pillow reads from a header. The first access reads the header."""
-        header = vars(self).get("_header")
-        if header is None or name not in _header_attributes():
+        if vars(self).get("_header") is None or name not in _header_attributes():
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        for key, value in vars(_read_header(header)).items():
-            vars(self).setdefault(key, value)
+        self._take_pillows_attributes()
         return vars(self)[name]
+
+    def _take_pillows_attributes(self) -> None:
+        """Add the attributes that Pillow reads from the header."""
+        if self._header is not None:
+            for key, value in vars(_read_header(self._header)).items():
+                vars(self).setdefault(key, value)
+
+    def become_plain(self) -> None:
+        """Turn the image into Pillow's, in place: an open file stays open, and Pillow reads it later."""
+        self._take_pillows_attributes()
+        if self._node is not None:
+            vars(self).setdefault("map", None)  # Pillow's `load` sets this attribute
+        super().become_plain()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return new_plain_image, (JpegImageFile,), self.__getstate__()

@@ -366,7 +366,10 @@ def _empty_like_torch(x: LazyTensor, device: str) -> torch.Tensor:
     memory = memory.movedim(-1, -3) if by_pixel else memory
     memory = memory.mT if turned else memory
     window = memory[..., top : top + node.size[1], left : left + node.size[0]]
-    return window.view(*leading_shape(x), *window.shape[1:])
+    lead = leading_shape(x)
+    if by_pixel and not lead:
+        return window[0]  # `view` would change the strides of axes of one element
+    return window.view(*lead, *window.shape[1:])
 
 
 def _apply_layout(x: LazyTensor) -> torch.Tensor:

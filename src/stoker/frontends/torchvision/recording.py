@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scope of recording: images and tensors are lazy only while a DataLoader fetches a batch.
+
+Outside of this scope Pillow, torch and torchvision are unchanged. In the main process the scope belongs to the thread
+that fetches. In a worker process, which does nothing else, it includes the threads of the data set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+
+
+class _ThreadState(threading.local):
+    fetches = 0  # nested fetches of this thread
+
+
+_thread = _ThreadState()
+_is_worker = False
+_fetches_of_worker = 0
+
+
+def is_on() -> bool:
+    """Return whether new images and tensors of this thread are lazy."""
+    return _thread.fetches > 0 or _fetches_of_worker > 0
+
+
+def is_worker() -> bool:
+    """Return whether this process is a worker."""
+    return _is_worker
+
+
+def enter_worker() -> None:
+    """Extend the scope to all threads of this process, which is a worker."""
+    global _is_worker
+    _is_worker = True
+
+
+def _begin_child() -> None:
+    """Reset the state in a new process: the fetches in flight are the parent's."""
+    global _is_worker, _fetches_of_worker
+    _thread.fetches = _fetches_of_worker = 0
+    _is_worker = False
+
+
+os.register_at_fork(after_in_child=_begin_child)
+
+
+@contextlib.contextmanager
+def fetching() -> Iterator[None]:
+    """Return a context manager around the fetch of one batch."""
+    global _fetches_of_worker
+    _thread.fetches += 1
+    _fetches_of_worker += _is_worker
+    try:
+        yield
+    finally:
+        _thread.fetches -= 1
+        _fetches_of_worker -= _is_worker
