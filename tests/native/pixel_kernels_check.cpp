@@ -211,6 +211,11 @@ void check_groups(const Kernels& p, const Kernels& f) {
 
 void check_moves(const Kernels& p, const Kernels& f) {
   const int n = 1 + below(kMost);
+  for (const int pixel : {3, 6, 12, 16}) {
+    const std::vector<uint8_t> memory = random_values<uint8_t>(n * pixel);
+    compare_memory(static_cast<size_t>(n * pixel), name_at("reverse pixels", pixel, 0),
+                   [&](uint8_t* to, bool fast) { (fast ? f : p).reverse[pixel](to, memory.data(), n); });
+  }
   for (const int element : {1, 2, 4, 8}) {
     const size_t bytes = static_cast<size_t>(n * element);
     for (int channels = 2; channels <= kMaxGroup; ++channels) {

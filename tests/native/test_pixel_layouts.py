@@ -57,6 +57,76 @@ def test_layouts(case, name):
     same(np.ascontiguousarray(out), np.ascontiguousarray(2 * x.astype("f4") - y.astype("f4")))
 
 
+@st.composite
+def copies(draw):
+    dtype = draw(st.sampled_from(["uint8", "int16", "float32", "float64"]))
+    shape = tuple(draw(st.lists(st.integers(0, 9) | st.integers(60, 140), max_size=4)))
+    while np.prod(shape, initial=1) > 60_000:
+        shape = shape[:-1]
+    x = strided(draw, dtype, shape)
+    x[...] = np.random.default_rng(draw(st.integers(0, 1000))).integers(0, 100, shape).astype(dtype)
+    if x.size and draw(st.booleans()) and draw(st.booleans()):
+        x = np.broadcast_to(x[..., :1], shape) if shape else x
+    return dtype, x, strided(draw, dtype, shape)
+
+
+@settings(max_examples=400, deadline=None)
+@given(copies(), st.sampled_from(_native.instruction_sets()))
+def test_programs_that_only_move_elements(case, name):
+    dtype, x, out = case
+    before = _native.get_isa()
+    _native.set_isa(name)
+    try:
+        asm = Asm([dtype], [dtype])
+        asm.store(asm.load(0))
+        asm.run([x], [out])
+    finally:
+        _native.set_isa(before)
+    np.testing.assert_array_equal(out, x)
+
+
+# Widths around the vectors of every instruction set. The memory around the output must stay as it is.
+@pytest.mark.parametrize("width", [1, 2, 5, 6, 10, 11, 16, 17, 20, 21, 22, 32, 48, 63, 64, 65, 84, 127, 128, 130, 500])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+def test_flips_and_transposes(isa, dtype, width, channels):
+    image = np.random.default_rng(width).integers(0, 256, (3, width, channels)).astype(dtype)
+    ways = {
+        "mirror": lambda x: x[:, ::-1],
+        "turn": lambda x: x[::-1, ::-1],
+        "window": lambda x: x[1:, width // 3 :],
+        "planes": lambda x: x.transpose(2, 0, 1),
+        "mirrored planes": lambda x: x[:, ::-1].transpose(2, 0, 1),
+        "columns": lambda x: x.transpose(1, 0, 2),
+        "swapped channels": lambda x: x[..., ::-1],
+        "interleaved": lambda x: np.ascontiguousarray(x.transpose(2, 0, 1)).transpose(1, 2, 0),
+    }
+    for name, way in ways.items():
+        source = way(image)
+        guarded = np.full(source.size + 128, 77, dtype)
+        out = guarded[64:-64].reshape(source.shape)
+        asm = Asm([dtype], [dtype])
+        asm.store(asm.load(0))
+        asm.run([source], [out])
+        np.testing.assert_array_equal(out, source, err_msg=name)
+        assert (guarded[:64] == 77).all() and (guarded[-64:] == 77).all(), name
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4, 6])
+def test_channels_that_change_places(isa, channels):
+    image = np.random.default_rng(channels).integers(0, 256, (5, 37, channels), np.uint8)
+    order = np.random.default_rng(channels).permutation(channels)
+    asm = Asm(["uint8"], ["uint8"], channels)
+    for c in range(channels):
+        asm.store(asm.load(0, int(order[c])), 0, c)
+    for out in (np.zeros_like(image), np.zeros((channels, 5, 37), np.uint8).transpose(1, 2, 0)):
+        asm.run([image], [out])
+        np.testing.assert_array_equal(out, image[..., order])
+    expected = image[..., order].copy()
+    asm.run([image], [image])  # in place
+    np.testing.assert_array_equal(image, expected)
+
+
 def normalise(out_dtype: str, channels: int = 3, channelled: bool = True) -> Asm:
     asm = Asm(["uint8"], [out_dtype], channels if channelled else 0)
     for c in range(channels if channelled else 1):

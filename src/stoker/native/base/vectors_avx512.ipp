@@ -10,6 +10,13 @@ inline V<uint8_t> load_parts(const uint8_t* const (&from)[4]) {
   x = _mm512_mask_broadcast_i32x4(x, 0x0F00, load128(from[2]));
   return (V<uint8_t>)_mm512_mask_broadcast_i32x4(x, 0xF000, load128(from[3]));
 }
+inline void store_parts(uint8_t* const (&to)[4], V<uint8_t> x) {
+  const __m512i v = (__m512i)x;
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to[0]), _mm512_castsi512_si128(v));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to[1]), _mm512_maskz_extracti32x4_epi32(0xF, v, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to[2]), _mm512_maskz_extracti32x4_epi32(0xF, v, 2));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to[3]), _mm512_maskz_extracti32x4_epi32(0xF, v, 3));
+}
 inline V<uint8_t> repeat_part(const void* p) { return (V<uint8_t>)_mm512_maskz_broadcast_i32x4(0xFFFF, load128(p)); }
 
 inline V<uint8_t> shuffle_parts(V<uint8_t> x, V<uint8_t> by) {

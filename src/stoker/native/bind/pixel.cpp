@@ -9,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "pixel/copy.hpp"
 #include "pixel/halves.hpp"
 #include "pixel/kernels.hpp"
 #include "pixel/pixel.hpp"
@@ -61,6 +62,8 @@ class PixelProgram {
 
   bool run(const std::vector<double>& uniforms, nb::list inputs, nb::list outputs) {
     bind(uniforms, inputs, outputs);
+    used_table_ = false;
+    if (pixel::run_as_copies(program_, in_.data(), out_.data())) return true;
     pixel::Bound bound;
     bound.prepare(program_, uniforms.data(), in_.data(), out_.data(), scratch_);
     used_table_ = bound.uses_table();

@@ -9,6 +9,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/store_scalar.hpp"
 #include "plan/check.hpp"
+#include "reduce/columns.hpp"
 #include "run/job.hpp"
 #include "shared/reduce_fold.hpp"
 
@@ -181,12 +182,77 @@ typename FoldOf<kOp, T>::Result reduce_few(const uint8_t* data, const Axes& axes
   return lanes[0];
 }
 
+// Statistic whose exact totals give a reduction of integers. Totals of doubles are exact too while they are below 2^53.
+constexpr columns::Statistic statistic_of(Reduction op) {
+  switch (op) {
+    case Reduction::Min: return columns::Statistic::Min;
+    case Reduction::Max: return columns::Statistic::Max;
+    case Reduction::Sum:
+    case Reduction::Mean: return columns::Statistic::Sum;
+    default: return columns::Statistic::Squares;
+  }
+}
+constexpr int64_t kExactCount = int64_t{1} << 36;  // of terms below 2^16
+constexpr int64_t kFewElements = 64;               // below, vectors do not pay off
+
+// Reduction of integers by columns: the innermost reduced axis is contiguous, but for at most columns::kMost elements of a
+// kept axis.
+template <Reduction kOp, class T>
+class ByColumns {
+ public:
+  ByColumns(const View& in, const Axes& stay, const Axes& gone, int64_t each) : outer_(stay), gone_(gone), each_(each) {
+    if constexpr (kOp == Reduction::Variance || kOp == Reduction::StdDev) return;
+    if (gone.rank == 0 || each > kExactCount) return;
+    const int64_t size = size_of(in.dtype), inner = gone.stride[gone.rank - 1];
+    if (inner != size) {
+      const int last = stay.rank - 1;
+      if (last < 0 || stay.stride[last] != size || stay.shape[last] > columns::kMost) return;
+      if (inner != stay.shape[last] * size) return;
+      columns_ = static_cast<int>(stay.shape[last]);
+      --outer_.rank;
+    }
+    if (gone.shape[gone.rank - 1] * columns_ < kFewElements) return;
+    add_ = columns::find(statistic_of(kOp), in.dtype);
+  }
+
+  bool applies() const { return add_ != nullptr; }
+
+  void run(const uint8_t* data, double ddof, const View& out) const {
+    uint8_t* to = out.data;
+    walk(data, outer_, [&](const uint8_t* p, int64_t count, int64_t stride) {
+      for (int64_t i = 0; i < count; ++i, p += stride) {
+        int64_t totals[columns::kMost];
+        std::fill_n(totals, columns_, columns::neutral(statistic_of(kOp)));
+        walk(p, gone_, [&](const uint8_t* q, int64_t n, int64_t) { add_(q, n * columns_, columns_, totals); });
+        for (int c = 0; c < columns_; ++c, to += size_of(out.dtype)) put(to, out.dtype, totals[c], ddof);
+      }
+    });
+  }
+
+ private:
+  void put(uint8_t* to, DType dtype, int64_t total, double ddof) const {
+    using Result = typename FoldOf<kOp, T>::Result;
+    if constexpr (FoldOf<kOp, T>::kExtreme || kOp == Reduction::Sum) put_whole(to, dtype, static_cast<Result>(total));
+    else store_scalar(to, dtype, fold::averaged<kOp>(static_cast<double>(total), each_, ddof));
+  }
+
+  Axes outer_;
+  const Axes& gone_;
+  int64_t each_;
+  int columns_ = 1;
+  columns::Add add_ = nullptr;
+};
+
 template <Reduction kOp, class T>
 void reduce(const View& in, uint32_t axes, const View* mean, double ddof, const View& out) {
   Axes stay, gone;
   for (int i = 0; i < in.rank; ++i) (axes >> i & 1 ? gone : stay).add(in.shape[i], in.stride[i]);
   int64_t at = 0, each = 1;
   for (int i = 0; i < gone.rank; ++i) each *= gone.shape[i];
+  if constexpr (std::is_integral_v<Computed<T>>) {
+    const ByColumns<kOp, T> fast(in, stay, gone, each);
+    if (fast.applies()) return fast.run(in.data, ddof, out);
+  }
   uint8_t* to = out.data;
   walk(in.data, stay, [&](const uint8_t* p, int64_t count, int64_t stride) {
     for (int64_t i = 0; i < count; ++i, p += stride, to += size_of(out.dtype), ++at) {

@@ -127,6 +127,87 @@ void reverse(void* __restrict dst, const void* __restrict src, int n) {
   if (i < n) reverse_last<Size>(d, s - static_cast<ptrdiff_t>(n - i) * Size, n - i, within);
 }
 
+// Pixels of three bytes: five in every part. A part's sixteenth byte comes from a sixth pixel, and the next part writes
+// over its place, so the last pixels go one at a time.
+void reverse_rgb(void* __restrict dst, const void* __restrict src, int n) {
+  auto* d = static_cast<uint8_t*>(dst);
+  const auto* s = static_cast<const uint8_t*>(src) + static_cast<ptrdiff_t>(n) * 3;
+  uint8_t order[16];
+  for (int i = 0; i < 15; ++i) order[i] = static_cast<uint8_t>(13 - i / 3 * 3 + i % 3);
+  order[15] = 0x80;
+  const V<uint8_t> within = repeat_part(order);
+  constexpr int kPixels = 5 * kParts;
+  int i = 0;
+  for (; i + kPixels < n; i += kPixels, d += 3 * kPixels, s -= 3 * kPixels) {
+    const uint8_t* from[kParts];
+    uint8_t* to[kParts];
+    for (int k = 0; k < kParts; ++k) {
+      from[k] = s - 15 * k - 16;
+      to[k] = d + 15 * k;
+    }
+    store_parts(to, shuffle_parts(load_parts(from), within));
+  }
+  reverse_each<3>(d, s - 3 * static_cast<ptrdiff_t>(n - i), n - i);
+}
+
+// Byte shuffles that gather channel c of sixteen pixels from three parts (deal), or the parts from the channels (weave).
+struct RgbShuffles {
+  V<uint8_t> deal[3][3], weave[3][3];  // [result][source]
+
+  RgbShuffles() {
+    uint8_t by[3][3][16], back[3][3][16];
+    for (auto* table : {&by, &back}) std::memset(*table, 0x80, sizeof *table);
+    for (int j = 0; j < 48; ++j) {  // byte j of the pixels is channel j % 3 of pixel j / 3
+      by[j % 3][j / 16][j / 3] = static_cast<uint8_t>(j % 16);
+      back[j / 16][j % 3][j % 16] = static_cast<uint8_t>(j / 3);
+    }
+    for (int r = 0; r < 3; ++r)
+      for (int s = 0; s < 3; ++s) {
+        deal[r][s] = repeat_part(by[r][s]);
+        weave[r][s] = repeat_part(back[r][s]);
+      }
+  }
+};
+
+inline V<uint8_t> gather_parts(const V<uint8_t> (&from)[3], const V<uint8_t> (&by)[3]) {
+  return shuffle_parts(from[0], by[0]) | shuffle_parts(from[1], by[1]) | shuffle_parts(from[2], by[2]);
+}
+
+// Three bytes of sixteen pixels in every part.
+void deal_rgb_bytes(uint8_t* const* planes, const uint8_t* pixels, int n) {
+  const RgbShuffles shuffles;
+  constexpr int kPixels = 16 * kParts;
+  int i = 0;
+  for (; i + kPixels <= n; i += kPixels) {
+    V<uint8_t> x[3];
+    for (int s = 0; s < 3; ++s) {
+      const uint8_t* from[kParts];
+      for (int k = 0; k < kParts; ++k) from[k] = pixels + 3 * i + 48 * k + 16 * s;
+      x[s] = load_parts(from);
+    }
+    for (int c = 0; c < 3; ++c) store_vector<uint8_t>(planes[c] + i, gather_parts(x, shuffles.deal[c]));
+  }
+  uint8_t* const rest[3] = {planes[0] + i, planes[1] + i, planes[2] + i};
+  deal<3, uint8_t>(rest, pixels + 3 * i, n - i);
+}
+
+void weave_rgb_bytes(uint8_t* pixels, const uint8_t* const* planes, int n) {
+  const RgbShuffles shuffles;
+  constexpr int kPixels = 16 * kParts;
+  int i = 0;
+  for (; i + kPixels <= n; i += kPixels) {
+    V<uint8_t> x[3];
+    for (int c = 0; c < 3; ++c) x[c] = load_vector<uint8_t>(planes[c] + i);
+    for (int s = 0; s < 3; ++s) {
+      uint8_t* to[kParts];
+      for (int k = 0; k < kParts; ++k) to[k] = pixels + 3 * i + 48 * k + 16 * s;
+      store_parts(to, gather_parts(x, shuffles.weave[s]));
+    }
+  }
+  const uint8_t* const rest[3] = {planes[0] + i, planes[1] + i, planes[2] + i};
+  weave<3, uint8_t>(pixels + 3 * i, rest, n - i);
+}
+
 void lookup_bytes(void* dst, const uint8_t* src, const void* table, int n) {
   auto* d = static_cast<uint8_t*>(dst);
   const auto* t = static_cast<const uint8_t*>(table);
@@ -156,5 +237,8 @@ void fill_moves(Kernels& k) {
   k.reverse[2] = reverse<2>;
   k.reverse[4] = reverse<4>;
   k.reverse[8] = reverse<8>;
+  k.reverse[3] = reverse_rgb;
+  k.deal[1][3] = deal_rgb_bytes;
+  k.weave[1][3] = weave_rgb_bytes;
   k.lookup[1] = lookup_bytes;
 }

@@ -27,12 +27,9 @@ void store_f16(void* __restrict dst, const void* __restrict src, int n) {
 
 #include "pixel/loops.ipp"
 
-template <class T>
+template <int Size>
 void reverse(void* __restrict dst, const void* __restrict src, int n) {
-  auto* d = static_cast<uint8_t*>(dst);
-  const auto* s = static_cast<const uint8_t*>(src);
-  constexpr ptrdiff_t size = sizeof(T);
-  for (int i = 0; i < n; ++i) std::memcpy(d + i * size, s + (n - 1 - i) * size, sizeof(T));
+  reverse_each<Size>(static_cast<uint8_t*>(dst), static_cast<const uint8_t*>(src), n);
 }
 
 template <class T>
@@ -46,10 +43,14 @@ void lookup(void* dst, const uint8_t* src, const void* table, int n) {
 
 void fill_plain(Kernels& k) {
   fill_loops(k);
-  k.reverse[1] = reverse<uint8_t>;
-  k.reverse[2] = reverse<uint16_t>;
-  k.reverse[4] = reverse<uint32_t>;
-  k.reverse[8] = reverse<uint64_t>;
+  k.reverse[1] = reverse<1>;
+  k.reverse[2] = reverse<2>;
+  k.reverse[3] = reverse<3>;
+  k.reverse[4] = reverse<4>;
+  k.reverse[6] = reverse<6>;
+  k.reverse[8] = reverse<8>;
+  k.reverse[12] = reverse<12>;
+  k.reverse[16] = reverse<16>;
   k.lookup[1] = lookup<uint8_t>;
   k.lookup[2] = lookup<uint16_t>;
   k.lookup[4] = lookup<uint32_t>;

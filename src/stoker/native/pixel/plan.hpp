@@ -66,6 +66,7 @@ struct Plan {
   int load_lanes = 0;    // lanes of loads and coordinates; each channel of a group counts
   int store_lanes = 0;   // the same for stores
   bool tabular = false;  // every store depends on exactly one byte
+  bool moves = false;    // every store takes a loaded element of its own type
   float cost = 0;        // estimated cycles per lane with the widest vectors
 };
 

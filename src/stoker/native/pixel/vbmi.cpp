@@ -78,9 +78,36 @@ void weave_rgb(uint8_t* pixels, const uint8_t* const* planes, int n) {
     _mm512_mask_storeu_epi8(pixels + 3 * i + 64 * k, first_bits(3 * (n - i) - 64 * k), go(kWeave, k, v));
 }
 
+// As many whole pixels of Size bytes as fit into a vector, the last one first.
+template <int Size>
+void reverse_pixels(void* dst, const void* src, int n) {
+  constexpr int kPixelsPerVector = 64 / Size, kBytes = kPixelsPerVector * Size;
+  alignas(64) uint8_t order[64] = {};
+  for (int i = 0; i < kBytes; ++i) order[i] = static_cast<uint8_t>(kBytes - Size - i / Size * Size + i % Size);
+  const __m512i index = _mm512_load_si512(order);
+  auto* d = static_cast<uint8_t*>(dst);
+  const auto* s = static_cast<const uint8_t*>(src) + static_cast<ptrdiff_t>(n) * Size;
+  const __mmask64 whole = first_bits(kBytes);
+  int i = 0;
+  for (; i + kPixelsPerVector <= n; i += kPixelsPerVector, d += kBytes) {
+    s -= kBytes;
+    _mm512_mask_storeu_epi8(d, whole, _mm512_maskz_permutexvar_epi8(whole, index, _mm512_maskz_loadu_epi8(whole, s)));
+  }
+  // The rest stands at the start of a vector, and mirrored at its end.
+  const int rest = (n - i) * Size;
+  if (rest == 0) return;
+  const __m512i mirrored =
+      _mm512_maskz_permutexvar_epi8(whole, index, _mm512_maskz_loadu_epi8(first_bits(rest), s - rest));
+  const int ahead = kBytes - rest;
+  _mm512_mask_storeu_epi8(d - ahead, whole & ~first_bits(ahead), mirrored);
+}
+
 }  // namespace
 
 void fill_vbmi(Kernels& k) {
+  k.reverse[3] = reverse_pixels<3>;
+  k.reverse[6] = reverse_pixels<6>;
+  k.reverse[12] = reverse_pixels<12>;
   k.deal[1][3] = deal_rgb;
   k.weave[1][3] = weave_rgb;
 }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Column statistics, written once over the vectors of base/vectors.ipp, which the including file includes first.
+//
+// A step takes `kPhases` vectors, so that a lane of a vector stays in one column: four for 1, 2 and 4 columns, three for
+// 3. Every lane has an accumulator of twice its bits or more, and is added to the totals before it can overflow.
+
+constexpr int kMaxPhases = 4;
+
+// Elements of T as lanes of the next wider type: the even ones of a vector, and the odd ones.
+template <class T>
+using Wide = std::conditional_t<sizeof(T) == 1, std::conditional_t<std::is_signed_v<T>, int16_t, uint16_t>,
+                                std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>>;
+
+template <class T>
+inline V<Wide<T>> even_lanes(V<T> x) {
+  constexpr int kBits = 8 * sizeof(T);
+  using Unsigned = std::make_unsigned_t<Wide<T>>;
+  return (V<Wide<T>>)((V<Unsigned>)x << kBits) >> kBits;
+}
+template <class T>
+inline V<Wide<T>> odd_lanes(V<T> x) {
+  return (V<Wide<T>>)x >> static_cast<int>(8 * sizeof(T));
+}
+
+// Accumulator of sums: a lane overflows after kSteps steps at the earliest.
+template <class T>
+struct SumOf {
+  using Element = T;
+  static constexpr int kSteps = sizeof(T) == 1 ? (std::is_signed_v<T> ? 255 : 256) : 32768;
+  V<Wide<T>> even, odd;
+
+  SumOf() : even{}, odd{} {}
+  void add(V<T> x) {
+    even += even_lanes<T>(x);
+    odd += odd_lanes<T>(x);
+  }
+  // Call visit(i, value) for every element of a vector.
+  template <class Visit>
+  void each(Visit visit) const {
+    for (int i = 0; i < kLanes<Wide<T>>; ++i) {
+      visit(2 * i, static_cast<int64_t>(even[i]));
+      visit(2 * i + 1, static_cast<int64_t>(odd[i]));
+    }
+  }
+  static T padding() { return 0; }
+  static int64_t join(int64_t a, int64_t b) { return a + b; }
+  static int64_t term(T x) { return x; }
+};
+
+// Accumulator of squares of bytes, which have 16 bits; four lanes of 32 bits each take every fourth of them.
+template <class T>
+struct SquaresOf {
+  using Element = T;
+  static constexpr int kSteps = 32768;
+  V<uint32_t> lane[4];
+
+  SquaresOf() : lane{} {}
+  void add(V<T> x) {
+    const V<Wide<T>> even = even_lanes<T>(x), odd = odd_lanes<T>(x);
+    add_words((V<uint16_t>)(even * even), 0);
+    add_words((V<uint16_t>)(odd * odd), 1);
+  }
+  template <class Visit>
+  void each(Visit visit) const {
+    for (int i = 0; i < kLanes<uint32_t>; ++i)
+      for (int k = 0; k < 4; ++k) visit(4 * i + k, static_cast<int64_t>(lane[k][i]));
+  }
+  static T padding() { return 0; }
+  static int64_t join(int64_t a, int64_t b) { return a + b; }
+  static int64_t term(T x) { return static_cast<int64_t>(x) * x; }
+
+ private:
+  void add_words(V<uint16_t> words, int first) {
+    lane[first] += (V<uint32_t>)words & 0xFFFF;
+    lane[first + 2] += (V<uint32_t>)words >> 16;
+  }
+};
+
+template <class T, bool kMax>
+struct ExtremeOf {
+  using Element = T;
+  static constexpr int kSteps = 1 << 30;
+  V<T> best;
+
+  ExtremeOf() : best(V<T>{} + padding()) {}
+  void add(V<T> x) {
+    if constexpr (kMax) best = x > best ? x : best;
+    else best = x < best ? x : best;
+  }
+  template <class Visit>
+  void each(Visit visit) const {
+    for (int i = 0; i < kLanes<T>; ++i) visit(i, static_cast<int64_t>(best[i]));
+  }
+  static T padding() { return kMax ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max(); }
+  static int64_t join(int64_t a, int64_t b) { return kMax ? (b > a ? b : a) : (b < a ? b : a); }
+  static int64_t term(T x) { return x; }
+};
+
+template <class Accumulator, int kPhases>
+void add_blocks(const uint8_t* p, int64_t count, int columns, int64_t* totals) {
+  using T = typename Accumulator::Element;
+  constexpr int kStep = kPhases * kLanes<T>;
+  alignas(STOKER_VECTOR_BYTES) T rest[kStep];
+  bool padded = false;
+  while (count > 0) {
+    Accumulator found[kPhases];
+    int64_t steps = count / kStep;
+    if (steps > Accumulator::kSteps) steps = Accumulator::kSteps;
+    if (steps == 0) {  // the last elements, in a step of their own
+      std::memcpy(rest, p, static_cast<size_t>(count) * sizeof(T));
+      for (int64_t i = count; i < kStep; ++i) rest[i] = Accumulator::padding();
+      p = reinterpret_cast<const uint8_t*>(rest);
+      steps = 1;
+      padded = true;
+    }
+    for (int64_t s = 0; s < steps; ++s, p += kPhases * STOKER_VECTOR_BYTES)
+      for (int k = 0; k < kPhases; ++k) found[k].add(load_vector<T>(p + k * STOKER_VECTOR_BYTES));
+    count = padded ? 0 : count - steps * kStep;
+    int64_t lanes[kStep];
+    for (int k = 0; k < kPhases; ++k)
+      found[k].each([&](int i, int64_t value) { lanes[k * kLanes<T> + i] = value; });
+    for (int i = 0; i < kStep; i += columns)
+      for (int c = 0; c < columns; ++c) totals[c] = Accumulator::join(totals[c], lanes[i + c]);
+  }
+}
+
+template <class Accumulator>
+void add(const uint8_t* p, int64_t count, int columns, int64_t* totals) {
+  if (columns == 3) add_blocks<Accumulator, 3>(p, count, columns, totals);
+  else add_blocks<Accumulator, kMaxPhases>(p, count, columns, totals);
+}
+
+template <class T>
+void fill_integer(Kernels& k, int type) {
+  const auto set = [&](Statistic s, Add f) { k.add[static_cast<int>(s)][type] = f; };
+  if constexpr (sizeof(T) <= 2) set(Statistic::Sum, add<SumOf<T>>);
+  if constexpr (sizeof(T) == 1) set(Statistic::Squares, add<SquaresOf<T>>);
+  set(Statistic::Min, add<ExtremeOf<T, false>>);
+  set(Statistic::Max, add<ExtremeOf<T, true>>);
+}
+
+void fill_kernels(Kernels& k) {
+  fill_integer<uint8_t>(k, 0);
+  fill_integer<int8_t>(k, 1);
+  fill_integer<uint16_t>(k, 2);
+  fill_integer<int16_t>(k, 3);
+  fill_integer<uint32_t>(k, 4);
+  fill_integer<int32_t>(k, 5);
+}
