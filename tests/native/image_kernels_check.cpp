@@ -6,6 +6,7 @@
 #include "filter/box_blur.hpp"
 #include "filter/correlate.hpp"
 #include "kernel_values.hpp"
+#include "reduce/columns.hpp"
 #include "resample/resample.hpp"
 #include "torch/color.hpp"
 #include "torch/float_color.hpp"
@@ -230,6 +231,22 @@ void check_colors(Isa isa) {
   });
 }
 
+void check_columns(Isa isa) {
+  constexpr DType kIntegers[] = {DType::Bool, DType::U8, DType::I8, DType::U16, DType::I16, DType::U32, DType::I32};
+  const DType dtype = kIntegers[below(7)];
+  const auto statistic = static_cast<columns::Statistic>(below(columns::kStatistics));
+  const int count = 1 + below(columns::kMost);
+  Picture src{dtype, 1, 1 + below(3000), count};
+  src.randomize();
+  compare(isa, "columns", DType::I64, 1, 1, count, [&](const View& dst) {
+    auto* totals = reinterpret_cast<int64_t*>(dst.data);
+    std::fill_n(totals, count, columns::neutral(statistic));
+    if (const columns::Add add = columns::find(statistic, dtype))
+      add(src.view().data, src.view().elements(), count, totals);
+    return true;
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -243,6 +260,7 @@ int main(int argc, char** argv) {
       check_filters(isa);
       check_torch(isa);
       check_colors(isa);
+      check_columns(isa);
     }
     return compared;
   });

@@ -46,7 +46,7 @@ build() {
 }
 
 with_digest="pixel_kernels_check image_kernels_check"
-build "$compiler" "$work/arm" "torch resample warp jpeg" "$with_digest jpeg_kernels_check"
+build "$compiler" "$work/arm" "torch resample warp reduce jpeg" "$with_digest jpeg_kernels_check"
 for program in $with_digest; do
   $emulator "$work/arm/$program" >"$work/arm/$program.txt" || failed=1
   cat "$work/arm/$program.txt"
@@ -56,7 +56,7 @@ $emulator "$work/arm/jpeg_kernels_check"
 [ "$seconds" -gt 0 ] || exit 0
 
 if [ -n "$emulator" ]; then
-  build "${CXX:-g++}" "$work/host" "torch resample warp" "$with_digest"
+  build "${CXX:-g++}" "$work/host" "torch resample warp reduce" "$with_digest"
   for program in $with_digest; do
     "$work/host/$program" >"$work/host/$program.txt"
     [ "$(grep digest "$work/host/$program.txt")" = "$(grep digest "$work/arm/$program.txt")" ] || {

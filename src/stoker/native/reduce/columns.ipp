@@ -117,8 +117,7 @@ void add_blocks(const uint8_t* p, int64_t count, int columns, int64_t* totals) {
       for (int k = 0; k < kPhases; ++k) found[k].add(load_vector<T>(p + k * STOKER_VECTOR_BYTES));
     count = padded ? 0 : count - steps * kStep;
     int64_t lanes[kStep];
-    for (int k = 0; k < kPhases; ++k)
-      found[k].each([&](int i, int64_t value) { lanes[k * kLanes<T> + i] = value; });
+    for (int k = 0; k < kPhases; ++k) found[k].each([&](int i, int64_t value) { lanes[k * kLanes<T> + i] = value; });
     for (int i = 0; i < kStep; i += columns)
       for (int c = 0; c < columns; ++c) totals[c] = Accumulator::join(totals[c], lanes[i + c]);
   }
