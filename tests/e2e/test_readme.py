@@ -55,6 +55,9 @@ def run(page: Path, data_dir: Path, folder: Path) -> dict[str, Any]:
     """Run all blocks of a page as one program, and return its names."""
     from stoker.torch import Loader
 
+    if "import datasets, transforms" in "".join(blocks(page)):  # torchvision's
+        import tests.takeover.declared  # noqa: F401, for a torch without CUDA
+
     program = folder / f"{page.stem}.py"
     program.write_text("\n".join(blocks(page)), encoding="utf-8")
     names = runpy.run_path(str(program), {"data_dir": str(data_dir)})
