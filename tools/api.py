@@ -19,7 +19,7 @@ MODULES = (
     "stoker.samplers", "stoker.testing", "stoker.torch", "stoker.torchvision", "stoker.types",
 )  # fmt: skip
 _INHERITED = "\n\0\n"  # between a documentation and those of base classes
-_SECTION = re.compile(r"^(Args|Attributes|Class attributes|Returns|Raises|Yields|Source):\s*$")
+_SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Source):\s*$")
 _ENTRY = re.compile(r"^    \*{0,2}(\w+)(?: \([^)]*\))?:( |$)")
 
 

@@ -73,12 +73,12 @@ def _parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argpa
     commands.add_parser("preview", add_help=False, help="draw a contact sheet of the pipeline in a Python file")
     commands.add_parser("bench", add_help=False, help="measure against other libraries (in a checkout)")
     text = "print the graph and plan of the pipelines in a Python file"
-    shown = commands.add_parser("show", help=text, description=text.capitalize() + ".")
+    shown = commands.add_parser("show", help=text, description=f"{text[0].upper()}{text[1:]}.")
     shown.add_argument("file", type=Path, metavar="PIPELINE.py", help="the file; it is run")
     shown.add_argument("--dot", action="store_true", help="print the graph for Graphviz")
     shown.add_argument("--name", help="only the pipeline (or pipeline function without arguments) of this name")
     text = "print the build, the instruction sets in use and the devices"
-    commands.add_parser("info", help=text, description=text.capitalize() + ".")
+    commands.add_parser("info", help=text, description=f"{text[0].upper()}{text[1:]}.")
     return parser, commands
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import stoker
+from stoker import types
 from stoker.contract import launch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,6 +21,15 @@ def test_pages_describe_all_public_names() -> None:
     names = [n for n in dir(stoker) if isinstance(getattr(stoker, n), type) or n in ("arg", "pipeline_def", "register")]
     assert len(names) > 15
     assert not [n for n in names if f"::: stoker.{n}\n" not in texts + "\n"]
+
+
+def test_tables_of_types_are_complete() -> None:
+    text = (PAGES / "batch.md").read_text(encoding="utf-8")
+    listed = {name for row in re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    kinds = (types.DType, types.ImageType, types.InterpType)
+    assert listed == {name for name in dir(types) if isinstance(getattr(types, name), kinds)}
+    for name, array in re.findall(r"^\| `(\w+)`.*? \| (\w+)", text.split("## Colour models")[0], re.MULTILINE):
+        assert getattr(types, name).numpy == array
 
 
 _READ = (

@@ -21,8 +21,8 @@ class Batch:
     Attributes:
         dtype: element type.
         layout: axis names of one row; "" if the axes have no names.
-        keys: uint64, one per row: the row keys that decide the rows' random numbers.
-        epochs: int64, one per row.
+        keys: the row keys that decide the rows' random numbers, uint64 ``[rows]``.
+        epochs: epoch of each row, int64 ``[rows]``.
         skipped: positions of the rows that failed and were left out (``on_error="skip"``), counted before the removal.
         device: "cpu" or "gpu".
 
@@ -92,7 +92,7 @@ class Batch:
 
     @property
     def shapes(self) -> npt.NDArray[np.int64]:
-        """int64 ``[rows, rank]``."""
+        """Return the shape of each row, int64 ``[rows, rank]``."""
         if self._dense is not None:
             return np.tile(np.asarray(self._dense.shape[1:], np.int64), (len(self), 1))
         return np.asarray([r.shape for r in self], np.int64)

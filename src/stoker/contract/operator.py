@@ -91,7 +91,7 @@ class RowContext:
 class Operator:
     """Base class of all operators. Subclass with ``class Flip(Operator, name="flip")``.
 
-    Class attributes:
+    Attributes:
         inputs: number of inputs (minimum, maximum).
         positional: names of arguments that may also be given by position, for operators without inputs.
         outputs: number of outputs. :meth:`count_outputs` may compute it from the constants.

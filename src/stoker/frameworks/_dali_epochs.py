@@ -18,7 +18,13 @@ from ..frontends.pipeline import Pipeline
 
 
 class LastBatchPolicy(enum.Enum):
-    """Policy for an epoch's last batch if it has too few rows."""
+    """Policy for an epoch's last batch if it has too few rows.
+
+    Attributes:
+        FILL: complete the batch with rows of the next epoch.
+        DROP: leave the batch out.
+        PARTIAL: deliver the rows that are left.
+    """
 
     FILL = 0
     DROP = 1

@@ -83,8 +83,8 @@ def brightness(
 
     Args:
         dtype: Element type of the output; by default the input's.
-        brightness: Factor of the brightness.
-        brightness_shift: Added, in shares of full intensity.
+        brightness: Factor of the brightness; 1: unchanged.
+        brightness_shift: Added, as a share of full intensity: 255 for uint8, 1 for floats.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -112,9 +112,9 @@ def brightness_contrast(
 
     Args:
         dtype: Element type of the output; by default the input's.
-        brightness: Factor of the brightness.
-        brightness_shift: Added, in shares of full intensity.
-        contrast: Factor of the contrast; 0: grey.
+        brightness: Factor of the brightness; 1: unchanged.
+        brightness_shift: Added, as a share of full intensity: 255 for uint8, 1 for floats.
+        contrast: Factor of the contrast; 0: grey, 1: unchanged.
         contrast_center: Intensity that stays; by default 0.5 for floats, half the range for integers.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -218,9 +218,9 @@ def color_twist(
     Args:
         dtype: Element type of the output; by default the input's.
         image_type: Order of the channels: RGB or BGR.
-        brightness: Factor of the brightness; 1: as it is.
-        contrast: Factor of the contrast; 0: grey.
-        saturation: Factor of the saturation; 0: without colour.
+        brightness: Factor of the brightness; 1: unchanged.
+        contrast: Factor of the contrast; 0: grey, 1: unchanged.
+        saturation: Factor of the saturation; 0: without colour, 1: unchanged.
         hue: Change of the hue in degrees.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -246,7 +246,7 @@ def contrast(
 
     Args:
         dtype: Element type of the output; by default the input's.
-        contrast: Factor of the contrast; 0: grey.
+        contrast: Factor of the contrast; 0: grey, 1: unchanged.
         contrast_center: Intensity that stays; by default 0.5 for floats, half the range for integers.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -306,14 +306,14 @@ def crop(
         out_of_bounds_policy: error: such a window is an error; pad: what lies outside is `fill_values`;
             trim_to_shape: it is cut off.
         fill_values: For "pad": one value, or one per channel.
-        crop: Window as (height, width), or (depth, height, width).
+        crop: Window in pixels as (height, width), or (depth, height, width).
         crop_h: Height of the window in pixels; 0: the whole height.
         crop_w: Width of the window in pixels; 0: the whole width.
         crop_d: Depth of the window; 0: the whole depth.
         crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
         crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
         crop_pos_z: Place in depth: 0 is the front, 1 the back.
-        rounding: Rounding of the window's start.
+        rounding: Rounding of the window's start: to the nearest pixel (half away from zero), or towards zero.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -359,14 +359,14 @@ def crop_mirror_normalize(
         out_of_bounds_policy: error: such a window is an error; pad: what lies outside is `fill_values`;
             trim_to_shape: it is cut off.
         fill_values: For "pad": one value, or one per channel.
-        crop: Window as (height, width), or (depth, height, width).
+        crop: Window in pixels as (height, width), or (depth, height, width).
         crop_h: Height of the window in pixels; 0: the whole height.
         crop_w: Width of the window in pixels; 0: the whole width.
         crop_d: Depth of the window; 0: the whole depth.
         crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
         crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
         crop_pos_z: Place in depth: 0 is the front, 1 the back.
-        rounding: Rounding of the window's start.
+        rounding: Rounding of the window's start: to the nearest pixel (half away from zero), or towards zero.
         mean: Mean, one or one per channel.
         std: Standard deviation, one or one per channel.
         mirror: Mirror left and right where not 0.
@@ -599,7 +599,8 @@ def filter(
 
     Args:
         anchor: Centre of the filter, (row, column); -1: its middle. Without effect if `mode` is valid.
-        border: Rule for pixels beyond the image's edge.
+        border: Pixels beyond the edges of a row abcd. reflect_101: dcb|abcd|cba; reflect_1001: cba|abcd|dcb;
+            clamp: aaa|abcd|ddd; wrap: bcd|abcd|abc; constant: the third input.
         mode: same: the output is as large as the image; valid: only positions with the filter inside it.
         dtype: Element type of the output: float32, or the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -694,8 +695,9 @@ def gaussian_blur(
     1) + 0.8``.
 
     Args:
-        sigma: Width of the bell in pixels: one, or (down, across).
-        window_size: Odd size of the window: one, or (down, across).
+        sigma: Standard deviation of the Gaussian in pixels: one, or (vertical, horizontal); 0: from
+            `window_size`.
+        window_size: Odd size of the window in pixels: one, or (vertical, horizontal); 0: from `sigma`.
         dtype: Element type of the output: float32, or the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -723,8 +725,8 @@ def hsv(
 
     Args:
         hue: Change of the hue in degrees.
-        saturation: Factor of the saturation.
-        value: Factor of the value.
+        saturation: Factor of the saturation; 0: without colour, 1: unchanged.
+        value: Factor of the value (brightness); 1: unchanged.
         dtype: Element type of the output.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -976,8 +978,8 @@ def random_crop_generator(
 
     Args:
         num_attempts: Attempts before the largest centred window of a permitted ratio is taken.
-        random_area: Range of the window's share of the area.
-        random_aspect_ratio: Range of width over height.
+        random_area: Range of the window's share of the area, above 0 and up to 1.
+        random_aspect_ratio: Range of width over height, above 0.
         seed: Seed of this operator's draws; by default it follows from the pipeline's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -1013,13 +1015,13 @@ def random_resized_crop(
     (DALI's does). uint8 equals Pillow's ``crop`` and ``resize`` bit for bit.
 
     Args:
-        interp_type: Filter, for shrinking and enlarging.
+        interp_type: Filter for shrinking and enlarging, one of `types.INTERP_*`.
         min_filter: Filter for shrinking.
         mag_filter: Filter for enlarging.
         antialias: Widen the filter when shrinking, as Pillow does.
-        size: Output (height, width), or one number for both.
-        random_area: Range of the window's share of the area.
-        random_aspect_ratio: Range of width over height.
+        size: Output (height, width) in pixels, or one number for both.
+        random_area: Range of the window's share of the area, above 0 and up to 1.
+        random_aspect_ratio: Range of width over height, above 0.
         num_attempts: Attempts before the largest centred window of a permitted ratio is taken.
         dtype: Element type of the output; by default the input's.
         seed: Seed of this operator's draws; by default it follows from the pipeline's.
@@ -1097,24 +1099,24 @@ def resize(
     BICUBIC, INTERP_LANCZOS3 its LANCZOS.
 
     Args:
-        interp_type: Filter, for shrinking and enlarging.
+        interp_type: Filter for shrinking and enlarging, one of `types.INTERP_*`.
         min_filter: Filter for shrinking.
         mag_filter: Filter for enlarging.
         antialias: Widen the filter when shrinking, as Pillow does.
-        size: Output (height, width), or one number for both; 0: not given.
-        resize_x: Output width; 0: not given.
-        resize_y: Output height; 0: not given.
-        resize_shorter: Output length of the shorter side; keeps the aspect ratio.
-        resize_longer: Output length of the longer side; keeps the aspect ratio.
+        size: Output (height, width) in pixels, or one number for both; 0: not given.
+        resize_x: Output width in pixels; 0: not given.
+        resize_y: Output height in pixels; 0: not given.
+        resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
+        resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
         resize_z: For volumes, which are not supported.
-        max_size: Limit of the output size, one or (height, width).
+        max_size: Limit of the output size in pixels, one or (height, width).
         mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
             not_larger, not_smaller: keep the aspect ratio within or around the size.
         subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
             size.
-        roi_start: Region's (y, x) start in the input.
-        roi_end: Region's (y, x) end; before the start: mirrored.
-        roi_relative: Whether the region is in shares of the input's extents.
+        roi_start: Region's (y, x) start in the input, in pixels.
+        roi_end: Region's (y, x) end, in pixels; before the start: mirrored.
+        roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
         dtype: Element type of the output; by default the input's.
         save_attrs: Also output the input's shape, int32.
         name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -1161,24 +1163,24 @@ def resize(
     BICUBIC, INTERP_LANCZOS3 its LANCZOS.
 
     Args:
-        interp_type: Filter, for shrinking and enlarging.
+        interp_type: Filter for shrinking and enlarging, one of `types.INTERP_*`.
         min_filter: Filter for shrinking.
         mag_filter: Filter for enlarging.
         antialias: Widen the filter when shrinking, as Pillow does.
-        size: Output (height, width), or one number for both; 0: not given.
-        resize_x: Output width; 0: not given.
-        resize_y: Output height; 0: not given.
-        resize_shorter: Output length of the shorter side; keeps the aspect ratio.
-        resize_longer: Output length of the longer side; keeps the aspect ratio.
+        size: Output (height, width) in pixels, or one number for both; 0: not given.
+        resize_x: Output width in pixels; 0: not given.
+        resize_y: Output height in pixels; 0: not given.
+        resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
+        resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
         resize_z: For volumes, which are not supported.
-        max_size: Limit of the output size, one or (height, width).
+        max_size: Limit of the output size in pixels, one or (height, width).
         mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
             not_larger, not_smaller: keep the aspect ratio within or around the size.
         subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
             size.
-        roi_start: Region's (y, x) start in the input.
-        roi_end: Region's (y, x) end; before the start: mirrored.
-        roi_relative: Whether the region is in shares of the input's extents.
+        roi_start: Region's (y, x) start in the input, in pixels.
+        roi_end: Region's (y, x) end, in pixels; before the start: mirrored.
+        roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
         dtype: Element type of the output; by default the input's.
         save_attrs: Also output the input's shape, int32.
         name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -1229,32 +1231,32 @@ def resize_crop_mirror(
     The result has the same bits as ``flip(crop(resize(x)))``.
 
     Args:
-        crop: Window as (height, width), or (depth, height, width).
+        crop: Window in pixels as (height, width), or (depth, height, width).
         crop_h: Height of the window in pixels; 0: the whole height.
         crop_w: Width of the window in pixels; 0: the whole width.
         crop_d: Depth of the window; 0: the whole depth.
         crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
         crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
         crop_pos_z: Place in depth: 0 is the front, 1 the back.
-        rounding: Rounding of the window's start.
-        interp_type: Filter, for shrinking and enlarging.
+        rounding: Rounding of the window's start: to the nearest pixel (half away from zero), or towards zero.
+        interp_type: Filter for shrinking and enlarging, one of `types.INTERP_*`.
         min_filter: Filter for shrinking.
         mag_filter: Filter for enlarging.
         antialias: Widen the filter when shrinking, as Pillow does.
-        size: Output (height, width), or one number for both; 0: not given.
-        resize_x: Output width; 0: not given.
-        resize_y: Output height; 0: not given.
-        resize_shorter: Output length of the shorter side; keeps the aspect ratio.
-        resize_longer: Output length of the longer side; keeps the aspect ratio.
+        size: Output (height, width) in pixels, or one number for both; 0: not given.
+        resize_x: Output width in pixels; 0: not given.
+        resize_y: Output height in pixels; 0: not given.
+        resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
+        resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
         resize_z: For volumes, which are not supported.
-        max_size: Limit of the output size, one or (height, width).
+        max_size: Limit of the output size in pixels, one or (height, width).
         mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
             not_larger, not_smaller: keep the aspect ratio within or around the size.
         subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
             size.
-        roi_start: Region's (y, x) start in the input.
-        roi_end: Region's (y, x) end; before the start: mirrored.
-        roi_relative: Whether the region is in shares of the input's extents.
+        roi_start: Region's (y, x) start in the input, in pixels.
+        roi_end: Region's (y, x) end, in pixels; before the start: mirrored.
+        roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
         mirror: Directions to mirror: the sum of 1 (left and right) and 2 (top and bottom).
         dtype: Element type of the output; by default the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -1289,7 +1291,7 @@ def rotate(
     Args:
         fill_value: Value outside of the image; by default that of the nearest edge pixel.
         interp_type: INTERP_NN or INTERP_LINEAR.
-        size: Size of the canvas, (height, width).
+        size: Size of the canvas in pixels, (height, width).
         dtype: Element type of the output; by default the input's.
         output_dtype: Former name of `dtype`.
         angle: Angle in degrees, counter-clockwise. Per frame with a fixed canvas.
@@ -1318,7 +1320,7 @@ def saturation(
     Args:
         dtype: Element type of the output; by default the input's.
         image_type: Order of the channels: RGB or BGR.
-        saturation: Factor of the saturation; 0: without colour.
+        saturation: Factor of the saturation; 0: without colour, 1: unchanged.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1497,7 +1499,7 @@ def warp_affine(
     Args:
         fill_value: Value outside of the image; by default that of the nearest edge pixel.
         interp_type: INTERP_NN or INTERP_LINEAR.
-        size: Size of the canvas, (height, width).
+        size: Size of the canvas in pixels, (height, width).
         dtype: Element type of the output; by default the input's.
         output_dtype: Former name of `dtype`.
         matrix: Six numbers; per frame for videos, too.
@@ -1680,14 +1682,14 @@ class decoders:
         The window is that of ``crop``. Only the window is decoded. The pixels equal a crop of the whole image.
 
         Args:
-            crop: Window as (height, width), or (depth, height, width).
+            crop: Window in pixels as (height, width), or (depth, height, width).
             crop_h: Height of the window in pixels; 0: the whole height.
             crop_w: Width of the window in pixels; 0: the whole width.
             crop_d: Depth of the window; 0: the whole depth.
             crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
             crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
             crop_pos_z: Place in depth: 0 is the front, 1 the back.
-            rounding: Rounding of the window's start.
+            rounding: Rounding of the window's start: to the nearest pixel (half away from zero), or towards zero.
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and
                 floating types keep the values of gray files with 16 bits, and floating types those of files with
@@ -1796,8 +1798,8 @@ class decoders:
             on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
                 pipeline's `on_error` says.
             num_attempts: Attempts before the largest centred window of a permitted ratio is taken.
-            random_area: Range of the window's share of the area.
-            random_aspect_ratio: Range of width over height.
+            random_area: Range of the window's share of the area, above 0 and up to 1.
+            random_aspect_ratio: Range of width over height, above 0.
             seed: Seed of this operator's draws; by default it follows from the pipeline's.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
@@ -1933,7 +1935,7 @@ class experimental:
             border_mode: Pixels outside the image: `fill_value`.
             fill_value: Value outside of the image: one, or one per channel.
             interp_type: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
-            size: Size of the output, (height, width).
+            size: Size of the output in pixels, (height, width).
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -1960,7 +1962,7 @@ class random:
         Output: the elements' type. Without ``shape`` the output is one element, without moving data.
 
         Args:
-            p: Weight of every element; they need not add up to 1.
+            p: Weight of every element, at least 0; they need not add up to 1.
             shape: Shape of the draws; one draw if not given.
             seed: Seed of this operator's draws; by default it follows from the pipeline's.
             name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -2550,9 +2552,9 @@ class transforms:
 
         Args:
             reverse_order: Apply this transform before the input's, not after it.
-            angle: Angle in degrees.
+            angle: Angle in degrees, from the first axis towards the second.
             axis: Axis of a rotation in space; three numbers, not all zero.
-            center: Fixed point; by default the origin.
+            center: Fixed point, in the points' units; by default the origin.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -2578,7 +2580,7 @@ class transforms:
         Args:
             reverse_order: Apply this transform before the input's, not after it.
             scale: Factors, one per dimension, or one for all.
-            center: Fixed point; by default the origin.
+            center: Fixed point, in the points' units; by default the origin.
             ndim: Number of dimensions, if `scale` is one factor for all.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
@@ -2606,7 +2608,7 @@ class transforms:
             reverse_order: Apply this transform before the input's, not after it.
             shear: Shift of an axis along each other one: (x, y), in space (xy, xz, yx, yz, zx, zy).
             angles: `shear` as angles in degrees, between -90 and 90.
-            center: Fixed point; by default the origin.
+            center: Fixed point, in the points' units; by default the origin.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

@@ -34,7 +34,7 @@ class WarpArguments(Operator):
         "interp", InterpType.INTERP_LINEAR, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
         doc="INTERP_NN or INTERP_LINEAR.",
     )  # fmt: skip
-    size = arg("float", None, many=True, per_row=True, doc="Size of the canvas, (height, width).")
+    size = arg("float", None, many=True, per_row=True, doc="Size of the canvas in pixels, (height, width).")
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
     output_dtype = arg("dtype", None, doc="Former name of `dtype`.")
 

@@ -24,14 +24,21 @@ _AXES = (("crop_d", "crop_pos_z", "D"), ("crop_h", "crop_pos_y", "H"), ("crop_w"
 class CropArguments(Operator):
     """The arguments of a crop window."""
 
-    crop = arg("float", None, many=True, per_row=True, doc="Window as (height, width), or (depth, height, width).")
+    crop = arg(
+        "float", None, many=True, per_row=True, doc="Window in pixels as (height, width), or (depth, height, width)."
+    )
     crop_h = arg("float", 0.0, per_row=True, doc="Height of the window in pixels; 0: the whole height.")
     crop_w = arg("float", 0.0, per_row=True, doc="Width of the window in pixels; 0: the whole width.")
     crop_d = arg("float", 0.0, per_row=True, doc="Depth of the window; 0: the whole depth.")
     crop_pos_x = arg("float", 0.5, per_row=True, doc="Horizontal place: 0 is the left edge, 1 the right one.")
     crop_pos_y = arg("float", 0.5, per_row=True, doc="Vertical place: 0 is the top, 1 the bottom.")
     crop_pos_z = arg("float", 0.5, per_row=True, doc="Place in depth: 0 is the front, 1 the back.")
-    rounding = arg("str", "round", choices=("round", "truncate"), doc="Rounding of the window's start.")
+    rounding = arg(
+        "str",
+        "round",
+        choices=("round", "truncate"),
+        doc="Rounding of the window's start: to the nearest pixel (half away from zero), or towards zero.",
+    )
 
 
 def crop_windows(c: Lowering, x: Value) -> Windows:

@@ -24,7 +24,12 @@ class FilterArguments(Operator):
     """Arguments for interpolation."""
 
     gives_bfloat16 = takes_bfloat16 = True
-    interp_type = arg("interp", InterpType.INTERP_LINEAR, per_row=True, doc="Filter, for shrinking and enlarging.")
+    interp_type = arg(
+        "interp",
+        InterpType.INTERP_LINEAR,
+        per_row=True,
+        doc="Filter for shrinking and enlarging, one of `types.INTERP_*`.",
+    )
     min_filter = arg("interp", None, per_row=True, doc="Filter for shrinking.")
     mag_filter = arg("interp", None, per_row=True, doc="Filter for enlarging.")
     antialias = arg("bool", True, doc="Widen the filter when shrinking, as Pillow does.")
@@ -36,14 +41,22 @@ class ResizeArguments(FilterArguments):
     """The output size and the region of a resize."""
 
     size = arg(
-        "float", None, many=True, per_row=True, doc="Output (height, width), or one number for both; 0: not given."
+        "float",
+        None,
+        many=True,
+        per_row=True,
+        doc="Output (height, width) in pixels, or one number for both; 0: not given.",
     )
-    resize_x = arg("float", None, per_row=True, doc="Output width; 0: not given.")
-    resize_y = arg("float", None, per_row=True, doc="Output height; 0: not given.")
-    resize_shorter = arg("float", None, per_row=True, doc="Output length of the shorter side; keeps the aspect ratio.")
-    resize_longer = arg("float", None, per_row=True, doc="Output length of the longer side; keeps the aspect ratio.")
+    resize_x = arg("float", None, per_row=True, doc="Output width in pixels; 0: not given.")
+    resize_y = arg("float", None, per_row=True, doc="Output height in pixels; 0: not given.")
+    resize_shorter = arg(
+        "float", None, per_row=True, doc="Output length of the shorter side in pixels; keeps the aspect ratio."
+    )
+    resize_longer = arg(
+        "float", None, per_row=True, doc="Output length of the longer side in pixels; keeps the aspect ratio."
+    )
     resize_z = arg("float", 0.0, doc="For volumes, which are not supported.")
-    max_size = arg("float", None, many=True, doc="Limit of the output size, one or (height, width).")
+    max_size = arg("float", None, many=True, doc="Limit of the output size in pixels, one or (height, width).")
     mode = arg(
         "str", "default", choices=("default", "stretch", "not_larger", "not_smaller"),
         doc="default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent; "
@@ -52,9 +65,13 @@ class ResizeArguments(FilterArguments):
     subpixel_scale = arg(
         "bool", False, doc="True adapts the region (inside the image) so that the scale is that of the unrounded size."
     )
-    roi_start = arg("float", None, many=True, per_row=True, doc="Region's (y, x) start in the input.")
-    roi_end = arg("float", None, many=True, per_row=True, doc="Region's (y, x) end; before the start: mirrored.")
-    roi_relative = arg("bool", False, doc="Whether the region is in shares of the input's extents.")
+    roi_start = arg("float", None, many=True, per_row=True, doc="Region's (y, x) start in the input, in pixels.")
+    roi_end = arg(
+        "float", None, many=True, per_row=True, doc="Region's (y, x) end, in pixels; before the start: mirrored."
+    )
+    roi_relative = arg(
+        "bool", False, doc="Whether the region is in shares of the input's extents (0 to 1) instead of pixels."
+    )
 
 
 class Size:

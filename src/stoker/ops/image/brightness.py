@@ -15,8 +15,10 @@ class Brightness(OutputDtype, name="brightness"):
     ``full`` is the output type's largest value, 1 for floats.
     """
 
-    brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness.")
-    brightness_shift = arg("float", 0.0, per_row=True, doc="Added, in shares of full intensity.")
+    brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness; 1: unchanged.")
+    brightness_shift = arg(
+        "float", 0.0, per_row=True, doc="Added, as a share of full intensity: 255 for uint8, 1 for floats."
+    )
     cases = ({"brightness": 1.5}, {"brightness": 0.5, "brightness_shift": 0.25, "dtype": "float32"})
 
     def compose(self, c: Any, x: Any) -> Any:

@@ -20,9 +20,11 @@ class BrightnessContrast(OutputDtype, name="brightness_contrast"):
     the output type's largest value, 1 for floats. Sums are float32's, float64's for elements of 32 bits and more.
     """
 
-    brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness.")
-    brightness_shift = arg("float", 0.0, per_row=True, doc="Added, in shares of full intensity.")
-    contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey.")
+    brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness; 1: unchanged.")
+    brightness_shift = arg(
+        "float", 0.0, per_row=True, doc="Added, as a share of full intensity: 255 for uint8, 1 for floats."
+    )
+    contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey, 1: unchanged.")
     contrast_center = arg(
         "float", None, per_row=True, doc="Intensity that stays; by default 0.5 for floats, half the range for integers."
     )

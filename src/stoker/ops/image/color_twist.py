@@ -33,9 +33,9 @@ class ColorTwist(ColorOrder, OutputDtype, name="color_twist"):
     """
 
     exactness = "within float32 rounding"
-    brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness; 1: as it is.")
-    contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey.")
-    saturation = arg("float", 1.0, per_row=True, doc="Factor of the saturation; 0: without colour.")
+    brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness; 1: unchanged.")
+    contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey, 1: unchanged.")
+    saturation = arg("float", 1.0, per_row=True, doc="Factor of the saturation; 0: without colour, 1: unchanged.")
     hue = arg("float", 0.0, per_row=True, doc="Change of the hue in degrees.")
     cases = (
         {},

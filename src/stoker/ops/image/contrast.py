@@ -15,7 +15,7 @@ class Contrast(OutputDtype, name="contrast"):
     ``contrast_center + contrast * (x - contrast_center)``.
     """
 
-    contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey.")
+    contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey, 1: unchanged.")
     contrast_center = arg(
         "float", None, per_row=True, doc="Intensity that stays; by default 0.5 for floats, half the range for integers."
     )

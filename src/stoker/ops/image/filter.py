@@ -52,7 +52,10 @@ class Filter(Operator, name="filter"):
         "int", (-1,), many=True, per_row=True,
         doc="Centre of the filter, (row, column); -1: its middle. Without effect if `mode` is valid.",
     )  # fmt: skip
-    border = arg("str", "reflect_101", choices=tuple(BORDERS), doc="Rule for pixels beyond the image's edge.")
+    border = arg(
+        "str", "reflect_101", choices=tuple(BORDERS), doc="Pixels beyond the edges of a row abcd. reflect_101: "
+        "dcb|abcd|cba; reflect_1001: cba|abcd|dcb; clamp: aaa|abcd|ddd; wrap: bcd|abcd|abc; constant: the third input.",
+    )  # fmt: skip
     mode = arg(
         "str", "same", choices=("same", "valid"),
         doc="same: the output is as large as the image; valid: only positions with the filter inside it.",

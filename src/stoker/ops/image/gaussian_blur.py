@@ -33,8 +33,20 @@ class GaussianBlur(Operator, name="gaussian_blur"):
 
     gives_bfloat16 = takes_bfloat16 = True
     exactness = "within float32 rounding"
-    sigma = arg("float", (0.0,), many=True, per_row=True, doc="Width of the bell in pixels: one, or (down, across).")
-    window_size = arg("int", (0,), many=True, per_row=True, doc="Odd size of the window: one, or (down, across).")
+    sigma = arg(
+        "float",
+        (0.0,),
+        many=True,
+        per_row=True,
+        doc="Standard deviation of the Gaussian in pixels: one, or (vertical, horizontal); 0: from `window_size`.",
+    )
+    window_size = arg(
+        "int",
+        (0,),
+        many=True,
+        per_row=True,
+        doc="Odd size of the window in pixels: one, or (vertical, horizontal); 0: from `sigma`.",
+    )
     dtype = arg("dtype", None, doc="Element type of the output: float32, or the input's.")
     cases = ({"sigma": 1.3}, {"window_size": 5}, {"sigma": (0.5, 2.0), "window_size": (3, 7), "dtype": "float32"})
 

@@ -23,8 +23,8 @@ class Hsv(Operator, name="hsv"):
     gives_bfloat16 = takes_bfloat16 = True
     exactness = "within float32 rounding"
     hue = arg("float", 0.0, per_row=True, doc="Change of the hue in degrees.")
-    saturation = arg("float", 1.0, per_row=True, doc="Factor of the saturation.")
-    value = arg("float", 1.0, per_row=True, doc="Factor of the value.")
+    saturation = arg("float", 1.0, per_row=True, doc="Factor of the saturation; 0: without colour, 1: unchanged.")
+    value = arg("float", 1.0, per_row=True, doc="Factor of the value (brightness); 1: unchanged.")
     dtype = arg("dtype", DType.UINT8, doc="Element type of the output.")
     cases = ({"hue": 45.0, "value": 1.2}, {"saturation": 0.5, "dtype": "float32"})
 

@@ -18,9 +18,11 @@ class RandomResizedCrop(FilterArguments, name="random_resized_crop"):
     """
 
     draws = 1
-    size = arg("int", many=True, doc="Output (height, width), or one number for both.")
-    random_area = arg("float", (0.08, 1.0), many=True, doc="Range of the window's share of the area.")
-    random_aspect_ratio = arg("float", (3 / 4, 4 / 3), many=True, doc="Range of width over height.")
+    size = arg("int", many=True, doc="Output (height, width) in pixels, or one number for both.")
+    random_area = arg(
+        "float", (0.08, 1.0), many=True, doc="Range of the window's share of the area, above 0 and up to 1."
+    )
+    random_aspect_ratio = arg("float", (3 / 4, 4 / 3), many=True, doc="Range of width over height, above 0.")
     num_attempts = arg("int", 10, doc="Attempts before the largest centred window of a permitted ratio is taken.")
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
     cases = (

@@ -17,7 +17,7 @@ class Saturation(ColorOrder, OutputDtype, name="saturation"):
     """Change the saturation, linearly in YIQ. Input: 3 channels, HWC, CHW, FHWC or FCHW, any type. Output: the same."""
 
     exactness = "within float32 rounding"
-    saturation = arg("float", 1.0, per_row=True, doc="Factor of the saturation; 0: without colour.")
+    saturation = arg("float", 1.0, per_row=True, doc="Factor of the saturation; 0: without colour, 1: unchanged.")
     cases = ({"saturation": 0.3}, {"saturation": 2.0, "dtype": "float32"})
 
     def lower(self, c: Lowering, x: Value) -> Value:

@@ -27,7 +27,9 @@ class Choice(Operator, name="random.choice"):
     devices = ("cpu",)
     inputs = (1, 2)
     draws = 1
-    p = arg("float", None, many=True, per_row=True, doc="Weight of every element; they need not add up to 1.")
+    p = arg(
+        "float", None, many=True, per_row=True, doc="Weight of every element, at least 0; they need not add up to 1."
+    )
     shape = arg("int", None, many=True, per_row=True, doc="Shape of the draws; one draw if not given.")
     cases = ({}, {"shape": (5,)})
 

@@ -33,8 +33,10 @@ class RandomCropGenerator(Operator, name="random_crop_generator"):
     outputs = 2
     draws = 1
     num_attempts = arg("int", 10, doc="Attempts before the largest centred window of a permitted ratio is taken.")
-    random_area = arg("float", (0.08, 1.0), many=True, doc="Range of the window's share of the area.")
-    random_aspect_ratio = arg("float", (3 / 4, 4 / 3), many=True, doc="Range of width over height.")
+    random_area = arg(
+        "float", (0.08, 1.0), many=True, doc="Range of the window's share of the area, above 0 and up to 1."
+    )
+    random_aspect_ratio = arg("float", (3 / 4, 4 / 3), many=True, doc="Range of width over height, above 0.")
     cases = ({}, {"random_area": (0.5, 1.0)}, {"random_aspect_ratio": (1.0, 1.0)})
 
     @classmethod

@@ -15,9 +15,11 @@ class Rotation(Transform, name="transforms.rotation"):
     """
 
     exactness = "within float32 rounding"
-    angle = arg("float", per_row=True, doc="Angle in degrees.")
+    angle = arg("float", per_row=True, doc="Angle in degrees, from the first axis towards the second.")
     axis = arg("float", None, many=True, per_row=True, doc="Axis of a rotation in space; three numbers, not all zero.")
-    center = arg("float", None, many=True, per_row=True, doc="Fixed point; by default the origin.")
+    center = arg(
+        "float", None, many=True, per_row=True, doc="Fixed point, in the points' units; by default the origin."
+    )
     cases = ({"angle": 30.0}, {"angle": 30.0, "center": (4.0, 5.0)}, {"angle": 50.0, "axis": (1.0, 2.0, -1.0)})
 
     def matrix(self, take: TransformArguments) -> Rows:

@@ -12,7 +12,9 @@ class Scale(Transform, name="transforms.scale"):
     """Create a matrix that scales points. Input: a matrix to apply before, if any. Output: float32 ``(n, n + 1)``."""
 
     scale = arg("float", many=True, per_row=True, doc="Factors, one per dimension, or one for all.")
-    center = arg("float", None, many=True, per_row=True, doc="Fixed point; by default the origin.")
+    center = arg(
+        "float", None, many=True, per_row=True, doc="Fixed point, in the points' units; by default the origin."
+    )
     ndim = arg("int", None, doc="Number of dimensions, if `scale` is one factor for all.")
     cases = ({"scale": (2.0, 0.5)}, {"scale": (2.0,), "ndim": 3}, {"scale": (2.0, 3.0), "center": (4.0, 5.0)})
 

@@ -21,7 +21,9 @@ class Shear(Transform, name="transforms.shear"):
         doc="Shift of an axis along each other one: (x, y), in space (xy, xz, yx, yz, zx, zy).",
     )  # fmt: skip
     angles = arg("float", None, many=True, per_row=True, doc="`shear` as angles in degrees, between -90 and 90.")
-    center = arg("float", None, many=True, per_row=True, doc="Fixed point; by default the origin.")
+    center = arg(
+        "float", None, many=True, per_row=True, doc="Fixed point, in the points' units; by default the origin."
+    )
     cases = (
         {"shear": (0.3, -0.2)},
         {"angles": (20.0, 10.0), "center": (4.0, 5.0)},
