@@ -2,13 +2,10 @@
 #include "filter/correlate.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <type_traits>
+#include <cstring>
 
-#include "base/elements.hpp"
 #include "base/simd.hpp"
-#include "shared/warp_point.hpp"
+#include "pixel/kernels.hpp"
 
 namespace stoker::correlate {
 
@@ -17,21 +14,16 @@ namespace {
 constexpr int64_t kTile = 64;  // sums that a loop keeps in registers
 
 // Supported element types: bytes, 16 bits and float32; not Bool or bfloat16.
-template <class T>
-constexpr bool kFilters =
-    std::is_same_v<T, float> || std::is_same_v<T, Half> || (std::is_integral_v<T> && sizeof(T) <= 2);
-
-template <class T>
-float load(const uint8_t* p) {
-  const T x = load_element<T>(p);
-  if constexpr (std::is_same_v<T, Half>) return float_from_half(x.bits);
-  else return static_cast<float>(x);
-}
-
-template <class T>
-void put(uint8_t* p, float v) {
-  if constexpr (std::is_same_v<T, Half>) store_element(p, Half{half_from_float(v)});
-  else store_element(p, warp::to_type<T>(static_cast<double>(v)));
+bool filters(DType t) {
+  switch (t) {
+    case DType::U8:
+    case DType::I8:
+    case DType::U16:
+    case DType::I16:
+    case DType::F16:
+    case DType::F32: return true;
+    default: return false;
+  }
 }
 
 // `rows` are the window's source rows as floats, with their padding.
@@ -97,72 +89,178 @@ SumRow choose() {
   return sum_row_plain<kFused>;
 }
 
-using Widen = void (*)(const uint8_t* row, const View& src, const int64_t* columns, int64_t width, float fill,
-                       float* to);
+pixel::ConvertFn floats_of(DType t) { return pixel::kernels().load[pixel::at(t)][pixel::at(pixel::Type::F32)]; }
+pixel::ConvertFn values_of(DType t) { return pixel::kernels().store[pixel::at(t)][pixel::at(pixel::Type::F32)]; }
 
-template <class T>
-void widen(const uint8_t* row, const View& src, const int64_t* columns, int64_t width, float fill, float* to) {
-  const int64_t channels = src.shape[2];
-  for (int64_t x = 0; x < width; ++x)
-    for (int64_t c = 0; c < channels; ++c)
-      *to++ = columns[x] < 0 ? fill : load<T>(row + columns[x] * src.stride[1] + c * src.stride[2]);
+constexpr int64_t kPiece = 1 << 20;  // values per call of a conversion, which counts them in 32 bits
+
+// Convert n contiguous values.
+void convert(pixel::ConvertFn f, uint8_t* to, int64_t to_size, const uint8_t* from, int64_t from_size, int64_t n) {
+  for (int64_t i = 0; i < n; i += kPiece)
+    f(to + i * to_size, from + i * from_size, static_cast<int>(std::min(kPiece, n - i)));
 }
 
-Widen widen_of(DType t) {
-  return with_type(t, []<class T>(T) -> Widen {
-    if constexpr (kFilters<T>) return widen<T>;
-    else return nullptr;
-  });
+// Rows of an image as floats, with the pixels that a window reads beyond both edges.
+class FloatRows {
+ public:
+  // `columns` has room for `width` numbers: the pixels of a row, with those beyond the edges. `staged` has room for a row
+  // of the image.
+  FloatRows(const View& src, const Window& window, int64_t width, int64_t* columns, uint8_t* staged)
+      : src_(src),
+        window_(window),
+        width_(width),
+        columns_(columns),
+        staged_(staged),
+        to_floats_(floats_of(src.dtype)) {
+    empty_ = src.shape[0] < 1 || src.shape[1] < 1;
+    for (int64_t x = 0; x < width; ++x)
+      columns[x] = empty_ ? -1 : border_position(x - window.left, src.shape[1], window.border);
+    // Pixels first_..last_ - 1 of the row are those of the image in their order.
+    first_ = std::clamp<int64_t>(window.left, 0, width);
+    last_ = empty_ ? first_ : std::clamp<int64_t>(window.left + src.shape[1], first_, width);
+    size_ = size_of(src.dtype);
+    dense_ = src.stride[2] == size_ && src.stride[1] == src.shape[2] * size_;
+  }
+
+  int64_t values() const { return width_ * src_.shape[2]; }
+
+  // Read the row at `y`, which may lie beyond the image. `to` has room for values().
+  void read(int64_t y, float* to) const {
+    const int64_t at = empty_ ? -1 : border_position(y, src_.shape[0], window_.border), channels = src_.shape[2];
+    if (at < 0) {
+      std::fill_n(to, values(), window_.fill);
+      return;
+    }
+    const uint8_t* row = src_.data + at * src_.stride[0];
+    if (last_ > first_) {
+      const uint8_t* pixels = row + (first_ - window_.left) * src_.stride[1];
+      const int64_t n = (last_ - first_) * channels;
+      if (!dense_) pixels = staged(pixels);
+      convert(to_floats_, reinterpret_cast<uint8_t*>(to + first_ * channels), sizeof(float), pixels, size_, n);
+    }
+    beyond(row, 0, first_, to);
+    beyond(row, last_, width_, to);
+  }
+
+ private:
+  // Gather the pixels of a row whose values are not contiguous.
+  const uint8_t* staged(const uint8_t* pixels) const {
+    uint8_t* to = staged_;
+    for (int64_t x = first_; x < last_; ++x, pixels += src_.stride[1])
+      for (int64_t c = 0; c < src_.shape[2]; ++c, to += size_)
+        std::memcpy(to, pixels + c * src_.stride[2], static_cast<size_t>(size_));
+    return staged_;
+  }
+
+  // Pixels begin..end - 1, which repeat the image's or have the fill value.
+  void beyond(const uint8_t* row, int64_t begin, int64_t end, float* to) const {
+    const int64_t channels = src_.shape[2];
+    for (int64_t x = begin; x < end; ++x)
+      for (int64_t c = 0; c < channels; ++c) {
+        float* value = to + x * channels + c;
+        if (columns_[x] < 0) *value = window_.fill;
+        else to_floats_(value, row + columns_[x] * src_.stride[1] + c * src_.stride[2], 1);
+      }
+  }
+
+  const View& src_;
+  const Window& window_;
+  int64_t width_, first_, last_;
+  const int64_t* columns_;
+  uint8_t* staged_;
+  pixel::ConvertFn to_floats_;
+  int64_t size_;
+  bool empty_, dense_;
+};
+
+// Store sums as a row of the output. `staged` has room for them in the output's type.
+void store_row(const float* from, const View& dst, int64_t y, uint8_t* staged) {
+  const int64_t size = size_of(dst.dtype), channels = dst.shape[2], n = dst.shape[1] * channels;
+  const pixel::ConvertFn f = values_of(dst.dtype);
+  uint8_t* to = dst.data + y * dst.stride[0];
+  const auto* values = reinterpret_cast<const uint8_t*>(from);
+  if (dst.stride[2] == size && dst.stride[1] == channels * size) return convert(f, to, size, values, sizeof(float), n);
+  convert(f, staged, size, values, sizeof(float), n);
+  for (int64_t x = 0; x < dst.shape[1]; ++x, to += dst.stride[1])
+    for (int64_t c = 0; c < channels; ++c, staged += size)
+      std::memcpy(to + c * dst.stride[2], staged, static_cast<size_t>(size));
 }
 
-template <class T>
-void narrow(const float* from, const View& dst, int64_t y) {
-  for (int64_t x = 0; x < dst.shape[1]; ++x)
-    for (int64_t c = 0; c < dst.shape[2]; ++c)
-      put<T>(dst.data + y * dst.stride[0] + x * dst.stride[1] + c * dst.stride[2], *from++);
+// Return whether the arguments fit. With `*done`, there is nothing to compute.
+bool check(const View& src, const Window& window, const View& dst, bool* done) {
+  if (!filters(src.dtype) || !filters(dst.dtype) || src.rank != 3 || dst.rank != 3 || src.shape[2] != dst.shape[2])
+    return false;
+  if (window.height < 1 || window.width < 1) return false;
+  *done = dst.elements() == 0;
+  return *done || (src.shape[0] >= 1 && src.shape[1] >= 1) || window.border == Border::Constant;
 }
 
-using Narrow = void (*)(const float* from, const View& dst, int64_t y);
+// Memory of a filter: the rows that the window's height needs, and rows to convert.
+struct Room {
+  int64_t* columns;
+  float** rows;
+  float* kept;  // `height` rows of `padded` floats
+  float *sums, *wide;
+  uint8_t* staged;
+  int64_t padded;
 
-Narrow narrow_of(DType t) {
-  return with_type(t, []<class T>(T) -> Narrow {
-    if constexpr (kFilters<T>) return narrow<T>;
-    else return nullptr;
-  });
-}
+  // `values`: floats per kept row. `widened`: floats of a source row with its border, if it is not a kept row.
+  Room(const View& src, const View& dst, int64_t width, int64_t height, int64_t values, int64_t widened,
+       Scratch& scratch) {
+    padded = values + kTile;
+    const int64_t row = dst.shape[1] * dst.shape[2] + kTile, widest = std::max(src.shape[1] * src.shape[2], row);
+    const auto floats = static_cast<size_t>(padded * height + row + widened + kTile);
+    const auto words = static_cast<size_t>(width + height);
+    uint8_t* room = scratch.get(words * 8 + floats * sizeof(float) + static_cast<size_t>(widest) * sizeof(float));
+    columns = reinterpret_cast<int64_t*>(room);
+    rows = reinterpret_cast<float**>(columns + width);
+    kept = reinterpret_cast<float*>(room + words * 8);
+    sums = kept + padded * height;
+    wide = sums + row;
+    staged = reinterpret_cast<uint8_t*>(wide + widened + kTile);
+  }
+  // Row `y` of the source is kept until row y + height replaces it.
+  float* row(int64_t y, int64_t height) const { return kept + y % height * padded; }
+};
 
 }  // namespace
 
 bool correlate(const View& src, const Window& window, const View& dst, Scratch& scratch) {
-  const Widen to_float = widen_of(src.dtype);
-  const Narrow from_float = narrow_of(dst.dtype);
-  if (!to_float || !from_float || src.rank != 3 || dst.rank != 3 || src.shape[2] != dst.shape[2]) return false;
-  if (window.height < 1 || window.width < 1) return false;
-  const bool empty = src.shape[0] < 1 || src.shape[1] < 1;
-  if (dst.elements() == 0) return true;
-  if (empty && window.border != Border::Constant) return false;
-  const int64_t channels = src.shape[2], width = dst.shape[1] + window.width - 1;
-  const int64_t values = width * channels, padded = values + kTile;
-  const size_t floats = static_cast<size_t>(padded * window.height + dst.shape[1] * channels + kTile);
-  const size_t places = static_cast<size_t>(width + 2 * window.height);
-  uint8_t* room = scratch.get(floats * sizeof(float) + (places + 16) * sizeof(int64_t));
-  auto* columns = reinterpret_cast<int64_t*>(room);
-  auto** rows = reinterpret_cast<float**>(columns + width);
-  auto* kept = reinterpret_cast<float*>(room + (places + 8) / 8 * 8 * sizeof(int64_t));
-  float* sums = kept + padded * window.height;
-  for (int64_t x = 0; x < width; ++x)
-    columns[x] = empty ? -1 : border_position(x - window.left, src.shape[1], window.border);
+  bool done = false;
+  if (!check(src, window, dst, &done)) return false;
+  if (done) return true;
+  const int64_t channels = src.shape[2], width = dst.shape[1] + window.width - 1, height = window.height;
+  const Room room(src, dst, width, height, width * channels, 0, scratch);
+  const FloatRows source(src, window, width, room.columns, room.staged);
   const SumRow sum = window.fused ? choose<true>() : choose<false>();
   for (int64_t next = 0, y = 0; y < dst.shape[0]; ++y) {
-    for (; next < y + window.height; ++next) {  // source rows that the previous output row did not use
-      float* to = kept + next % window.height * padded;
-      const int64_t at = empty ? -1 : border_position(next - window.top, src.shape[0], window.border);
-      if (at < 0) std::fill_n(to, values, window.fill);
-      else to_float(src.data + at * src.stride[0], src, columns, width, window.fill, to);
+    for (; next < y + height; ++next) source.read(next - window.top, room.row(next, height));  // rows not yet read
+    for (int64_t i = 0; i < height; ++i) room.rows[i] = room.row(y + i, height);
+    sum({room.rows, &window, channels, dst.shape[1] * channels, room.sums});
+    store_row(room.sums, dst, y, room.staged);
+  }
+  return true;
+}
+
+bool correlate_twice(const View& src, const Window& across, const Window& down, const View& dst, Scratch& scratch) {
+  bool done = false;
+  if (across.height != 1 || down.width != 1 || across.top != 0 || down.left != 0) return false;
+  if (across.border == Border::Constant || down.border == Border::Constant) return false;
+  if (!check(src, across, dst, &done) || !check(src, down, dst, &done)) return false;
+  if (done) return true;
+  const int64_t channels = src.shape[2], width = dst.shape[1] + across.width - 1, height = down.height;
+  const int64_t count = dst.shape[1] * channels;
+  const Room room(src, dst, width, height, count, width * channels, scratch);
+  const FloatRows source(src, across, width, room.columns, room.staged);
+  const SumRow sum = choose<false>();
+  for (int64_t next = 0, y = 0; y < dst.shape[0]; ++y) {
+    for (; next < y + height; ++next) {
+      source.read(border_position(next - down.top, src.shape[0], down.border), room.wide);
+      sum({&room.wide, &across, channels, count, room.row(next, height)});
     }
-    for (int64_t i = 0; i < window.height; ++i) rows[i] = kept + (y + i) % window.height * padded;
-    sum({rows, &window, channels, dst.shape[1] * channels, sums});
-    from_float(sums, dst, y);
+    for (int64_t i = 0; i < height; ++i) room.rows[i] = room.row(y + i, height);
+    sum({room.rows, &down, channels, count, room.sums});
+    store_row(room.sums, dst, y, room.staged);
   }
   return true;
 }

@@ -25,4 +25,9 @@ struct Window {
 // border mode that repeats its edge.
 bool correlate(const View& src, const Window& window, const View& dst, Scratch& scratch);
 
+// Correlate with a row of weights, and the float32 result with a column of them, as two calls of correlate() do, without
+// memory for a whole image in between. Return false as correlate() does, and for windows of other shapes or with a
+// constant border.
+bool correlate_twice(const View& src, const Window& across, const Window& down, const View& dst, Scratch& scratch);
+
 }  // namespace stoker::correlate

@@ -166,17 +166,12 @@ class Blur : public Kernel {
     auto* weights = reinterpret_cast<float*>(c.work[1].get(static_cast<size_t>(down + across) * sizeof(float)));
     bell(c.params[0], down, weights);
     bell(c.params[2], across, weights + down);
-    for (int64_t f = 0; f < from.shape[0]; ++f) {
-      View middle = frame(from, f);
-      middle.dtype = DType::F32;
-      middle.set_contiguous_strides();
-      middle.data = c.work[2].get(static_cast<size_t>(middle.elements()) * sizeof(float));
-      if (!correlate::correlate(frame(from, f), {weights + down, 1, across, 0, across / 2}, middle, c.work[0]) ||
-          !correlate::correlate(middle, {weights, down, 1, down / 2, 0}, frame(to, f), c.work[0])) {
+    const correlate::Window rows{weights + down, 1, across, 0, across / 2}, columns{weights, down, 1, down / 2, 0};
+    for (int64_t f = 0; f < from.shape[0]; ++f)
+      if (!correlate::correlate_twice(frame(from, f), rows, columns, frame(to, f), c.work[0])) {
         *c.error = "an image without pixels cannot be blurred";
         return Outcome::Error;
       }
-    }
     return Outcome::Ok;
   }
 
