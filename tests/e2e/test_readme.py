@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import re
 import runpy
 import tomllib
@@ -51,6 +53,35 @@ def own_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
 
 
+def not_printed(code: str, output: str) -> list[str]:
+    """Return the comments after calls of `print` that no line of the output matches.
+
+    "..." matches any text. A comment that begins with it may end before the line does.
+    """
+    lines = [line.strip() for line in output.splitlines()]
+    missing = []
+    for text in re.findall(r"^ *print\(.*\) +# (.*)$", code, re.MULTILINE):
+        pattern = ".*".join(re.escape(part) for part in text.strip().split("..."))
+        pattern += ".*" if text.startswith("...") else ""
+        if not any(re.fullmatch(pattern, line) for line in lines):
+            missing.append(text)
+    return missing
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "missing"),
+    [
+        ("print(x)  # 1\n", "1\n", []),
+        ("print(x)  # 1\n", "12\n", ["1"]),
+        ("    print(error)   # ... expected 1, got ...\n", "`x`: expected 1, got 2 - row 0\n", []),
+        ("print(error)  # ... expected 1, got ...\n", "`x`: expected 2, got 2\n", ["... expected 1, got ..."]),
+        ("print(x)\n# no output of it\n", "", []),
+    ],
+)
+def test_comments_after_prints_are_compared(code: str, output: str, missing: list[str]) -> None:
+    assert not_printed(code, output) == missing
+
+
 def run(page: Path, data_dir: Path, folder: Path) -> dict[str, Any]:
     """Run all blocks of a page as one program, and return its names."""
     from stoker.torch import Loader
@@ -60,10 +91,12 @@ def run(page: Path, data_dir: Path, folder: Path) -> dict[str, Any]:
 
     program = folder / f"{page.stem}.py"
     program.write_text("\n".join(blocks(page)), encoding="utf-8")
-    names = runpy.run_path(str(program), {"data_dir": str(data_dir)})
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        names = runpy.run_path(str(program), {"data_dir": str(data_dir)})
     for value in names.values():  # A registered operator keeps the names of its page alive, running pipelines too.
         if isinstance(value, Pipeline | Loader):
             value.close()
+    assert not not_printed(program.read_text(encoding="utf-8"), out.getvalue())
     return names
 
 
