@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -42,8 +43,21 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Insert the picture of an operator's page."""
+    """Insert the picture of an operator's page, and small ones into the list of all operators."""
+    if page.file.src_uri == "operators/index.md":
+        return _with_thumbnails(markdown)
     if MARK not in markdown:
         return markdown
     name = Path(page.file.src_uri).stem
     return markdown.replace(MARK, f"![Result of the example below](pictures/{name}.webp)")
+
+
+def _with_thumbnails(markdown: str) -> str:
+    """Return the list of all operators with a column of pictures."""
+
+    def add(row: re.Match[str]) -> str:
+        small = f"{row[1]}-small"
+        return f"| {f'![](pictures/{small}.webp)' if small in _pictures else ''} {row[0]}"
+
+    text = markdown.replace("| operator | description |\n|---|---|\n", "| | operator | description |\n|---|---|---|\n")
+    return re.sub(r"^\| \[`([\w.]+)`\]\(.*$", add, text, flags=re.MULTILINE)

@@ -170,7 +170,10 @@ def write(example: Example, folder: Path) -> None:
 
 
 def pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Run all examples and yield name and picture (a WebP file) of those that have a figure."""
+    """Run all examples and yield name and content of the pictures (WebP files) of those that have a figure.
+
+    They are the figure, ``NAME``, and its last tile as a small picture, ``NAME-small``.
+    """
     import figures
 
     for name in names():
@@ -179,9 +182,14 @@ def pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
         if example.figure:
             found, _ = run(example, folder)
             close(found)
-            file = io.BytesIO()
-            figures.draw(found["figure"]).save(file, "WEBP", quality=90, method=4)
-            yield name, file.getvalue()
+            yield name, _encoded(figures.draw(found["figure"]))
+            yield f"{name}-small", _encoded(figures.thumbnail(found["figure"]))
+
+
+def _encoded(picture: Image.Image) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, "WEBP", quality=90, method=4)
+    return file.getvalue()
 
 
 def main(argv: list[str] | None = None) -> int:

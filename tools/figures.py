@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 Array = npt.NDArray[Any]
 Tile = Array | Image.Image
 
 LONGEST = 300  # pixels of the longest side of a figure's largest photograph
 GAP, CAPTION, TEXT = 16, 30, 18
+THUMBNAIL = (144, 96)
 _GROUND, _INK, _DIM, _ACCENT, _PALE = "white", "#263238", "#78909c", "#ff7043", "#fbe9e7"
 _CELL = (66, 38)
 
@@ -56,6 +57,15 @@ def draw(tiles: Mapping[str, Tile]) -> Image.Image:
             x += width + GAP
         y += height + GAP
     return sheet
+
+
+def thumbnail(tiles: Mapping[str, Tile]) -> Image.Image:
+    """Return the last tile of a figure, which shows a result, as a small picture of fixed size."""
+    tile = list(tiles.values())[-1]
+    picture = tile if isinstance(tile, Image.Image) else _picture(tile, min(1.0, LONGEST / max(tile.shape[:2])))
+    if isinstance(tile, Image.Image):  # drawn: all of it is shown
+        return ImageOps.pad(picture, THUMBNAIL, Image.Resampling.LANCZOS, _GROUND)
+    return ImageOps.fit(picture, THUMBNAIL, Image.Resampling.LANCZOS)
 
 
 def outlined(image: Array, *boxes: Iterable[float]) -> Array:

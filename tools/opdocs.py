@@ -134,7 +134,7 @@ def index() -> str:
     """Return the list of all operators, by family."""
     lines = ["# Operators\n", NOTE, INTRODUCTION]
     for family, members in operators.families().items():
-        lines += [f"## {family}\n", "| operator | result |", "|---|---|"]
+        lines += [f"## {family}\n", "| operator | description |", "|---|---|"]
         lines += [f"| [`{op.name}`]({op.name}.md) | {_summary(op)} |" for op in members] + [""]
     lines += ["## Arguments that all share\n", _table(COMMON)]
     return "\n".join(lines)

@@ -40,6 +40,7 @@ def test_example(name: str, photographs: Path) -> None:
         picture = figures.draw(names["figure"])
         assert min(picture.size) > 30 and max(picture.size) < 2000
         assert np.ptp(np.asarray(picture)) > 100  # something is drawn
+        assert figures.thumbnail(names["figure"]).size == figures.THUMBNAIL
     else:
         assert printed, "expected something to see: a printed result or a figure"
 
