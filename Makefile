@@ -20,6 +20,7 @@
 #   make setup                                create .venv with the package and the test requirements
 #   make generate                             write the operator index, type stubs and operator pages
 #   make format                               run the formatters and the automatic fixes
+#   make wheel [PYTHON=python3.12]            build a wheel in dist/, check it, run the demonstration from it; minutes
 #   make docs                                 build the documentation site in build/site
 #   make changelog VERSION=0.2.0              collect changes/ into CHANGELOG.md, for a release
 #   make clean                                remove all environments and outputs
@@ -45,7 +46,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run test test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers
+.PHONY: demo dry-run test test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -104,6 +105,9 @@ kills: setup
 
 trainers: .venv-trainers/.package
 	@.venv-trainers/bin/python -m pytest -W ignore tests/frameworks/*_loops.py $(TESTS)
+
+wheel: .venv-wheel/.wheel-needs
+	@.venv-wheel/bin/python tools/wheel.py
 
 hostile: setup
 	@$(PY) -m tests.hostile.walk --seconds $(or $(SECONDS),3600) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))

@@ -89,7 +89,7 @@ nb::object run_row(std::shared_ptr<Engine> e, const std::vector<int32_t>& values
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] < 0) continue;
     const nb::handle x = data[i];
-    if (PyFloat_Check(x.ptr())) feed_scalar(box, values[i], 0, PyFloat_AS_DOUBLE(x.ptr()));
+    if (PyFloat_Check(x.ptr())) feed_scalar(box, values[i], 0, PyFloat_AsDouble(x.ptr()));
     else feed_row(box, values[i], 0, nb::cast<AnyArray>(x));
   }
   if (!borrowed.run()) return nb::none();

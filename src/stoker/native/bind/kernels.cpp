@@ -65,9 +65,9 @@ Value value_of(nb::handle h) {
   } else if (PyLong_Check(o)) {
     take_integer(h, &out);
   } else if (PyFloat_Check(o)) {
-    out.is = PyFloat_AS_DOUBLE(o);
+    out.is = PyFloat_AsDouble(o);
   } else if (PyBytes_Check(o)) {
-    out.is = registry::Bytes{PyBytes_AS_STRING(o), static_cast<size_t>(PyBytes_GET_SIZE(o))};
+    out.is = registry::Bytes{PyBytes_AsString(o), static_cast<size_t>(PyBytes_Size(o))};
   } else if (PyTuple_Check(o) || PyList_Check(o)) {
     List list;
     for (nb::handle item : h) list.push_back(value_of(item));

@@ -183,11 +183,11 @@ nb::bytes read_file_ref(const nb::bytes& ref) {
 // Remove an object, and the members of a list, from Python's cyclic garbage collector.
 void untrack(nb::handle object) {
   const auto forget = [](PyObject* o) {
-    if (PyObject_IS_GC(o) && PyObject_GC_IsTracked(o)) PyObject_GC_UnTrack(o);
+    if (PyObject_GC_IsTracked(o)) PyObject_GC_UnTrack(o);
   };
   forget(object.ptr());
   if (!PyList_CheckExact(object.ptr())) return;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object.ptr()); ++i) forget(PyList_GET_ITEM(object.ptr(), i));
+  for (Py_ssize_t i = 0; i < PyList_Size(object.ptr()); ++i) forget(PyList_GetItem(object.ptr(), i));
 }
 
 }  // namespace
