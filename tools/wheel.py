@@ -120,7 +120,10 @@ def _library_faults(content: bytes) -> list[str]:
     with tempfile.NamedTemporaryFile(suffix=".so") as file:
         file.write(content)
         file.flush()
-        listed = subprocess.run(["readelf", "-dW", "-lW", file.name], capture_output=True, check=True).stdout
+        done = subprocess.run(["readelf", "-dW", "-lW", file.name], capture_output=True, check=False)
+    if done.returncode:
+        return [f"the extension cannot be read: {done.stderr.decode(errors='replace').strip()}"]
+    listed = done.stdout
     needed = re.findall(rb"\(NEEDED\)[^\[]*\[([^\]]+)\]", listed)
     faults = [f"the extension needs {name.decode()}" for name in needed if not SYSTEM.match(name)]
     if re.search(rb"\((RPATH|RUNPATH)\)", listed):
