@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,15 @@ def test_faults_are_reported(
     assert main(["preview", *(a.replace("JPEGS", str(jpegs)) for a in arguments)]) == status
     error = capsys.readouterr().err
     assert error.startswith("stoker preview: ") and text in error and "Traceback" not in error
+
+
+def test_modules_next_to_the_file_are_found(file: Path, jpegs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(jpegs)
+    file.with_name("settings_next_to_train.py").write_text("SIZE = 16\n")
+    file.write_text(f"from settings_next_to_train import SIZE\n{FILE.replace('size=24', 'size=SIZE')}")
+    assert main(["preview", str(file), f"folder={jpegs}", "-o", str(file.with_suffix(".png"))]) == 0
+    sys.modules.pop("settings_next_to_train")
 
 
 def test_arguments_are_literals_or_texts() -> None:

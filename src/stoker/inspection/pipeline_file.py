@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import runpy
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ def find_pipelines(path: Path, name: str | None = None) -> dict[str, Any]:
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:  # modules next to the file; they may be imported when a pipeline runs, too
+        sys.path.insert(0, folder)
     return {k: v for k, v in runpy.run_path(str(path)).items() if _is_pipeline(v) and name in (None, k)}
 
 
