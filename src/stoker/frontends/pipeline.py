@@ -63,16 +63,18 @@ class Pipeline:
     """Graph of operators with the settings to run it.
 
     Args:
-        batch_size: maximum number of rows in a batch.
-        num_threads: worker threads. By default as many as the process may use; with a GPU and at least eight of them,
-            one less, for the thread that requests batches.
+        batch_size: maximum number of rows in a batch, 1 to 2**31 - 1.
+        num_threads: worker threads, 1 to 32768. By default as many as the process may use; with a GPU and at least
+            eight of them, one less, for the thread that requests batches.
         device_id: the GPU for nodes that are placed on one (`device="gpu"` or "mixed"). "auto": this process's GPU,
             which a launcher such as torchrun sets by LOCAL_RANK (or the only visible one), else GPU 0. None: no GPU. A
             pipeline without nodes on a GPU uses none.
-        seed: decides all random numbers, together with epoch and sample; drawn if not given (see :attr:`seed`).
-        prefetch_queue_depth: number of prefetched batches. In DALI's form with a depth for each side, {"cpu_size": c,
-            "gpu_size": g}, a pipeline with a GPU prefetches c + g batches. At most g of them are on the GPU or have
-            memory for their results there; the others wait with their files read. Without a GPU the depth is c.
+        seed: decides all random numbers, together with epoch and sample; 0 to 2**64 - 1. None, or a negative number as
+            in DALI: drawn (see :attr:`seed`).
+        prefetch_queue_depth: number of prefetched batches, at least 1. In DALI's form with a depth for each side,
+            {"cpu_size": c, "gpu_size": g}, a pipeline with a GPU prefetches c + g batches. At most g of them are on the
+            GPU or have memory for their results there; the others wait with their files read. Without a GPU the depth
+            is c.
         shards: "launcher": readers that set neither `num_shards` nor `shard_id` take this process's part of every
             epoch, according to the launcher's RANK and WORLD_SIZE. None: they take all, or the part that they set.
         exec_async: False runs every batch on the caller's thread when it is requested.
@@ -84,9 +86,9 @@ class Pipeline:
             of host memory, and as much of GPU memory. It is checked before the memory is taken. A row that exceeds it
             alone is a bad row (see `on_error`). If the rows exceed it together, the batch raises with the name of the
             largest one. 0: no limit. By default nine tenths of the host memory that is available when the first batch
-            runs (within the cgroup's limit), divided by the prefetched batches and one more, but at least 256 MiB;
-            and of GPU memory what is free then, unless `gpu_memory_limit` is given. Memory that the consumer's
-            framework supplies does not count.
+            runs (within the cgroup's limit), divided by the prefetched batches and one more, but at least 256 MiB; and
+            of GPU memory what is free then, unless `gpu_memory_limit` is given. Memory that the consumer's framework
+            supplies does not count.
         gpu_jpeg_index: bytes of GPU memory, within `gpu_memory_limit`, for an index of positions in files at which JPEG
             decoding can begin (6688 bytes per file, from its first decoding on, and 6144 more for each further 128 KiB
             of the file, up to eight). Of indexed files, only the rows that the window needs are read, and only their
@@ -99,19 +101,20 @@ class Pipeline:
         gpu_decoder_load: share of the images that the GPU decodes if the CPU can decode them too, 0 to 1. "auto":
             chosen by measured speed, so that the CPU decodes as many as make the whole faster. The results have the
             same bits in any case; :meth:`report` shows the split and its reason.
-        gpu_utilization: with "auto", the maximum share of the GPU's time that the pipeline should take, 0 to 1.
+        gpu_utilization: with ``gpu_decoder_load="auto"``, the maximum share of the GPU's time that the pipeline should
+            take, 0 to 1.
         without_gpu: policy for nodes on a GPU on machines without one: "error", or "cpu" as the fallback, with the same
             bits and a warning. By default the setting STOKER_WITHOUT_GPU, else "error".
         on_error: policy for rows that fail. "raise": the row's batch raises, and the next call goes on. "replace":
             another sample of the epoch, which the row key decides, replaces the whole row. "skip": the batch is
             shorter, and `Batch.skipped` lists the missing rows. Readers and decoders may have their own policies.
             :attr:`errors` lists all bad samples.
-        error_limit: share of an epoch's rows that may be replaced or skipped; one more raises. By default 0.01 with
-            "replace", and 0.1 with "skip" (of a small data set 16 rows, at most half of it). Training on the rest of a
-            data set that cannot be read would go unnoticed.
+        error_limit: share of an epoch's rows, 0 to 1, that may be replaced or skipped; one more raises. By default 0.01
+            with "replace", and 0.1 with "skip" (of a small data set 16 rows, at most half of it). Training on the rest
+            of a data set that cannot be read would go unnoticed.
         uneven_ranks: allow "skip" with several shards. The shards then deliver the same number of batches, but not of
             rows.
-        py_num_workers: worker processes for sources with ``parallel=True``.
+        py_num_workers: worker processes for sources with ``parallel=True``, at least 1.
         py_start_method: start method of these processes: "fork" or "spawn".
         py_callback_pickler: serializer that sends a source to spawned processes: an object with ``dumps`` and ``loads``
             (such as the module cloudpickle), or a tuple of it and keyword arguments for each. By default pickle.
