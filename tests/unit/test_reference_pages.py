@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -30,6 +31,27 @@ def test_tables_of_types_are_complete() -> None:
     assert listed == {name for name in dir(types) if isinstance(getattr(types, name), kinds)}
     for name, array in re.findall(r"^\| `(\w+)`.*? \| (\w+)", text.split("## Colour models")[0], re.MULTILINE):
         assert getattr(types, name).numpy == array
+
+
+def test_the_modules_of_dali_are_listed() -> None:
+    pytest.importorskip("torch", exc_type=ModuleNotFoundError)
+    text = (PAGES / "dali.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `(stoker\.dali[\w.]*)` \| (.*) \|$", text, re.MULTILINE))
+    for name, contents in listed.items():
+        module = importlib.import_module(name)
+        named = [n.rpartition(".")[2] for n in re.findall(r"`([\w.]+)`", contents) if "(" not in n]
+        assert [n for n in named if not hasattr(module, n)] == [], name
+    folder = Path(str(importlib.import_module("stoker.dali").__file__)).parent
+    public = {p.stem for p in folder.glob("*.py") if "refuse_module" not in p.read_text(encoding="utf-8")}
+    same = {
+        "__init__",
+        "backend",
+        "data_node",
+        "external_source",
+        "pipeline",
+        "plugin_manager",
+    }  # names that DALI has twice
+    assert {n.removeprefix("stoker.dali.").partition(".")[0] for n in listed} >= public - same
 
 
 _READ = (
