@@ -181,6 +181,13 @@ def test_the_chinese_readme_has_the_same_code_figures_and_links() -> None:
     assert rows[0] == rows[1]
 
 
+def test_all_pages_are_in_the_navigation() -> None:
+    """A hook adds the pages of operators when the site is built."""
+    named = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    assert not named ^ {page for page in pages if not re.match("operators/(?!index)", page)}
+
+
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
