@@ -9,17 +9,16 @@
 
 namespace stoker::stage {
 
-// Work of one thread. The kernels' parameters are those of stages.
+// Lane of a thread.
 struct ThreadWork {
   const uint8_t* slot;
   int64_t row, lane;  // the row of the thread, and its lane
 };
 
 // A block computes kThreads lanes: a lane takes long.
-inline ThreadWork thread_work(uint64_t slots, uint64_t slot_bytes, uint64_t work) {
-  const Work item = reinterpret_cast<const Work*>(work)[gpu::block_index()];
-  return {reinterpret_cast<const uint8_t*>(slots) + item.row * slot_bytes, item.row,
-          int64_t{item.tile} * kThreads + gpu::thread_index()};
+inline ThreadWork thread_work(uint64_t slots, uint64_t slot_bytes, const gpu::RowBlock& work) {
+  return {reinterpret_cast<const uint8_t*>(slots) + work.row * slot_bytes, work.row,
+          int64_t{work.number} * kThreads + gpu::thread_index()};
 }
 
 inline int32_t weight_as(double w, const int32_t*) { return resample::to_fixed(w); }
@@ -112,7 +111,7 @@ inline void find_output(const resample::Window& w, int64_t i, uint64_t taps_at, 
 
 // Lanes are the outputs of the vertical axis, then those of the horizontal axis.
 template <class Weight>
-inline void find_weights(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) {
+inline void find_weights(uint64_t slots, uint64_t slot_bytes, uint64_t scratches, const gpu::RowBlock& work) {
   const ThreadWork own = thread_work(slots, slot_bytes, work);
   const auto& s = *reinterpret_cast<const ResampleSlot*>(own.slot + sizeof(Slot));
   const auto& scratch = reinterpret_cast<const ResampleScratch*>(scratches)[own.row];
@@ -127,12 +126,11 @@ inline void find_weights(uint64_t slots, uint64_t slot_bytes, uint64_t work, uin
 
 // Compute tiles of the image between two passes.
 template <class T>
-inline void make_between(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) {
-  const Work item = reinterpret_cast<const Work*>(work)[gpu::block_index()];
-  const auto* slot = reinterpret_cast<const uint8_t*>(slots) + item.row * slot_bytes;
+inline void make_between(uint64_t slots, uint64_t slot_bytes, uint64_t scratches, const gpu::RowBlock& work) {
+  const auto* slot = reinterpret_cast<const uint8_t*>(slots) + work.row * slot_bytes;
   const auto& s = *reinterpret_cast<const ResampleSlot*>(slot + sizeof(Slot));
-  const auto& scratch = reinterpret_cast<const ResampleScratch*>(scratches)[item.row];
-  const TilePlace<1> place(item.tile, s.between_width(), s.between_height());
+  const auto& scratch = reinterpret_cast<const ResampleScratch*>(scratches)[work.row];
+  const TilePlace<1> place(work.number, s.between_width(), s.between_height());
   if (place.y0 >= place.y1) return;
   switch (s.source.channels) {
     case 1: return between_column<T, 1>(s, scratch, place.x, place.y0, place.y1, 0);
@@ -145,7 +143,7 @@ inline void make_between(uint64_t slots, uint64_t slot_bytes, uint64_t work, uin
 
 // Lanes are the two axes (Scale) or the rows (Steps). Positions are accumulated step by step as in Pillow, so each lane
 // is sequential.
-inline void find_walk(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) {
+inline void find_walk(uint64_t slots, uint64_t slot_bytes, uint64_t scratches, const gpu::RowBlock& work) {
   const ThreadWork own = thread_work(slots, slot_bytes, work);
   const auto& s = *reinterpret_cast<const AffineSlot*>(own.slot + sizeof(Slot));
   const auto& scratch = reinterpret_cast<const AffineScratch*>(scratches)[own.row];
@@ -174,13 +172,8 @@ inline void find_walk(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64
 
 }  // namespace stoker::stage
 
-#define STOKER_INTERPOLATOR_KERNEL(name, function)                                   \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, 3)                     \
-      name(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) { \
-    stoker::stage::function(slots, slot_bytes, work, scratches);                     \
-  }
 // Definitions of the kernels per type of weights, per element type, and for all types. `Weight` is Sum<T>::Weight of
 // the element type.
-#define STOKER_WEIGHTS(Weight) STOKER_INTERPOLATOR_KERNEL(stoker_weights, find_weights<Weight>)
-#define STOKER_BETWEEN(T) STOKER_INTERPOLATOR_KERNEL(stoker_between, make_between<T>)
-#define STOKER_WALK STOKER_INTERPOLATOR_KERNEL(stoker_walk, find_walk)
+#define STOKER_WEIGHTS(Weight) STOKER_INTERPOLATOR_KERNEL(stoker_weights, stoker::stage::find_weights<Weight>, 3)
+#define STOKER_BETWEEN(T) STOKER_INTERPOLATOR_KERNEL(stoker_between, stoker::stage::make_between<T>, 3)
+#define STOKER_WALK STOKER_INTERPOLATOR_KERNEL(stoker_walk, stoker::stage::find_walk, 3)

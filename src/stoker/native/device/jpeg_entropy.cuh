@@ -6,6 +6,7 @@
 // scan, and the coefficients are written.
 #pragma once
 #include "device/jpeg_known.cuh"
+#include "device/row_blocks.cuh"
 
 namespace stoker::jpeg::gpu {
 
@@ -53,13 +54,13 @@ STOKER_DEVICE void decode_unknown(EntropyShared& shared, const Row& row, const R
   if (kept) note(shared, row, buffers, sequence, outline);
 }
 
-// `items` says which of a row's blocks (CTAs) this is; a file without an entry has one.
+// A row of a known file has as many blocks (CTAs) as it has shares; a file without an entry has one.
 STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
-    stoker_jpeg_entropy(uint64_t rows, uint64_t row_buffers, uint64_t statuses, uint64_t items, uint64_t min_bits,
-                        uint64_t max_rounds) {
+    stoker_jpeg_entropy(uint64_t rows, uint64_t row_buffers, uint64_t statuses, uint64_t min_bits, uint64_t max_rounds,
+                        uint64_t starts, uint64_t count, uint64_t first) {
   STOKER_SHARED(EntropyShared, shared);
-  const Item item = pointer<const Item>(items)[block_index()];
-  const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[item.buffers_and_plane];
+  const RowBlock& work = find_work(starts, count, first);
+  const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[work.row];
   const Row& row = pointer<const Row>(rows)[buffers.row];
   uint32_t* const status = pointer<uint32_t>(statuses) + buffers.row;
   if (thread_index() == 0) shared.failed = *status & kFailures;  // read before the row's other blocks may change it
@@ -73,12 +74,11 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
   block_barrier();
   if (known) {
     if (is_of(shared, *entry, part, row, buffers)) {
-      uint32_t turn = item.first;
+      uint32_t turn = work.number;
       do {  // the row's data are looked up again in each iteration: there are no registers to hold them
         block_barrier();
         if (thread_index() == 0) shared.next = 0;
-        const RowBuffers& own =
-            pointer<const RowBuffers>(row_buffers)[pointer<const Item>(items)[block_index()].buffers_and_plane];
+        const RowBuffers& own = pointer<const RowBuffers>(row_buffers)[work.row];
         decode_known(shared, pointer<const Row>(rows)[own.row], own, turn, pointer<uint32_t>(statuses) + own.row);
         block_barrier();
         turn = shared.next;
@@ -86,7 +86,7 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
       return;
     }
     if (thread_index() == 0) atomic_or(status, row.part_end ? kStrayed : kNotRead);
-    if (row.part_end || item.first > 0) return;
+    if (row.part_end || work.number > 0) return;
   }
   find_homes(row, buffers, 0, row.needed_rows * row.mcu_columns * row.blocks);
   block_barrier();

@@ -2,6 +2,7 @@
 // Conversion of samples to pixels: upsampling, colour and orientation, only for the pixels of the window.
 #pragma once
 #include "device/planar_samples.cuh"
+#include "device/row_blocks.cuh"
 #include "shared/jpeg_arithmetic.cuh"
 #include "shared/jpeg_row.cuh"
 
@@ -169,25 +170,25 @@ STOKER_DEVICE bool in_words(const Row& row) {
          p[1].spread == p[2].spread && p[1].spread != Spread::Repeat;
 }
 
-STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
-    stoker_jpeg_pixels(uint64_t rows, uint64_t row_buffers, uint64_t statuses, uint64_t items) {
-  const Item item = pointer<const Item>(items)[block_index()];
-  const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[item.buffers_and_plane];
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4) stoker_jpeg_pixels(uint64_t rows, uint64_t row_buffers, uint64_t statuses,
+                                                              uint64_t starts, uint64_t count, uint64_t first) {
+  const RowBlock& work = find_work(starts, count, first);
+  const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[work.row];
   const Row& row = pointer<const Row>(rows)[buffers.row];
   if (pointer<const uint32_t>(statuses)[buffers.row] & kFailures) return;
   const Grouping all(row, in_words(row));
-  const uint32_t groups = all.groups(), inner = all.inner_groups();
-  const uint32_t end = item.first + kGroupsPerItem < groups ? item.first + kGroupsPerItem : groups;
+  const uint32_t groups = all.groups(), inner = all.inner_groups(), begin = work.number * kGroupsPerCta;
+  const uint32_t end = begin + kGroupsPerCta < groups ? begin + kGroupsPerCta : groups;
   const uint32_t inner_end = end < inner ? end : inner;
-  if (item.first < inner_end) {
+  if (begin < inner_end) {
     switch (row.plane[1].spread) {
-      case Spread::None: inner_pixels<Spread::None>(row, buffers, all, item.first, inner_end); break;
-      case Spread::Width: inner_pixels<Spread::Width>(row, buffers, all, item.first, inner_end); break;
-      case Spread::Height: inner_pixels<Spread::Height>(row, buffers, all, item.first, inner_end); break;
-      default: inner_pixels<Spread::Both>(row, buffers, all, item.first, inner_end);
+      case Spread::None: inner_pixels<Spread::None>(row, buffers, all, begin, inner_end); break;
+      case Spread::Width: inner_pixels<Spread::Width>(row, buffers, all, begin, inner_end); break;
+      case Spread::Height: inner_pixels<Spread::Height>(row, buffers, all, begin, inner_end); break;
+      default: inner_pixels<Spread::Both>(row, buffers, all, begin, inner_end);
     }
   }
-  if (end > inner) outer_pixels(row, buffers, all, (item.first > inner ? item.first : inner) - inner, end - inner);
+  if (end > inner) outer_pixels(row, buffers, all, (begin > inner ? begin : inner) - inner, end - inner);
 }
 
 }  // namespace stoker::jpeg::gpu

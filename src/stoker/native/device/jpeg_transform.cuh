@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversion of coefficients to samples, only for the blocks of the window.
 #pragma once
+#include "device/row_blocks.cuh"
 #include "shared/jpeg_arithmetic.cuh"
 #include "shared/jpeg_order.cuh"
 #include "shared/jpeg_row.cuh"
@@ -38,7 +39,7 @@ struct TransformShared {
   struct {
     uint32_t offset;  // offset of the block's first sample in the plane
     uint32_t dc;      // 16 bits; 0 if the host computed it
-  } block[kBlocksPerItem];
+  } block[kBlocksPerCta];
 };
 
 STOKER_DEVICE void load_tables(const Row& row, const Plane& plane, TransformShared& shared) {
@@ -178,31 +179,32 @@ STOKER_DEVICE void transform_reduced(const Lane& lane, const Column& quantiser, 
   for (uint32_t i = 0; i < kSize; ++i) out[i] = to_sample(samples[i]);
 }
 
-STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
-    stoker_jpeg_transform(uint64_t rows, uint64_t row_buffers, uint64_t statuses, uint64_t items) {
+// A row of the table is a plane: kMaxPlanes times the index of the RowBuffers, plus the plane's.
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4) stoker_jpeg_transform(uint64_t rows, uint64_t row_buffers, uint64_t statuses,
+                                                                 uint64_t starts, uint64_t count, uint64_t first) {
   STOKER_SHARED(TransformShared, shared);
-  const Item item = pointer<const Item>(items)[block_index()];
-  const uint32_t index = item.buffers_and_plane >> 30;
-  const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[item.buffers_and_plane & 0x3FFFFFFF];
+  const RowBlock& work = find_work(starts, count, first);
+  const uint32_t index = work.row % kMaxPlanes, begin = work.number * kBlocksPerCta;
+  const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[work.row / kMaxPlanes];
   const Row& row = pointer<const Row>(rows)[buffers.row];
   const Plane& plane = row.plane[index];
   if (pointer<const uint32_t>(statuses)[buffers.row] & kFailures) return;
   const uint32_t blocks = static_cast<uint32_t>(plane.columns) * plane.rows;
-  const uint32_t end = item.first + kBlocksPerItem < blocks ? item.first + kBlocksPerItem : blocks;
+  const uint32_t end = begin + kBlocksPerCta < blocks ? begin + kBlocksPerCta : blocks;
   load_tables(row, plane, shared);
-  find_blocks(row, buffers, plane, index, item.first, end, shared);
+  find_blocks(row, buffers, plane, index, begin, end, shared);
   block_barrier();
 
   const uint32_t group = thread_index() / 8, groups = thread_count() / 8;
   Lane lane = {thread_index() % 8, shared.tile + group * kTileWords, 0, buffers.pitch[index], false};
   uint16_t* const own = shared.coefficient + group * kCoefficientPitch;
   const Column quantiser = {reinterpret_cast<const Words4*>(shared.quantiser)[lane.index]};
-  for (uint32_t n = item.first + group; n < item.first + kBlocksPerItem; n += groups) {
+  for (uint32_t n = begin + group; n < begin + kBlocksPerCta; n += groups) {
     lane.there = n < end;
     Words4 coefficients = load_coefficients(row, buffers, plane, index, n, lane);
     if (lane.there) {
-      lane.out = buffers.samples[index] + shared.block[n - item.first].offset;
-      if (lane.index == 0) coefficients.v[0] |= shared.block[n - item.first].dc;
+      lane.out = buffers.samples[index] + shared.block[n - begin].offset;
+      if (lane.index == 0) coefficients.v[0] |= shared.block[n - begin].dc;
     }
     scatter(coefficients, shared, lane, own);
     warp_barrier();

@@ -2,6 +2,7 @@
 // Kernels for whole pictures that a GPU's JPEG engines have decoded: copy their windows to the output, and compare some
 // with the exact decoder's.
 #pragma once
+#include "device/row_blocks.cuh"
 #include "shared/nvjpeg_row.cuh"
 
 namespace stoker::nvjpeg {
@@ -14,14 +15,15 @@ struct CompareShared {
 
 STOKER_DEVICE uint32_t end_of(const Row& row, uint32_t first) {
   const uint32_t pixels = row.width * row.height;
-  return pixels - first < kPixelsPerItem ? pixels : first + kPixelsPerItem;
+  return pixels - first < kPixelsPerCta ? pixels : first + kPixelsPerCta;
 }
 
-STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4) stoker_nvjpeg_place(uint64_t rows, uint64_t row_bytes, uint64_t items) {
-  const Item item = at<const Item>(items)[block_index()];
-  const Row& row = *at<const Row>(rows + row_bytes * item.row);
-  const uint32_t end = end_of(row, item.first);
-  for (uint32_t i = item.first + thread_index(); i < end; i += thread_count()) {
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
+    stoker_nvjpeg_place(uint64_t rows, uint64_t row_bytes, uint64_t starts, uint64_t count, uint64_t first) {
+  const RowBlock& work = find_work(starts, count, first);
+  const Row& row = *at<const Row>(rows + row_bytes * work.row);
+  const uint32_t begin = work.number * kPixelsPerCta, end = end_of(row, begin);
+  for (uint32_t i = begin + thread_index(); i < end; i += thread_count()) {
     const uint32_t y = i / row.width, x = i % row.width;
     const uint8_t* const from =
         at<const uint8_t>(row.picture) + uint64_t{row.y0 + y} * row.pitch + uint64_t{row.x0 + x} * 3;
@@ -31,15 +33,16 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4) stoker_nvjpeg_place(uint64_t rows, ui
 }
 
 STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
-    stoker_nvjpeg_compare(uint64_t rows, uint64_t row_bytes, uint64_t items, uint64_t differences) {
+    stoker_nvjpeg_compare(uint64_t rows, uint64_t row_bytes, uint64_t differences, uint64_t starts, uint64_t count,
+                          uint64_t first) {
   STOKER_SHARED(CompareShared, shared);
-  const Item item = at<const Item>(items)[block_index()];
-  const Row& row = *at<const Row>(rows + row_bytes * item.row);
+  const RowBlock& work = find_work(starts, count, first);
+  const Row& row = *at<const Row>(rows + row_bytes * work.row);
   if (thread_index() == 0) shared = {0, 255};
   block_barrier();
-  const uint32_t end = end_of(row, item.first);
+  const uint32_t begin = work.number * kPixelsPerCta, end = end_of(row, begin);
   uint32_t sum = 0, most = 0;
-  for (uint32_t i = item.first + thread_index(); i < end; i += thread_count()) {
+  for (uint32_t i = begin + thread_index(); i < end; i += thread_count()) {
     const uint32_t y = i / row.width, x = i % row.width;
     const uint8_t* const one = at<const uint8_t>(row.out) + int64_t{y} * row.step_y + int64_t{x} * row.step_x;
     const uint8_t* const other =
@@ -54,7 +57,7 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
   atomic_min(&shared.least, 255 - most);
   block_barrier();
   if (thread_index() == 0)
-    at<Difference>(differences)[row.first_difference + item.first / kPixelsPerItem] = {shared.sum, 255 - shared.least};
+    at<Difference>(differences)[row.first_difference + work.number] = {shared.sum, 255 - shared.least};
 }
 
 }  // namespace stoker::nvjpeg

@@ -2,6 +2,7 @@
 // Framework for operators' own kernels, which are not stages: a row by its descriptor, elements of any type, and the
 // entry point of a pass. `OwnKernel` in contract/step.py is the operator's side, gpu_kernels/own.cpp the host's.
 #pragma once
+#include "device/row_blocks.cuh"
 #include "device/stage_ops.cuh"
 #include "shared/device.cuh"
 #include "shared/own_slot.hpp"
@@ -68,22 +69,6 @@ inline void store(uint8_t* p, typename E::Register x) {
 // Minimum number of resident blocks per multiprocessor, by which the compiler limits registers.
 constexpr int resident_blocks(int threads) { return threads >= 512 ? 1 : 512 / threads; }
 
-// Return the last of `count` entries that begins at `block` or before. A warp compares 32 entries at a time, so that a
-// thousand rows take two steps; all threads of the block must take part.
-inline uint32_t find_row(const RowStart* starts, uint32_t count, uint64_t block) {
-  const uint32_t lane = gpu::thread_index() % gpu::kWarp;
-  uint32_t low = 0;
-  while (count > 1) {
-    const uint32_t step = (count + gpu::kWarp - 1) / gpu::kWarp, at = lane * step;
-    const uint32_t before = gpu::ballot(at < count && starts[low + at].block <= block);
-    // The first entry always begins at or before the block.
-    const uint32_t skipped = (gpu::bits_set(before) - 1) * step;
-    low += skipped;
-    count = count - skipped < step ? count - skipped : step;
-  }
-  return low;
-}
-
 // Array type, since shared memory is declared by a type and a name.
 template <class T, int N>
 struct Array {
@@ -118,13 +103,10 @@ struct Image {
 }  // namespace stoker::own
 
 // Define a kernel for pass `function` of an operator: function(row, block) runs for each of a row's blocks, which have
-// `threads` threads. Entry number `first` of `starts` is that of the launch's first block.
+// `threads` threads.
 #define STOKER_PASS(name, threads, ...)                                                                          \
   STOKER_KERNEL STOKER_LAUNCH_BOUNDS(threads, stoker::own::resident_blocks(threads))                             \
-      name(uint64_t slots, uint64_t slot_bytes, uint64_t starts, uint64_t rows, uint64_t first) {                \
-    const auto* table = reinterpret_cast<const stoker::own::RowStart*>(starts);                                  \
-    const uint64_t block = first + stoker::gpu::block_index();                                                   \
-    const stoker::own::RowStart start = table[stoker::own::find_row(table, static_cast<uint32_t>(rows), block)]; \
-    __VA_ARGS__(stoker::own::Row{reinterpret_cast<const uint8_t*>(slots) + start.row * slot_bytes},              \
-                static_cast<uint32_t>(block - start.block));                                                     \
+      name(uint64_t slots, uint64_t slot_bytes, uint64_t starts, uint64_t count, uint64_t first) {               \
+    const stoker::gpu::RowBlock& work = stoker::gpu::find_work(starts, count, first);                            \
+    __VA_ARGS__(stoker::own::Row{reinterpret_cast<const uint8_t*>(slots) + work.row * slot_bytes}, work.number); \
   }

@@ -70,7 +70,7 @@ struct alignas(16) DownPassParams {
 };
 
 inline void prepare_down_pass(const TileWork& at, uint64_t scratches, DownPassParams& params) {
-  const DownTile tile(at.item.tile, at.interpolator(), at.scratch(scratches));
+  const DownTile tile(at.work.number, at.interpolator(), at.scratch(scratches));
   const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
   const uint32_t half = warp % 2, block = warp / 2;
   if (gpu::thread_index() == 0)
@@ -131,6 +131,18 @@ inline void down_pass(const Rows& rows, const DownPassParams& params, Between& b
   }
 }
 
+// From compute capability 10.0 on, both passes of packed pixels are calls, since registers would spill otherwise.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define STOKER_DOWN_PASS STOKER_CALLED
+#else
+#define STOKER_DOWN_PASS inline
+#endif
+// The vertical pass of packed pixels.
+template <bool kInside>
+STOKER_DOWN_PASS void packed_down_pass(const Source& source, const DownPassParams& params, Between& between) {
+  down_pass(PackedRows<kInside>(source), params, between);
+}
+
 // The horizontal pass: each warp computes 16 columns at a time.
 template <class Store>
 inline void across_pass(const Store& store, const DownTile& tile, const Between& between) {
@@ -162,31 +174,25 @@ inline void across_pass(const Store& store, const DownTile& tile, const Between&
 }
 
 // The part after the first pass. It recomputes its parameters, so that they need no registers during the first pass.
-inline void across_pass(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches,
-                        const Between& between) {
-  const TileWork at(slots, slot_bytes, work);
-  const DownTile tile(at.item.tile, at.interpolator(), at.scratch(forgotten(scratches)));
+STOKER_DOWN_PASS void across_pass(const TileWork& at, uint64_t scratches, const Between& between) {
+  const DownTile tile(at.work.number, at.interpolator(), at.scratch(forgotten(scratches)));
   if (tile.scratch.direct) across_pass(PairStore(tile.scratch, at.output(), tile.last_column + 1), tile, between);
   else across_pass(WordStore(tile.scratch, tile.last_column + 1), tile, between);
 }
 
 // Compute one tile of a row's image. Nothing is kept in registers between the passes.
-inline void resample_down(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) {
+inline void resample_down(uint64_t slots, uint64_t slot_bytes, uint64_t scratches, const gpu::RowBlock& work) {
   STOKER_SHARED(Between, between);
   STOKER_SHARED(DownPassParams, params);
   prepare_down_pass(TileWork(slots, slot_bytes, work), scratches, params);
   gpu::block_barrier();
   const Source& source = TileWork(slots, slot_bytes, work).interpolator().source;
-  if (inside(source, params.left + 4 * params.sets)) down_pass(PackedRows<true>(source), params, between);
-  else down_pass(PackedRows<false>(source), params, between);
+  if (inside(source, params.left + 4 * params.sets)) packed_down_pass<true>(source, params, between);
+  else packed_down_pass<false>(source, params, between);
   gpu::block_barrier();
-  across_pass(slots, slot_bytes, work, scratches, between);
+  across_pass(TileWork(slots, slot_bytes, work), scratches, between);
 }
 
 }  // namespace stoker::stage
 
-#define STOKER_RESAMPLED_DOWN                                                                         \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, 3)                                      \
-      stoker_resampled_down(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) { \
-    stoker::stage::resample_down(slots, slot_bytes, work, scratches);                                 \
-  }
+#define STOKER_RESAMPLED_DOWN STOKER_INTERPOLATOR_KERNEL(stoker_resampled_down, stoker::stage::resample_down, 3)

@@ -137,7 +137,7 @@ inline void first_planar_pass(const ResampleSlot& s, const FirstPassParams& para
 }
 
 // Compute one tile of a row's image. Nothing is kept in registers between the passes.
-inline void resample_planar_tile(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) {
+inline void resample_planar_tile(uint64_t slots, uint64_t slot_bytes, uint64_t scratches, const gpu::RowBlock& work) {
   STOKER_SHARED(Between, between);
   STOKER_SHARED(FirstPassParams, params);
   prepare_first_pass(TileWork(slots, slot_bytes, work).tile(scratches), params);
@@ -154,7 +154,7 @@ STOKER_CALLED void down_planar_pass(const ResampleSlot& s, const DownPassParams&
 }
 
 // Compute one tile of a row's image, with the vertical pass first.
-inline void resample_planar_down(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) {
+inline void resample_planar_down(uint64_t slots, uint64_t slot_bytes, uint64_t scratches, const gpu::RowBlock& work) {
   STOKER_SHARED(Between, between);
   STOKER_SHARED(DownPassParams, params);
   using planar::Form;
@@ -169,19 +169,14 @@ inline void resample_planar_down(uint64_t slots, uint64_t slot_bytes, uint64_t w
     default: down_planar_pass<Form::Both>(s, params, between);
   }
   gpu::block_barrier();
-  across_pass(slots, slot_bytes, work, scratches, between);
+  across_pass(TileWork(slots, slot_bytes, work), scratches, between);
 }
 
 }  // namespace stoker::stage
 
-#define STOKER_RESAMPLED_PLANAR                                                                         \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, 3)                                        \
-      stoker_resampled_planar(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) { \
-    stoker::stage::resample_planar_tile(slots, slot_bytes, work, scratches);                            \
-  }
-
-#define STOKER_RESAMPLED_DOWN_PLANAR                                                                         \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, 3)                                             \
-      stoker_resampled_down_planar(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) { \
-    stoker::stage::resample_planar_down(slots, slot_bytes, work, scratches);                                 \
-  }
+#define STOKER_RESAMPLED_PLANAR \
+  STOKER_INTERPOLATOR_KERNEL(stoker_resampled_planar, stoker::stage::resample_planar_tile, 3)
+// From compute capability 10.0 on, 80 registers are not enough.
+#define STOKER_RESAMPLED_DOWN_PLANAR                                                            \
+  STOKER_INTERPOLATOR_KERNEL(stoker_resampled_down_planar, stoker::stage::resample_planar_down, \
+                             __CUDA_ARCH__ >= 1000 ? 2 : 3)

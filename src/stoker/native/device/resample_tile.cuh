@@ -177,18 +177,17 @@ inline int32_t forgotten(int32_t v) {
 
 // A block's row, its descriptor, and its tile.
 struct TileWork {
-  const Work& item;
+  const gpu::RowBlock& work;
   const uint8_t* slot;
 
-  TileWork(uint64_t slots, uint64_t slot_bytes, uint64_t work)
-      : item(reinterpret_cast<const Work*>(work)[gpu::block_index()]),
-        slot(reinterpret_cast<const uint8_t*>(slots) + item.row * slot_bytes + sizeof(Slot)) {}
+  TileWork(uint64_t slots, uint64_t slot_bytes, const gpu::RowBlock& of)
+      : work(of), slot(reinterpret_cast<const uint8_t*>(slots) + of.row * slot_bytes + sizeof(Slot)) {}
   const ResampleSlot& interpolator() const { return *reinterpret_cast<const ResampleSlot*>(slot); }
   const Port& output() const { return *reinterpret_cast<const Port*>(slot + sizeof(ResampleSlot) + sizeof(Port)); }
   const ResampleScratch& scratch(uint64_t scratches) const {
-    return reinterpret_cast<const ResampleScratch*>(scratches)[item.row];
+    return reinterpret_cast<const ResampleScratch*>(scratches)[work.row];
   }
-  ResampleTile tile(uint64_t scratches) const { return {item.tile, interpolator(), scratch(scratches)}; }
+  ResampleTile tile(uint64_t scratches) const { return {work.number, interpolator(), scratch(scratches)}; }
 };
 
 inline void second_pass(const TileWork& at, uint64_t scratches, const TileBounds& tile, const Between& between) {
@@ -198,7 +197,7 @@ inline void second_pass(const TileWork& at, uint64_t scratches, const TileBounds
 }
 
 // Compute one tile of a row's image.
-inline void resample_tile(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) {
+inline void resample_tile(uint64_t slots, uint64_t slot_bytes, uint64_t scratches, const gpu::RowBlock& work) {
   STOKER_SHARED(Between, between);
   const TileWork at(slots, slot_bytes, work);
   const ResampleTile tile = at.tile(scratches);
@@ -216,8 +215,4 @@ inline void resample_tile(uint64_t slots, uint64_t slot_bytes, uint64_t work, ui
 
 }  // namespace stoker::stage
 
-#define STOKER_RESAMPLED                                                                         \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, 3)                                 \
-      stoker_resampled(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) { \
-    stoker::stage::resample_tile(slots, slot_bytes, work, scratches);                            \
-  }
+#define STOKER_RESAMPLED STOKER_INTERPOLATOR_KERNEL(stoker_resampled, stoker::stage::resample_tile, 3)

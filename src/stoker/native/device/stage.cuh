@@ -2,6 +2,7 @@
 // Framework of every generated stage: the lane of a thread, the addresses of its elements, the interpolator, the
 // program.
 #pragma once
+#include "device/row_blocks.cuh"
 #include "device/stage_ops.cuh"
 #include "device/stage_sample.cuh"
 #include "device/stage_warp.cuh"
@@ -267,52 +268,48 @@ inline void run_tile(const Row<Program>& row, const typename Program::Interpolat
 
 // Compute a tile of a row that has been resampled already, by one block.
 template <class Program>
-inline void run_words(const uint8_t* slots, uint64_t slot_bytes, const Work* work, const ResampleScratch* scratches,
-                      uint32_t* report) {
-  const Work item = work[gpu::block_index()];
-  const Row<Program> row{slots + item.row * slot_bytes};
-  const TilePlace<1> place(item.tile, row.slot().extent[0], row.slot().extent[1]);
+inline void run_words(const uint8_t* slots, uint64_t slot_bytes, const ResampleScratch* scratches, uint32_t* report,
+                      const gpu::RowBlock& work) {
+  const Row<Program> row{slots + work.row * slot_bytes};
+  const TilePlace<1> place(work.number, row.slot().extent[0], row.slot().extent[1]);
   const HeldPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
   Lane<Program> lane;
   lane.channel = held.channel;
   bool fault = false;
-  run_column(held, numbers, WordColumn(row.interpolator(), scratches[item.row], place.x), place, lane, fault);
-  if (Program::kDivides && fault) report[item.row] = 1;
+  run_column(held, numbers, WordColumn(row.interpolator(), scratches[work.row], place.x), place, lane, fault);
+  if (Program::kDivides && fault) report[work.row] = 1;
 }
 
-// Run one work item, by one block.
+// Compute kTileLanes lanes of a row, or a tile of a sampled row, by one block. Tiles are numbered row by row.
 template <class Program>
-inline void run_block(const uint8_t* slots, uint64_t slot_bytes, const Work* work, const void* scratches,
-                      uint32_t* report) {
+inline void run_block(const uint8_t* slots, uint64_t slot_bytes, const void* scratches, uint32_t* report,
+                      const gpu::RowBlock& work) {
   using Scratch = typename Program::Interpolator::Scratch;
-  const Work item = work[gpu::block_index()];
-  const Row<Program> row{slots + item.row * slot_bytes};
+  const Row<Program> row{slots + work.row * slot_bytes};
   bool fault = false;
   if constexpr (Program::Interpolator::kHasScratch)
-    run_tile(row, static_cast<const Scratch*>(scratches)[item.row], item.tile, fault);
-  else if constexpr (Program::Interpolator::kSamples) run_tile(row, Scratch{}, item.tile, fault);
-  else run_lanes(row, item.tile, fault);
-  if (Program::kDivides && fault) report[item.row] = 1;
+    run_tile(row, static_cast<const Scratch*>(scratches)[work.row], work.number, fault);
+  else if constexpr (Program::Interpolator::kSamples) run_tile(row, Scratch{}, work.number, fault);
+  else run_lanes(row, work.number, fault);
+  if (Program::kDivides && fault) report[work.row] = 1;
 }
 
 }  // namespace stoker::stage
 
-// Define the kernel of a generated stage. `blocks` is the minimum number of resident blocks per multiprocessor: memory
-// latency dominates, so registers are best spent on more blocks.
-#define STOKER_STAGE(Program, blocks)                                                                                 \
+// Define a stage's kernel that calls `function`. `blocks` is the minimum number of resident blocks per multiprocessor:
+// memory latency dominates, so registers are best spent on more blocks. `Scratch` is the type of the rows' scratches.
+#define STOKER_STAGE_KERNEL(name, function, Scratch, blocks)                                                          \
   STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, blocks)                                                 \
-      stoker_stage(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches, uint64_t report) {         \
-    stoker::stage::run_block<Program>(reinterpret_cast<const uint8_t*>(slots), slot_bytes,                            \
-                                      reinterpret_cast<const stoker::stage::Work*>(work),                             \
-                                      reinterpret_cast<const void*>(scratches), reinterpret_cast<uint32_t*>(report)); \
+      name(uint64_t slots, uint64_t slot_bytes, uint64_t scratches, uint64_t report, uint64_t starts, uint64_t count, \
+           uint64_t first) {                                                                                          \
+    function(reinterpret_cast<const uint8_t*>(slots), slot_bytes, reinterpret_cast<const Scratch*>(scratches),        \
+             reinterpret_cast<uint32_t*>(report), stoker::gpu::find_work(starts, count, first));                      \
   }
 
+// Define the kernel of a generated stage.
+#define STOKER_STAGE(Program, blocks) STOKER_STAGE_KERNEL(stoker_stage, stoker::stage::run_block<Program>, void, blocks)
+
 // Define the kernel of the same stage for rows that have been resampled already.
-#define STOKER_WORDS(Program, blocks)                                                                             \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, blocks)                                             \
-      stoker_words(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches, uint64_t report) {     \
-    stoker::stage::run_words<Program>(                                                                            \
-        reinterpret_cast<const uint8_t*>(slots), slot_bytes, reinterpret_cast<const stoker::stage::Work*>(work),  \
-        reinterpret_cast<const stoker::stage::ResampleScratch*>(scratches), reinterpret_cast<uint32_t*>(report)); \
-  }
+#define STOKER_WORDS(Program, blocks) \
+  STOKER_STAGE_KERNEL(stoker_words, stoker::stage::run_words<Program>, stoker::stage::ResampleScratch, blocks)

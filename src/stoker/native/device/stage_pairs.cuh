@@ -328,14 +328,13 @@ inline void run_pair_columns(const HeldPorts<Program>& held, const typename Prog
 
 // Compute a tile of a row's pairs, by one block.
 template <class Program>
-inline void run_pairs(const uint8_t* slots, uint64_t slot_bytes, const Work* work, const AffineScratch* scratches,
-                      uint32_t* report) {
-  const Work item = work[gpu::block_index()];
-  const Row<Program> row{slots + item.row * slot_bytes};
-  const PairPlace place(item.tile, row.slot().extent[0], row.slot().extent[1]);
+inline void run_pairs(const uint8_t* slots, uint64_t slot_bytes, const AffineScratch* scratches, uint32_t* report,
+                      const gpu::RowBlock& work) {
+  const Row<Program> row{slots + work.row * slot_bytes};
+  const PairPlace place(work.number, row.slot().extent[0], row.slot().extent[1]);
   const HeldPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
-  const WarpReader<uint8_t> reader(row.interpolator(), scratches[item.row]);
+  const WarpReader<uint8_t> reader(row.interpolator(), scratches[work.row]);
   const int32_t mirrored = held.stride[Program::kInputs][0] < 0;  // the second column's elements come first
   const QuickColumn<4> first(reader, place.x + mirrored), second(reader, place.x + 1 - mirrored);
   uint8_t* at[Program::kPorts];
@@ -348,16 +347,12 @@ inline void run_pairs(const uint8_t* slots, uint64_t slot_bytes, const Work* wor
   }
   bool fault = false;
   run_pair_columns<Program>(held, numbers, first, second, place.y0, place.y1, at, step, fault);
-  if (Program::kDivides && fault) report[item.row] = 1;
+  if (Program::kDivides && fault) report[work.row] = 1;
 }
 
 }  // namespace stoker::stage
 
 // From compute capability 10.0 on, 64 registers are not enough.
-#define STOKER_PAIRS(Program, blocks)                                                                            \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, __CUDA_ARCH__ >= 1000 && blocks > 3 ? 3 : blocks)  \
-      stoker_pairs(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches, uint64_t report) {    \
-    stoker::stage::run_pairs<Program>(                                                                           \
-        reinterpret_cast<const uint8_t*>(slots), slot_bytes, reinterpret_cast<const stoker::stage::Work*>(work), \
-        reinterpret_cast<const stoker::stage::AffineScratch*>(scratches), reinterpret_cast<uint32_t*>(report));  \
-  }
+#define STOKER_PAIRS(Program, blocks)                                                                \
+  STOKER_STAGE_KERNEL(stoker_pairs, stoker::stage::run_pairs<Program>, stoker::stage::AffineScratch, \
+                      __CUDA_ARCH__ >= 1000 && blocks > 3 ? 3 : blocks)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resampling as an interpolator of stages: one resampled pixel, from the tables of device/interpolator_kernels.cuh.
 #pragma once
+#include "device/row_blocks.cuh"
 #include "shared/device.cuh"
 #include "shared/resample_taps.hpp"
 #include "shared/stage_slot.hpp"
@@ -303,3 +304,11 @@ struct Resampled {
   static constexpr int kStep = 1;
 };
 }  // namespace stoker::stage
+
+// Define a kernel of an interpolator, which runs before a stage: function(slots, slot_bytes, scratches, work) for each
+// block. `blocks` is the minimum number of resident blocks per multiprocessor.
+#define STOKER_INTERPOLATOR_KERNEL(name, function, blocks)                                                             \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, blocks)                                                  \
+      name(uint64_t slots, uint64_t slot_bytes, uint64_t scratches, uint64_t starts, uint64_t count, uint64_t first) { \
+    function(slots, slot_bytes, scratches, stoker::gpu::find_work(starts, count, first));                              \
+  }

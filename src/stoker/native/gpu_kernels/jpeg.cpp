@@ -8,6 +8,7 @@
 #include "base/whole.hpp"
 #include "gpu_kernels/jpeg_parts.hpp"
 #include "gpu_kernels/jpeg_row_buffers.hpp"
+#include "gpu_kernels/row_blocks.hpp"
 #include "jpeg/multiple.hpp"
 #include "jpeg/orientation.hpp"
 #include "jpeg/scan_limit.hpp"
@@ -18,7 +19,9 @@ namespace {
 
 using stoker::gpu::Address;
 using stoker::gpu::Batch;
+using stoker::gpu::blocks_for;
 using stoker::gpu::Launch;
+using stoker::gpu::RowBlocks;
 using stoker::gpu::Verdict;
 
 constexpr uint32_t kMaxFileBytes = 1u << 28;  // so that positions in bits fit into 32 bits
@@ -302,60 +305,45 @@ class Decode : public stoker::gpu::Kernel {
     return groups;
   }
 
-  // Upload the list of thread blocks (CTAs) that divide `count` things per row and plane.
-  template <typename Count>
-  static std::pair<Address, uint32_t> items(Batch& batch, const Group& g, int planes, uint32_t per_item,
-                                            Count&& count) {
-    size_t all = 0;
-    for (const RowBuffers& p : g.row_buffers)
-      for (int plane = 0; plane < planes; ++plane) all += (count(p.row, plane) + per_item - 1) / per_item;
-    if (all == 0) return {};
-    Address at = 0;
-    Item* to = reinterpret_cast<Item*>(batch.upload(all * sizeof(Item), &at));
-    for (uint32_t p = 0; p < g.row_buffers.size(); ++p)
-      for (int plane = 0; plane < planes; ++plane)
-        for (uint32_t first = 0, end = count(g.row_buffers[p].row, plane); first < end; first += per_item)
-          *to++ = {p | static_cast<uint32_t>(plane) << 30, first};
-    return {at, static_cast<uint32_t>(all)};
-  }
-
   void launch_group(Batch& batch, const Row* rows, Group& g, Address memory, Address status) const {
     for (RowBuffers& p : g.row_buffers) move_by(p, rows[p.row], memory, memory + g.working);
     const Address slots = batch.device_slots();
     Address row_buffers = 0;
     std::memcpy(batch.upload(g.row_buffers.size() * sizeof(RowBuffers), &row_buffers), g.row_buffers.data(),
                 g.row_buffers.size() * sizeof(RowBuffers));
-    const auto blocks = items(batch, g, kMaxPlanes, kBlocksPerItem, [&](uint32_t row, int plane) {
-      return static_cast<uint32_t>(blocks_of(rows[row].plane[plane]));
-    });
-    const auto pixels = items(batch, g, 1, kGroupsPerItem, [&](uint32_t row, int) {
-      if (!makes_pixels(rows[row])) return uint32_t{0};
-      return (static_cast<uint32_t>(rows[row].width) / kPixelsPerGroup + 2) * static_cast<uint32_t>(rows[row].height);
-    });
-    const auto shares = items(batch, g, 1, 1, [&](uint32_t row, int) {
-      return rows[row].host_coefficients ? 0u : rows[row].known ? uint32_t{rows[row].shares} : 1u;
-    });
-    const auto coded = std::count_if(g.row_buffers.begin(), g.row_buffers.end(),
-                                     [&](const RowBuffers& p) { return !rows[p.row].host_coefficients; });
-    if (const uint32_t count = static_cast<uint32_t>(coded)) {
-      issue(batch, kUnstuff, count, set_.unstuff_threads, {slots, row_buffers, status});
+    RowBlocks shares, blocks, pixels;
+    uint32_t coded = 0;  // rows with entropy-coded data
+    for (uint32_t p = 0; p < g.row_buffers.size(); ++p) {
+      const Row& row = rows[g.row_buffers[p].row];
+      if (!row.host_coefficients) ++coded, shares.add(p, row.known ? row.shares : 1);
+      for (uint32_t plane = 0; plane < kMaxPlanes; ++plane)
+        blocks.add(kMaxPlanes * p + plane,
+                   blocks_for(static_cast<int64_t>(blocks_of(row.plane[plane])), kBlocksPerCta));
+      if (makes_pixels(row))
+        pixels.add(p, blocks_for((int64_t{row.width} / kPixelsPerGroup + 2) * row.height, kGroupsPerCta));
+    }
+    if (coded) {
+      issue(batch, kUnstuff, coded, set_.unstuff_threads, {slots, row_buffers, status});
       const uint64_t clear = g.coefficients / 16;
       issue(batch, kClear, static_cast<uint32_t>(std::clamp<uint64_t>(clear / 2048, 1, 1024)), set_.pixel_threads,
             {memory + g.working, clear});
-      issue(batch, kEntropy, shares.second, set_.entropy_threads,
-            {slots, row_buffers, status, shares.first, set_.min_bits, set_.max_rounds});
+      shares.launch(batch, launch_of(kEntropy, set_.entropy_threads,
+                                     {slots, row_buffers, status, set_.min_bits, set_.max_rounds}));
     }
-    issue(batch, kTransform, blocks.second, set_.pixel_threads, {slots, row_buffers, status, blocks.first});
-    if (pixels.second > 0)
-      issue(batch, kPixels, pixels.second, set_.pixel_threads, {slots, row_buffers, status, pixels.first});
+    blocks.launch(batch, launch_of(kTransform, set_.pixel_threads, {slots, row_buffers, status}));
+    pixels.launch(batch, launch_of(kPixels, set_.pixel_threads, {slots, row_buffers, status}));
   }
 
-  void issue(Batch& batch, Which which, uint32_t grid, uint32_t block, std::initializer_list<uint64_t> values) const {
+  Launch launch_of(Which which, uint32_t threads, std::initializer_list<uint64_t> values) const {
     Launch launch;
     launch.function = functions_[which].get();
+    launch.block[0] = threads;
+    return launch.with(values);
+  }
+  void issue(Batch& batch, Which which, uint32_t grid, uint32_t threads, std::initializer_list<uint64_t> values) const {
+    Launch launch = launch_of(which, threads, values);
     launch.grid[0] = grid;
-    launch.block[0] = block;
-    batch.launch(launch.with(values));
+    batch.launch(launch);
   }
 
   bool adjust_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/whole.hpp"
+#include "gpu_kernels/row_blocks.hpp"
 #include "jpeg/orientation.hpp"
 #include "run/job.hpp"
 #include "shared/nvjpeg_row.cuh"
@@ -58,7 +59,7 @@ const char* refusal(const Info& info, Format format) {
 
 Row& row_in(uint8_t* slot) { return *reinterpret_cast<Row*>(slot); }
 
-uint32_t items_of(const Row& row) { return (row.width * row.height + kPixelsPerItem - 1) / kPixelsPerItem; }
+uint32_t blocks_of(const Row& row) { return (row.width * row.height + kPixelsPerCta - 1) / kPixelsPerCta; }
 
 }  // namespace
 
@@ -208,7 +209,7 @@ void Decode::launch(Batch& batch) const {
     Row& row = row_in(batch.slot(r));
     if (!batch.active(r) || !row.exact) continue;
     row.first_difference = differences;
-    row.differences = items_of(row);
+    row.differences = blocks_of(row);
     differences += row.differences;
   }
   // Also without differences, so that the rows are judged.
@@ -223,18 +224,15 @@ void Decode::launch(Batch& batch) const {
 void Decode::launch_engines(Batch& batch, size_t report_offset) const {
   std::vector<Picture> pictures;
   std::vector<Row*> rows;
-  std::vector<Item> placed, compared;
+  gpu::RowBlocks placed, compared;
   for (int64_t r = 0; r < batch.rows(); ++r) {
     Row& row = row_in(batch.slot(r));
     if (!batch.active(r) || row.maker != Maker::Engine) continue;
     row.report = static_cast<uint32_t>(report_offset);
     rows.push_back(&row);
     pictures.push_back({reinterpret_cast<const uint8_t*>(row.file), row.file_bytes, row.picture, row.pitch});
-    for (uint32_t i = 0; i < items_of(row); ++i) {
-      const Item item{static_cast<uint32_t>(r), i * kPixelsPerItem};
-      if (row.placed) placed.push_back(item);
-      if (row.exact) compared.push_back(item);
-    }
+    if (row.placed) placed.add(static_cast<uint32_t>(r), blocks_of(row));
+    if (row.exact) compared.add(static_cast<uint32_t>(r), blocks_of(row));
   }
   if (rows.empty()) return;
   batch.call_ahead([engines = engines_, bgr = format_ == Format::BGR, pictures = std::move(pictures), rows] {
@@ -242,20 +240,16 @@ void Decode::launch_engines(Batch& batch, size_t report_offset) const {
     for (Row* row : rows) row->refused = static_cast<uint32_t>(issued.refusal);
     return issued.stream;
   });
-  const auto issue = [&](Which which, const std::vector<Item>& items) {
-    if (items.empty()) return;
-    Address list = 0;
-    std::memcpy(batch.upload(items.size() * sizeof(Item), &list), items.data(), items.size() * sizeof(Item));
+  const auto issue = [&](Which which, const gpu::RowBlocks& blocks, Address differences) {
     Launch launch;
     launch.function = functions_[which].get();
-    launch.grid[0] = static_cast<uint32_t>(items.size());
     launch.block[0] = kThreads;
-    const Address differences = batch.report(0) + report_offset;
-    batch.launch(which == kPlace ? launch.with({batch.device_slots(), slot_bytes(), list})
-                                 : launch.with({batch.device_slots(), slot_bytes(), list, differences}));
+    launch.with({batch.device_slots(), slot_bytes()});
+    if (which == kCompare) launch.argument[launch.arguments++] = differences;
+    blocks.launch(batch, launch);
   };
-  issue(kPlace, placed);
-  issue(kCompare, compared);
+  issue(kPlace, placed, 0);
+  issue(kCompare, compared, batch.report(0) + report_offset);
 }
 
 Verdict Decode::judge(const uint8_t* report, int64_t index, const uint8_t* slot, std::string* error) const {

@@ -7,6 +7,7 @@
 #include "base/whole.hpp"
 #include "gpu/gpu.hpp"
 #include "gpu_kernels/functions.hpp"
+#include "gpu_kernels/row_blocks.hpp"
 #include "kernels/registry.hpp"
 #include "shared/own_slot.hpp"
 
@@ -16,7 +17,6 @@ namespace stoker::gpu {
 namespace {
 
 using own::Port;
-using own::RowStart;
 using own::Slot;
 
 static_assert(own::kAxes == kMaxRank);
@@ -132,29 +132,18 @@ class Own : public Kernel {
   }
 
   void launch_pass(Batch& batch, const Pass& pass) const {
-    std::vector<RowStart> starts;
-    uint64_t total = 0, shared_bytes = 0;
+    RowBlocks rows;
+    uint64_t shared_bytes = 0;
     for (int64_t r = 0; r < batch.rows(); ++r) {
       const uint64_t blocks = batch.active(r) ? number(batch, r, pass.blocks) : 0;
-      if (blocks == 0) continue;
-      starts.push_back({total, static_cast<uint64_t>(r)});
-      total += blocks;
-      if (pass.shared >= 0) shared_bytes = std::max(shared_bytes, number(batch, r, pass.shared));
+      rows.add(static_cast<uint32_t>(r), blocks);
+      if (blocks > 0 && pass.shared >= 0) shared_bytes = std::max(shared_bytes, number(batch, r, pass.shared));
     }
-    if (total == 0) return;
-    Address there = 0;
-    const size_t bytes = starts.size() * sizeof(RowStart);
-    std::memcpy(batch.upload(bytes, &there), starts.data(), bytes);
-    constexpr uint64_t kGrid = (uint64_t{1} << 31) - 1;
-    for (uint64_t first = 0; first < total; first += kGrid) {
-      Launch launch;
-      launch.function = pass.function.get();
-      launch.grid[0] = static_cast<uint32_t>(std::min(kGrid, total - first));
-      launch.block[0] = pass.threads;
-      launch.shared_bytes = static_cast<uint32_t>(shared_bytes);
-      launch.with({batch.device_slots(), slot_bytes(), there, starts.size(), first});
-      batch.launch(launch);
-    }
+    Launch launch;
+    launch.function = pass.function.get();
+    launch.block[0] = pass.threads;
+    launch.shared_bytes = static_cast<uint32_t>(shared_bytes);
+    rows.launch(batch, launch.with({batch.device_slots(), slot_bytes()}));
   }
 
   std::vector<Pass> passes_;

@@ -84,7 +84,7 @@ class GpuStage : public gpu::Kernel {
   }
 
   void launch(gpu::Batch& batch) const override {
-    WorkList work, words, pairs;
+    gpu::RowBlocks plain, words, pairs;
     gpu::Address scratches = 0;
     const gpu::Address report = divides_ ? batch.report(static_cast<size_t>(batch.rows()) * sizeof(uint32_t)) : 0;
     if (spec_.interpolator == Interpolator::Resample) scratches = resampling_.prepare(batch, slot_bytes());
@@ -92,20 +92,18 @@ class GpuStage : public gpu::Kernel {
     for (int64_t r = 0; r < batch.rows(); ++r) {
       const Slot* slot = slot_of(batch, r, slot_bytes());
       if (!slot) continue;
+      const auto row = static_cast<uint32_t>(r);
       const int64_t width = slot->extent[0], height = slot->extent[1];
       const bool resampled =
           spec_.interpolator == Interpolator::Resample && resampling_.in_tiles(interpolator_of<ResampleSlot>(slot));
-      if (spec_.interpolator == Interpolator::None) work.add(r, slot->lanes);
-      else if (in_pairs(slot)) pairs.add_pairs(r, width, height);
-      else if (!resampled) work.add_tiles(r, width, height);
-      else if (!resampling_.direct(*slot)) words.add_tiles(r, width, height);
+      if (spec_.interpolator == Interpolator::None) plain.add(row, lane_blocks(slot->lanes));
+      else if (in_pairs(slot)) pairs.add(row, pair_blocks(width, height));
+      else if (!resampled) plain.add(row, tile_blocks(width, height));
+      else if (!resampling_.direct(*slot)) words.add(row, tile_blocks(width, height));
     }
-    work.upload(batch);
-    words.upload(batch);
-    pairs.upload(batch);
-    work.launch(batch, functions_.stage.get(), {scratches, report}, slot_bytes());
-    words.launch(batch, functions_.words.get(), {scratches, report}, slot_bytes());
-    pairs.launch(batch, functions_.pairs.get(), {scratches, report}, slot_bytes());
+    stage::launch(batch, plain, functions_.stage.get(), slot_bytes(), {scratches, report});
+    stage::launch(batch, words, functions_.words.get(), slot_bytes(), {scratches, report});
+    stage::launch(batch, pairs, functions_.pairs.get(), slot_bytes(), {scratches, report});
   }
 
   gpu::Verdict judge(const uint8_t* report, int64_t row, const uint8_t*, std::string* error) const override {

@@ -80,7 +80,7 @@ gpu::Address GpuAffine::prepare(gpu::Batch& batch, size_t slot_bytes) const {
   gpu::Address scratches = 0;
   auto* scratch = reinterpret_cast<AffineScratch*>(
       batch.upload(static_cast<size_t>(batch.rows()) * sizeof(AffineScratch), &scratches));
-  WorkList walk;
+  gpu::RowBlocks walk;
   gpu::BumpAllocator memory;
   for (int64_t r = 0; r < batch.rows(); ++r) {
     scratch[r] = AffineScratch{};
@@ -91,13 +91,12 @@ gpu::Address GpuAffine::prepare(gpu::Batch& batch, size_t slot_bytes) const {
     const bool scale = s.walk == Walk::Scale;
     scratch[r].columns = memory.allocate(static_cast<size_t>(scale ? s.width : s.width * s.height) * sizeof(int32_t));
     scratch[r].rows = memory.allocate(static_cast<size_t>(scale ? s.height : s.width * s.height) * sizeof(int32_t));
-    walk.add_threads(r, scale ? 2 : s.height);
+    walk.add(static_cast<uint32_t>(r), thread_blocks(scale ? 2 : s.height));
   }
   if (memory.used() == 0) return scratches;
   const gpu::Address base = batch.scratch(memory.used());
   for (int64_t r = 0; r < batch.rows(); ++r) scratch[r].columns += base, scratch[r].rows += base;
-  walk.upload(batch);
-  walk.launch(batch, functions_.walk.get(), {scratches}, slot_bytes);
+  launch(batch, walk, functions_.walk.get(), slot_bytes, {scratches});
   return scratches;
 }
 

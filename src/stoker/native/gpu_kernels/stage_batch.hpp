@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared parts of a stage's row descriptors and launches on a GPU.
 #pragma once
-#include <cstring>
 #include <initializer_list>
-#include <vector>
 
 #include "gpu/gpu.hpp"
+#include "gpu_kernels/row_blocks.hpp"
 #include "shared/planar_image.cuh"
 #include "shared/stage_slot.hpp"
 
@@ -40,49 +39,26 @@ const S& interpolator_of(const Slot* slot) {
   return *reinterpret_cast<const S*>(slot + 1);
 }
 
-// Thread blocks of one launch.
-class WorkList {
- public:
-  void add(int64_t row, int64_t lanes) { add_blocks(row, (lanes + kTileLanes - 1) / kTileLanes); }
-  // One thread per lane.
-  void add_threads(int64_t row, int64_t lanes) { add_blocks(row, (lanes + kThreads - 1) / kThreads); }
-  void add_tiles(int64_t row, int64_t width, int64_t height) {
-    add_blocks(row, ((width + kTileWidth - 1) / kTileWidth) * ((height + kTileHeight - 1) / kTileHeight));
-  }
-  void add_pairs(int64_t row, int64_t width, int64_t height) {
-    add_blocks(row, ((width + kTileWidth - 1) / kTileWidth) * pair_tiles(static_cast<uint32_t>(height)));
-  }
-  void add_blocks(int64_t row, int64_t tiles) {
-    if (tiles <= 0) return;
-    rows_.push_back({static_cast<uint32_t>(row), static_cast<uint32_t>(tiles)});
-    blocks_ += static_cast<uint32_t>(tiles);
-  }
-  // Upload the list to the device.
-  void upload(gpu::Batch& batch) {
-    if (blocks_ == 0) return;
-    Work* to = reinterpret_cast<Work*>(batch.upload(blocks_ * sizeof(Work), &at_));
-    for (const auto& [row, tiles] : rows_)
-      for (uint32_t t = 0; t < tiles; ++t) *to++ = {row, t};
-  }
-  void launch(gpu::Batch& batch, const gpu::Function* function, std::initializer_list<uint64_t> more,
-              size_t slot_bytes) const {
-    if (blocks_ == 0) return;
-    gpu::Launch launch;
-    launch.function = function;
-    launch.grid[0] = blocks_;
-    launch.block[0] = kThreads;
-    launch.with({batch.device_slots(), slot_bytes, at_});
-    for (const uint64_t argument : more) launch.argument[launch.arguments++] = argument;
-    batch.launch(launch);
-  }
+// Numbers of thread blocks (CTAs) for a row: of lanes without an interpolator, of lanes that take a thread each, of
+// pixels, and of pairs of pixels.
+inline uint64_t lane_blocks(int64_t lanes) { return gpu::blocks_for(lanes, kTileLanes); }
+inline uint64_t thread_blocks(int64_t threads) { return gpu::blocks_for(threads, kThreads); }
+inline uint64_t tile_blocks(int64_t width, int64_t height) {
+  return gpu::blocks_for(width, kTileWidth) * gpu::blocks_for(height, kTileHeight);
+}
+inline uint64_t pair_blocks(int64_t width, int64_t height) {
+  return gpu::blocks_for(width, kTileWidth) * pair_tiles(static_cast<uint32_t>(height));
+}
 
- private:
-  struct Blocks {
-    uint32_t row, tiles;
-  };
-  std::vector<Blocks> rows_;
-  uint32_t blocks_ = 0;
-  gpu::Address at_ = 0;
-};
+// Launch one of a stage's kernels for the blocks of the batch's rows. `more` are its parameters after the descriptors.
+inline void launch(gpu::Batch& batch, const gpu::RowBlocks& rows, const gpu::Function* function, size_t slot_bytes,
+                   std::initializer_list<uint64_t> more) {
+  gpu::Launch launch;
+  launch.function = function;
+  launch.block[0] = kThreads;
+  launch.with({batch.device_slots(), slot_bytes});
+  for (const uint64_t argument : more) launch.argument[launch.arguments++] = argument;
+  rows.launch(batch, launch);
+}
 
 }  // namespace stoker::stage

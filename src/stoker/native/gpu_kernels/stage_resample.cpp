@@ -122,7 +122,7 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
       batch.upload(static_cast<size_t>(batch.rows()) * sizeof(ResampleScratch), &scratches));
   // The output itself is the image that both passes write as words.
   const auto in_place = [&](const Slot* slot) { return slot && slot->words && direct(*slot); };
-  WorkList weights, between, tiles, down, planar_tiles, planar_down;
+  gpu::RowBlocks weights, between, tiles, down, planar_tiles, planar_down;
   gpu::BumpAllocator memory;
   for (int64_t r = 0; r < batch.rows(); ++r) {
     scratch[r] = ResampleScratch{};
@@ -144,21 +144,24 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
     };
     tables(s.vertical, scratch[r].vertical_pitch, &scratch[r].vertical_taps, &scratch[r].vertical_weights);
     tables(s.horizontal, scratch[r].horizontal_pitch, &scratch[r].horizontal_taps, &scratch[r].horizontal_weights);
-    weights.add_threads(r, s.vertical.out + s.horizontal.out);
+    const auto row = static_cast<uint32_t>(r);
+    weights.add(row, thread_blocks(s.vertical.out + s.horizontal.out));
     if (!s.two_passes()) continue;
     if (grouped) {
       if (in_place(slot)) scratch[r].between = reinterpret_cast<const Port*>(&s + 1)[1].data;
       else if (!scratch[r].direct)
         scratch[r].between = memory.allocate(static_cast<size_t>(s.vertical.out * s.resampled_pitch()) * 4);
-      WorkList& list = s.planar() ? (s.vertical_first ? planar_down : planar_tiles) : s.vertical_first ? down : tiles;
-      list.add_blocks(
-          r, blocks_of(s.vertical.out, scratch[r].tile_rows) * blocks_of(s.horizontal.out, scratch[r].tile_columns));
+      gpu::RowBlocks& both = s.planar()         ? (s.vertical_first ? planar_down : planar_tiles)
+                             : s.vertical_first ? down
+                                                : tiles;
+      both.add(row, gpu::blocks_for(s.vertical.out, scratch[r].tile_rows) *
+                        gpu::blocks_for(s.horizontal.out, scratch[r].tile_columns));
       continue;
     }
     const int64_t pixels = s.between_height() * s.between_width();
     scratch[r].between =
         memory.allocate(static_cast<size_t>(pixels * s.between_pixel(size_of(spec_.program.input_dtype[0]))));
-    between.add_tiles(r, s.between_width(), s.between_height());
+    between.add(row, tile_blocks(s.between_width(), s.between_height()));
   }
   if (memory.used() == 0) return scratches;
   const gpu::Address base = batch.scratch(memory.used());
@@ -168,13 +171,12 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
       *at += base;
     if (!in_place(slot_of(batch, r, slot_bytes))) scratch[r].between += base;
   }
-  for (WorkList* list : {&weights, &between, &tiles, &down, &planar_tiles, &planar_down}) list->upload(batch);
-  weights.launch(batch, functions_.weights.get(), {scratches}, slot_bytes);
-  tiles.launch(batch, functions_.tiles.get(), {scratches}, slot_bytes);
-  planar_tiles.launch(batch, functions_.planar_tiles.get(), {scratches}, slot_bytes);
-  down.launch(batch, functions_.tiles_down.get(), {scratches}, slot_bytes);
-  planar_down.launch(batch, functions_.planar_down.get(), {scratches}, slot_bytes);
-  between.launch(batch, functions_.between.get(), {scratches}, slot_bytes);
+  launch(batch, weights, functions_.weights.get(), slot_bytes, {scratches});
+  launch(batch, tiles, functions_.tiles.get(), slot_bytes, {scratches});
+  launch(batch, planar_tiles, functions_.planar_tiles.get(), slot_bytes, {scratches});
+  launch(batch, down, functions_.tiles_down.get(), slot_bytes, {scratches});
+  launch(batch, planar_down, functions_.planar_down.get(), slot_bytes, {scratches});
+  launch(batch, between, functions_.between.get(), slot_bytes, {scratches});
   return scratches;
 }
 

@@ -102,12 +102,8 @@ static_assert(sizeof(RowBuffers) % 8 == 0);
 constexpr uint32_t kPaddingWords = 8;
 constexpr uint32_t kNoHome = 0xFFFFFFFFu;
 
-// Work of one thread block (CTA): a range of a row's blocks or pixels.
-struct Item {
-  uint32_t buffers_and_plane;  // index of the RowBuffers; the plane is in the upper two bits
-  uint32_t first;              // first block or group of pixels
-};
-constexpr uint32_t kBlocksPerItem = 64, kGroupsPerItem = 1024, kPixelsPerGroup = 4;
+// Coefficient blocks, or groups of pixels, of a thread block (CTA).
+constexpr uint32_t kBlocksPerCta = 64, kGroupsPerCta = 1024, kPixelsPerGroup = 4;
 
 // Distances from the begin of a subsequence at which the decoder state is recorded. A later pass that reaches a mark in
 // the same state can stop, because all later states are already known.

@@ -27,13 +27,10 @@ struct Row {
 };
 static_assert(sizeof(Row) == 128);
 
-// Work of one thread block (CTA): pixels of a window, from `first` on.
-struct Item {
-  uint32_t row, first;
-};
-constexpr uint32_t kPixelsPerItem = 4096, kThreads = 256;
+// Pixels of a window that a thread block (CTA) processes, and its threads.
+constexpr uint32_t kPixelsPerCta = 4096, kThreads = 256;
 
-// Difference between an item's bytes and the exact ones.
+// Difference between a thread block's bytes and the exact ones.
 struct Difference {
   uint32_t sum, most;
 };

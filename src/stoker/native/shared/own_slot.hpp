@@ -21,10 +21,4 @@ struct Port {
   int64_t shape[kAxes], stride[kAxes];
 };
 
-// First block of a row within a launch. The blocks of a launch are the blocks of its rows, in order. A launch's table
-// has an entry for every row that has blocks, and each block searches the table for its row (own.cuh: find_row).
-struct RowStart {
-  uint64_t block, row;
-};
-
 }  // namespace stoker::own

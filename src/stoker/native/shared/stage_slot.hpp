@@ -125,10 +125,4 @@ struct AffineScratch {
   uint64_t columns, rows;  // Scale: source column and row, int32, per output column and row. Steps: per pixel
 };
 
-// Work of one block: lanes [tile * kTileLanes, (tile + 1) * kTileLanes) of a row (kThreads lanes for an interpolator's
-// tables), or one tile of pixels; tiles are numbered row by row.
-struct Work {
-  uint32_t row, tile;
-};
-
 }  // namespace stoker::stage
