@@ -57,6 +57,27 @@ def test_stages_of_videos_fuse() -> None:
     assert stages(per_frame) == 1
 
 
+def test_divisions_that_may_fail_are_the_last_of_their_stage() -> None:
+    """An error of a kernel names the last of the nodes that its step was joined from."""
+
+    def constant(m: Maker) -> Any:
+        return fn.cast(m.image() // 2 % 7, dtype=DType.FLOAT) * 0.5
+
+    def by_data(m: Maker) -> Any:
+        return fn.cast(100 // m.image(), dtype=DType.FLOAT) * 0.5
+
+    def resized(m: Maker) -> Any:
+        return fn.resize(m.image(), size=(8, 9)) // m.number(DType.INT32)
+
+    def flipped(m: Maker) -> Any:
+        return fn.flip(100 // m.image(), horizontal=m.number(DType.INT32))
+
+    assert stages(constant) == 1
+    assert stages(by_data) == 2
+    assert stages(resized) == 1
+    assert len(kinds(steps_of(flipped, *ALL), View)) == 1
+
+
 def test_two_consumers_are_not_fused() -> None:
     def define(m: Maker) -> Any:
         x = fn.resize(m.image(), size=(8, 9))

@@ -382,7 +382,7 @@ class Step:
     body: Body
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    node: int  # the graph node that the step was lowered from
+    node: int  # the graph node that the step was lowered from; for joined steps, that of the last one
     checks: tuple[Check, ...] = ()
     guards: tuple[tuple[int, bool], ...] = ()  # (value, wanted): all must hold for the step to run
     frames: Scalar | None = None

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from ..contract.errors import GraphError
-from ..contract.expr import Expr, is_static
+from ..contract.expr import Expr, is_static, leaves
 from ..contract.pixel import compile_program
-from ..contract.step import VIEW_KINDS, Native, OwnKernel, PyCall, Stage, Step, StepList, View, ViewOp, counts_of
+from ..contract.step import VIEW_KINDS, Check, Native, OwnKernel, PyCall, Stage, Step, StepList, View, ViewOp, counts_of
 from ..native import _native
 from .passes.placement import read_by_the_loop
 from .plan import (
@@ -25,7 +25,7 @@ from .plan import (
     PlannedOutput,
 )
 from .scalar_code import Compiler
-from .segments import Segments, cut
+from .segments import SegmentKind, Segments, cut
 from .storage import aliases, assign_memory, images_in_planes, used_values
 
 _PLACES = ("scratch", "batch", "output", "input", "alias", "upload", "device", "words", "planes", "count")
@@ -55,7 +55,9 @@ def emit(steps: StepList, *, share: bool, planes: bool, has_gpu: bool) -> Plan:
     in_planes = images_in_planes(steps) if planes else frozenset()
     buffers, where = assign_memory(steps, segments, share=share, in_planes=in_planes)
     emitter = _Emitter(steps, index, in_planes)
-    emitted = [emitter.emit_step(steps.steps[i]) for i in order]
+    moved = _in_order_of_nodes(steps, segments)
+    ordered = [moved.get(i, steps.steps[i]) for i in order]
+    emitted = [emitter.emit_step(step) for step in ordered]
     outputs = [emitter.emit_output(v) for v in steps.outputs]
     opens = _opened_outputs(steps, segments)
     members = tuple((runs, tuple(number[i] for i in own)) for runs, own in segments.members)
@@ -73,7 +75,7 @@ def emit(steps: StepList, *, share: bool, planes: bool, has_gpu: bool) -> Plan:
     fed_on_gpu = _fed_on_gpu(steps) if has_gpu else set()
     return Plan(
         code,
-        steps=tuple(_renumber(steps.steps[i], index) for i in order),
+        steps=tuple(_renumber(step, index) for step in ordered),
         segments=members,
         values={index[v]: steps.values[v] for v in used},
         messages=tuple(emitter.messages),
@@ -83,6 +85,48 @@ def emit(steps: StepList, *, share: bool, planes: bool, has_gpu: bool) -> Plan:
         fed_on_gpu=frozenset(index[v] for v in fed_on_gpu if v in index),
         in_planes=frozenset(index[v] for v in in_planes if v in index),
     )
+
+
+def _in_order_of_nodes(steps: StepList, segments: Segments) -> dict[int, Step]:
+    """Return the steps whose checks move, so that the checks of a segment run in the order of the graph's nodes.
+
+    A pass that joins two steps moves the first one's checks down, past steps of nodes between the two. A row fails with
+    its first error, which must not depend on that. So a check moves up again: before the first step of a later node
+    that runs under the same conditions, but after all steps that compute a value that the check reads.
+    """
+    checks: dict[int, list[Check]] = {}
+    for runs, members in segments.members:
+        if runs == SegmentKind.PYTHON:
+            continue
+        latest = -1  # node so far
+        for at, i in enumerate(members):
+            step = steps.steps[i]
+            for check in step.checks:
+                place = _first_place(check, steps, members[: at + 1]) if latest > check.node else i
+                if place != i:
+                    checks.setdefault(i, list(step.checks))
+                    checks[i] = [other for other in checks[i] if other is not check]
+                    checks.setdefault(place, list(steps.steps[place].checks)).append(check)
+            latest = max(latest, step.node)
+    return {
+        i: replace(steps.steps[i], checks=tuple(sorted(own, key=lambda check: check.node))) for i, own in checks.items()
+    }
+
+
+def _first_place(check: Check, steps: StepList, members: Sequence[int]) -> int:
+    """Return the step at which a check of the last of ``members`` runs."""
+    needs: set[int] = set()
+    for number in (check.condition, *check.values):
+        leaves(number, needs)
+    own = members[-1]
+    place = own
+    for i in reversed(members[:-1]):
+        step = steps.steps[i]
+        if not needs.isdisjoint(step.outputs):
+            break
+        if step.node > check.node and step.guards == steps.steps[own].guards:
+            place = i
+    return place
 
 
 def _opened_outputs(steps: StepList, segments: Segments) -> dict[int, tuple[int, ...]]:

@@ -101,20 +101,42 @@ def on_gpu(graph: Graph, rng: np.random.Generator) -> Graph:
 
 
 def check_failure(graph: Graph, row: int, count: int, seed: int, find: Find = find_public) -> None:
-    """Check that a graph fails at ``row`` of ``count``, or is refused earlier, with one message for all passes."""
-    messages = set()
-    for threads, depth, passes in ((1, 0, frozenset[str]()), (2, 1, ALL_PASSES)):
-        config = PipelineConfig(batch_size=count, threads=threads, seed=seed, depth=depth, passes=passes)
-        try:
-            run_graph(graph, config, count, find)
-        except DataError as error:
-            assert error.row == row, f"row {row} fails by its reference, the pipeline says: {error}"
-            messages.add(str(error))
-        except (ArgumentError, UnsupportedError) as error:  # at build time, for nodes inside a composite
-            messages.add(str(error))
-        else:
-            raise AssertionError(f"row {row} fails by its reference, but not with {config}")
-    assert len(messages) == 1, f"the message depends on how the graph runs: {sorted(messages)}"
+    """Check that a graph fails at ``row`` of ``count``, or is refused earlier, with one message for all passes.
+
+    Passes that move work (a window into a decoder, an interpolation past other steps) may change which of several
+    errors of a row comes first. Each must be one that the row has without passes, in a graph that ends with its node.
+    """
+    plain, fast = (
+        _failure(graph, PipelineConfig(batch_size=count, threads=threads, seed=seed, depth=depth, passes=passes), find)
+        for threads, depth, passes in ((1, 0, frozenset[str]()), (2, 1, ALL_PASSES))
+    )
+    for failed in (plain, fast):
+        assert failed is not None, f"row {row} fails by its reference, but not as the graph runs"
+        assert failed[0] in (row, None), f"row {row} fails by its reference, the pipeline says: {failed[1]}"
+    if plain != fast:
+        alone = PipelineConfig(batch_size=count, threads=1, seed=seed, depth=0, passes=frozenset())
+        known = {_failure(_ending_with(graph, node), alone, find) for node in graph.nodes}
+        assert fast in known, f"without passes: {plain}, with all: {fast}, which is no error of the row: {known}"
+
+
+def _failure(graph: Graph, config: PipelineConfig, find: Find) -> tuple[int | None, str] | None:
+    """Return the row and the message of the error that a graph's first batch raises; None if it raises none.
+
+    A graph that is refused when it is built, as for nodes inside a composite, has no row.
+    """
+    try:
+        run_graph(graph, config, config.batch_size, find)
+    except DataError as error:
+        return error.row, str(error)
+    except (ArgumentError, UnsupportedError) as error:
+        return None, str(error)
+    return None
+
+
+def _ending_with(graph: Graph, node: Node) -> Graph:
+    """Return the graph with the outputs of ``node`` as its only ones."""
+    outputs = tuple(Edge(node.id, i) for i in range(node.outputs))
+    return Graph(graph.nodes[: node.id + 1], outputs, (None,) * len(outputs))
 
 
 def vary(rng: np.random.Generator, seed: int, count: int, *, whole_batches: bool = False) -> Iterator[PipelineConfig]:

@@ -10,6 +10,9 @@ The pass repeats two rewrites until nothing changes. Both depend only on the ste
   other ports are transformed by the inverse of the views, and its coordinates are computed from the first one's.
 
 Rounding is part of the programs (casts), so a value that was rounded between two operators still is.
+
+An error of a kernel belongs to the node of its step, which is that of the last stage that was joined. So a stage whose
+program may fail, by a division of integers, is only ever the last one. Checks have nodes of their own.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...contract.expr import Expr, Scalar, identity, same
+import numpy as np
+
+from ...contract.expr import Expr, Scalar, identity, is_static, same
 from ...contract.pixel import Px, channel_count, coordinate, coordinates_of, on_axes, rewrite, size, uniform, visit
 from ...contract.step import Stage, Step, StepList, View, ViewOp
 from ...contract.types import DType
@@ -57,7 +62,7 @@ class _Work:
             return None
         i = self.maker.get(value)
         step = self.steps[i] if i is not None else None
-        if step is None or not isinstance(step.body, Stage) or len(step.outputs) != 1:
+        if step is None or not isinstance(step.body, Stage) or len(step.outputs) != 1 or _may_divide_by_zero(step.body):
             return None
         return i if step.guards == reader.guards and step.on_gpu == reader.on_gpu else None
 
@@ -195,6 +200,22 @@ class _Work:
         own = self.list.values[step.inputs[port]]
         others = [self.list.values[v] for k, v in enumerate(step.inputs) if k != port]
         return all(o.rank == 0 or list(map(identity, o.shape)) == list(map(identity, own.shape)) for o in others)
+
+
+def _may_divide_by_zero(body: Stage) -> bool:
+    """Return whether a program divides integers by anything but a constant other than zero."""
+    found: list[Px] = []
+    for port in body.program:
+        for x in port:
+            visit(x, lambda n: found.append(n) if n.op in ("idiv", "mod") else None, set())
+    return any(not _is_nonzero(n.args[1]) for n in found)
+
+
+def _is_nonzero(x: Px) -> bool:
+    if x.op != "uniform" or not is_static(x.value):
+        return False
+    limits = np.iinfo(x.dtype.numpy)
+    return limits.min <= x.value <= limits.max and int(x.value) != 0
 
 
 def _same_extents(first: Sequence[Scalar], out: Sequence[Scalar], may_recount: bool) -> bool:

@@ -154,13 +154,16 @@ def _shape(c: Lowering, operands: Sequence[Value]) -> list[Any]:
 
 
 def _broadcast(c: Lowering, a: Any, b: Any) -> Any:
-    """Return the extent of two operands' common axis. The kernel checks extents that are known only at run time."""
+    """Return the extent of two operands' common axis."""
     if ex.same(a, b) or (ex.is_static(b) and b == 1):
         return a
     if ex.is_static(a) and a == 1:
         return b
+    fits = ex.either(ex.equal(a, b), ex.either(ex.equal(a, 1), ex.equal(b, 1)))
+    text = "expected operands of one shape or extents of 1, got {0} and {1} elements in an axis"
     if ex.is_static(a) and ex.is_static(b):
-        c.expect(False, "expected operands of one shape or extents of 1, got {0} and {1} elements in an axis", a, b)
+        c.expect(False, text, a, b)
+    c.require(fits, text, a, b)
     return a if ex.is_static(a) else b if ex.is_static(b) else ex.where(ex.equal(a, 1), b, a)
 
 

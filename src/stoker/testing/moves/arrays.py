@@ -139,6 +139,16 @@ def joined(g: GraphGrower) -> Any:
     return fn.stack(x, *others, axis=g.whole(0, rank))
 
 
+@move(0.6)
+def masked(g: GraphGrower) -> Any:
+    """Keep the elements above a number, or, where a mask has another length, fail."""
+    x = g.choose(lambda v: g.arrays(v)[0].ndim > 0)
+    scores = g.choose(lambda v: g.arrays(v)[0].ndim == 1) if g.chance(0.5) else x
+    for _ in range(g.arrays(scores)[0].ndim - 1):
+        scores = fn.reductions.max(scores, axes=(1,))
+    return fn.boolean_mask(x, scores > g.number(0, 90))
+
+
 # ---- numbers, filled tensors ----
 
 
