@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import api
 import examples
 import figures  # noqa: F401 - for the examples, before mkdocs restores the search path
 import operators
@@ -61,3 +63,19 @@ def _with_thumbnails(markdown: str) -> str:
 
     text = markdown.replace("| operator | description |\n|---|---|\n", "| | operator | description |\n|---|---|---|\n")
     return re.sub(r"^\| \[`([\w.]+)`\]\(.*$", add, text, flags=re.MULTILINE)
+
+
+def on_post_build(config: Any) -> None:
+    """Warn of public functions and classes that the API reference lacks; strict builds fail then."""
+    pages = (Path(config.site_dir) / "reference").glob("*.html")
+    anchors = {name for page in pages for name in re.findall(r' id="(stoker[\w.]*)"', page.read_text(encoding="utf-8"))}
+    log = logging.getLogger("mkdocs.hooks")
+    for name in missing_names(anchors):
+        log.warning("docs/reference has no page with %s", name)
+
+
+def missing_names(anchors: set[str]) -> list[str]:
+    """Return the names of public functions and classes without an anchor. ``stoker.dali`` is described in short."""
+    shown = {anchor.rpartition(".")[2] for anchor in anchors}
+    names = [name for name, _, _ in api.callables() if name.rpartition(".")[0] in api.MODULES]
+    return [n for n in names if n.rpartition(".")[2] not in shown and not n.startswith("stoker.dali.")]

@@ -44,3 +44,10 @@ def test_the_navigation_has_all_operators() -> None:
     assert start == "operators/index.md"
     listed = [page for family in families for pages in family.values() for entry in pages for page in entry.values()]
     assert sorted(listed) == sorted(f"operators/{name}.md" for name in operators.public())
+
+
+def test_functions_and_classes_that_the_reference_lacks_are_named() -> None:
+    pytest.importorskip("torch", exc_type=ModuleNotFoundError)
+    every = set(docs_hooks.missing_names(set()))
+    assert {"stoker.Pipeline", "stoker.torch.Loader", "stoker.pipeline_def"} <= every
+    assert set(docs_hooks.missing_names({"stoker.frontends.pipeline.Pipeline"})) == every - {"stoker.Pipeline"}
