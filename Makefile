@@ -14,6 +14,7 @@
 #   make hostile [SECONDS=3600] [JOBS=16]     hostile values into all operators and arguments, with new values each time
 #   make kills [TIMES=100]                    kill a training at random moments; no row may differ
 #   make test-older, make test-newest         the take-over with a year-old torchvision, with the newest; gigabytes
+#   make sweep [PART=0/1]                     uses of lazy tensors and images compared with those of plain ones; minutes
 #   make recipes [RECIPES="--minutes 12"]     compare and time public scripts with and without Stoker; docs/recipes.md
 #   make trainers                             train, validate and resume in Lightning, Hugging Face, Accelerate, DDP and FSDP
 #   make dry-run                              add a throw-away native operator, test it, list the touched files, remove it
@@ -46,7 +47,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run test test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -56,6 +57,9 @@ test: check
 
 test-older test-newest: test-%: .venv-%/.package
 	@.venv-$*/bin/python -m pytest -W ignore::DeprecationWarning tests/takeover $(TESTS)  # deprecations differ per release
+
+sweep: setup
+	@PYTHONPATH=.:tests $(PY) -W ignore -m tests.takeover.sweep --part $(or $(PART),0/1)
 
 recipes: .venv-recipes/.package
 	@HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 .venv-recipes/bin/python -m tests.takeover.recipes.measure $(RECIPES)

@@ -180,7 +180,9 @@ def cells(make: Make, library: Any, destination: Destination | None) -> tuple[st
 
 def _placed(lazies: list[Any], destination: Destination) -> tuple[list[Any], int]:
     """Return the GPU's results for lazy images and tensors, and the number of images that it computed itself."""
-    tensors = [LazyTensor(x._rows, x._lead) if isinstance(x, LazyTensor) else image_tensor(x._node) for x in lazies]
+    tensors = [
+        LazyTensor(x._rows, x._lead) if issubclass(type(x), LazyTensor) else image_tensor(x._node) for x in lazies
+    ]
     before = counts.totals()[counts.ON_GPU]
     materialization = GpuMaterialization(tensors, destination)
     if materialization.native_batch is not None:
@@ -222,13 +224,13 @@ def _outputs(transform: Any, seed: int) -> list[Any]:
 
 
 def _is_lazy(x: Any) -> bool:
-    if isinstance(x, LazyTensor):
+    if issubclass(type(x), LazyTensor):
         return x._materialized is None
     return issubclass(type(x), LazyImage) and x._node is not None
 
 
 def _array(x: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(materialize(x) if isinstance(x, LazyTensor) else x)
+    return np.asarray(materialize(x) if issubclass(type(x), LazyTensor) else x)
 
 
 def _difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:

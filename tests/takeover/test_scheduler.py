@@ -167,7 +167,7 @@ def test_the_relay_takes_no_more_batches_than_there_is_room_for(files: Path) -> 
             return self.taken - 1, a_batch(files / "bee" / "3.jpg")
 
     source, batch_scheduler = Endless(), BatchScheduler(2)
-    relay = scheduler.Relay(source, batch_scheduler, lambda item: ([item[1]], []))
+    relay = scheduler.Relay(source, batch_scheduler, lambda data, created: ([data], [], []))
     try:
         assert soon(lambda: source.taken >= 2)
         time.sleep(0.6)
@@ -239,7 +239,7 @@ def test_a_relay_ends_during_an_incomplete_message(
             rest.wait()
             raise EOFError
 
-    relay = scheduler.Relay(Cut(), batch_scheduler, lambda item: ([item[1]], []))
+    relay = scheduler.Relay(Cut(), batch_scheduler, lambda data, created: ([data], [], []))
     assert started.wait(HANG_S)
     with at_most(5):
         relay.close()

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+import numpy as np
+import torch
 
 from ..tensors.tensor import LazyTensor, materialize
 from .deferred import DeferredTensor
@@ -15,7 +19,7 @@ def find_lazy(data: Any) -> list[LazyTensor]:
     """Return all lazy tensors of a batch, including the leaves of its programs."""
     found: dict[int, LazyTensor] = {}
     for x in iterate_lazy(data):
-        if isinstance(x, LazyTensor):
+        if issubclass(type(x), LazyTensor):
             if x._materialized is None:
                 found[id(x)] = x
         else:
@@ -28,22 +32,39 @@ def find_programs(data: Any) -> list[Program]:
     waiting = (
         x
         for x in iterate_lazy(data)
-        if isinstance(x, DeferredTensor) and x._materialized is None and x.as_lazy() is None
+        if issubclass(type(x), DeferredTensor) and x._materialized is None and x.as_lazy() is None
     )
     return list({id(x._program): x._program for x in waiting}.values())
 
 
-def receive(data: Any) -> tuple[list[LazyTensor], list[Program]]:
-    """Return :func:`find_lazy` and :func:`find_programs` of a batch that has come from a worker."""
-    own = {id(x) for x in iterate_lazy(data) if isinstance(x, LazyTensor)}
-    for program in find_programs(data):
-        program.private_leaves = {slot for slot, leaf in program.leaves.items() if id(leaf) not in own}
-    return find_lazy(data), find_programs(data)
+def receive(data: Any, created: Iterable[weakref.ref[Any]]) -> tuple[list[LazyTensor], list[Program], list[Any]]:
+    """Return :func:`find_lazy` and :func:`find_programs` of a batch that has come from a worker, and hidden tensors.
+
+    Hidden tensors are those of ``created``, the unpickled ones, in objects whose structure is unknown.
+    """
+    if not _is_open(data):
+        own = {id(x) for x in iterate_lazy(data) if issubclass(type(x), LazyTensor)}
+        for program in find_programs(data):
+            program.private_leaves = {slot for slot, leaf in program.leaves.items() if id(leaf) not in own}
+        return find_lazy(data), find_programs(data), []
+    seen = {id(x) for x in iterate_lazy(data)}
+    hidden = [x for reference in created if (x := reference()) is not None and id(x) not in seen]
+    return find_lazy([data, hidden]), find_programs([data, hidden]), hidden
+
+
+_CLOSED = (str, bytes, int, float, bool, type(None), torch.Tensor, np.ndarray, np.generic)
+
+
+def _is_open(data: Any) -> bool:
+    """Return whether a batch contains objects of other classes, which may hold tensors."""
+    if isinstance(data, (dict, list, tuple)):
+        return any(map(_is_open, data.values() if isinstance(data, dict) else data))
+    return not isinstance(data, _CLOSED)
 
 
 def iterate_lazy(data: Any) -> Iterator[Any]:
     """Yield the lazy and the deferred tensors of a batch."""
-    if isinstance(data, (LazyTensor, DeferredTensor)):
+    if issubclass(type(data), (LazyTensor, DeferredTensor)):
         yield data
     elif isinstance(data, (dict, list, tuple)):
         for value in data.values() if isinstance(data, dict) else data:
@@ -52,9 +73,9 @@ def iterate_lazy(data: Any) -> Iterator[Any]:
 
 def to_plain(data: Any) -> Any:
     """Return the batch with plain tensors in place of lazy ones; containers keep their types."""
-    if isinstance(data, LazyTensor):
+    if issubclass(type(data), LazyTensor):
         return materialize(data)
-    if isinstance(data, DeferredTensor):
+    if issubclass(type(data), DeferredTensor):
         lazy = data.as_lazy()
         return data.materialize() if lazy is None else materialize(lazy)
     if isinstance(data, dict):

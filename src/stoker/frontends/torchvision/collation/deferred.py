@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .. import counts
+from .. import counts, recording
 from ..proxy_names import named_after
 from ..tensors import bounds, tensor
-from ..tensors.lazy_base import LazyBase, call_materialized
+from ..tensors.lazy_base import LazyBase, call_materialized, protect, set_class
 from ..tensors.tensor import QUERIES, LazyTensor, is_lazy, leading_shape
 from . import padded
 from .meta_results import BY_VALUE, CACHED, META, can_cast_result, has_rows_in_range, meta_result
@@ -46,6 +46,7 @@ class DeferredTensor(LazyBase):
     _slot: Slot
     _meta: torch.Tensor
     _materialized: torch.Tensor | None
+    own_attributes = ("_program", "_slot", "_meta", "_materialized", "_bounds")
     _bounds: bounds.Bounds | None = None  # of its values, if no other tensor may change them; see `tensors/bounds.py`
 
     @classmethod
@@ -76,6 +77,7 @@ def _new_deferred(of: Program, slot: Slot, meta: torch.Tensor) -> DeferredTensor
     result: DeferredTensor = torch.Tensor._make_wrapper_subclass(
         DeferredTensor, meta.shape, strides=meta.stride(), storage_offset=meta.storage_offset(), dtype=meta.dtype
     )
+    protect(result)
     _defer(result, of, slot, meta)
     return result
 
@@ -83,6 +85,7 @@ def _new_deferred(of: Program, slot: Slot, meta: torch.Tensor) -> DeferredTensor
 def _defer(x: Any, of: Program, slot: Slot, meta: torch.Tensor) -> None:
     x._program, x._slot, x._meta, x._materialized = of, slot, meta, None
     of.add_waiter(x)
+    recording.track(x)
 
 
 def _unpickle_deferred(of: Program, slot: int, shape: Any, strides: Any, dtype: torch.dtype) -> DeferredTensor:
@@ -198,7 +201,7 @@ def _replace_by_copy(leaf: Any, program: Program) -> None:
     images = LazyTensor(leaf._rows, leading_shape(leaf))
     for name in list(vars(leaf)):
         delattr(leaf, name)
-    leaf.__class__ = DeferredTensor
+    set_class(leaf, DeferredTensor)
     mine = _storage_id(known.meta)
     if any(_storage_id(deferred._meta) == mine for deferred in program.waiters()):  # windows of the leaf show the copy
         del program.leaves[known.slot]

@@ -19,7 +19,7 @@ from ..pillow.image import LARGEST, LazyImage, RecordingImage, map_node, pad_nod
 from ..reference.replay import plain_image
 from ..tensors import grids, views
 from ..tensors.images import as_result_type, lazy_image_class
-from ..tensors.pointwise import map_rows
+from ..tensors.pointwise import map_rows, number_key
 from ..tensors.tensor import (
     LazyTensor,
     copy_layout,
@@ -89,6 +89,8 @@ def normalize(original: Callable[..., Any], tensor: Any, mean: Any, std: Any, in
     if not fits or not {len(mean), len(std)} <= {1, tensor._rows[0].node.channels}:  # torch raises an error
         return original(tensor, mean, std, inplace)
     key = ("normalize", tuple(mean), tuple(std))
+    if 0 in mean or 0 in std:
+        key = ("normalize", *map(number_key, mean), None, *map(number_key, std))
     rows = map_rows(tensor, key, lambda values: original(values, mean, std, True))
     if rows is None:
         return original(tensor, mean, std, inplace)
@@ -119,7 +121,7 @@ def to_image(original: Callable[[Any], Any], inpt: Any) -> Any:
 
 def wrap(original: Callable[..., Any], wrappee: Any, *, like: Any, **kwargs: Any) -> Any:
     """Wrap ``tv_tensors.wrap``: a lazy image as ``like`` gives its represented class."""
-    if isinstance(like, lazy_image_class()):
+    if issubclass(type(like), lazy_image_class()):
         return wrappee.as_subclass(like.represented_class)
     return original(wrappee, like=like, **kwargs)
 

@@ -20,7 +20,7 @@ from ..ir.recipe import Node
 from ..materialize.trial import SIZE, is_equal, is_equal_in_floats
 from ..reference.sums import BY_FOURS, is_filter_in_order, product_order, sum_order
 from ..tensors import floats, grids, images, views
-from ..tensors.pointwise import map_rows
+from ..tensors.pointwise import map_rows, number_key
 from ..tensors.resizes import resize_v1
 from ..tensors.tensor import LazyTensor, copy_layout, is_lazy, leading_shape, make_like
 from . import float_kernels
@@ -195,7 +195,7 @@ def _map_values(original: Original, x: LazyTensor, name: str, number: Any, gener
         return None
     if floats.has_floats(x):
         return _with_layout_of(x, float_kernels.adjust_values(x, name, float(np.float32(number)), generation))
-    rows = map_rows(x, (name, generation, number), lambda values: original(values, number))
+    rows = map_rows(x, (name, generation, number_key(number)), lambda values: original(values, number))
     return None if rows is None else _with_layout_of(x, make_like(x, rows, leading_shape(x)))
 
 

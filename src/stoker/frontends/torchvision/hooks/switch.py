@@ -130,6 +130,10 @@ def _take_over_tensors() -> None:
     def materialized(original: Any) -> Any:
         return functools.update_wrapper(functools.partial(run_materialized, original), original)
 
+    for module in (torch._C, torch.utils.dlpack, torch):
+        for name in ("_to_dlpack", "to_dlpack"):
+            if name in vars(module):
+                _changes.put(module, name, materialized)
     for name in ("_create_function_from_trace", "_create_function_from_trace_with_dict", "_create_graph_by_tracing"):
         _changes.put(torch._C, name, materialized)  # the internals of `torch.jit.trace` and similar functions
     for owner, name in (

@@ -59,7 +59,7 @@ def storage_table(node: Node, table: Table) -> Table | None:
 
 def map_table(table: Table, key: Any, function: Callable[[torch.Tensor], Any]) -> Table | None:
     """Return ``table`` after ``function``, which ``key`` identifies; None if the function is not pointwise."""
-    key = (id(table), key)
+    key = (id(table), key, torch.get_default_dtype())
     if key not in _tables:
         if len(_tables) >= _MAX_TABLES:
             _tables.clear()

@@ -13,6 +13,7 @@ import functools
 import gc
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
@@ -22,8 +23,8 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import _utils, default_convert
 from torch.utils.data.dataloader import DataLoader, default_collate
 
-from .. import counts
-from ..collation import batches, padded
+from .. import counts, recording
+from ..collation import batches, padded, plain
 from ..collation.batched_calls import batch_calls
 from ..collation.deferred import Collation
 from ..gpu import grouping
@@ -44,6 +45,39 @@ _KEEP_FILES_NOTE = "Files are read when their batch is materialized: keep them u
 
 
 def fetch(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
+    """Fetch a batch, and make plain what the data set keeps of it."""
+    with recording.tracking():
+        result = _fetch(original, fetcher, index)
+        _make_kept_plain(result)
+    return result
+
+
+_created_before: deque[list[Any]] = deque()  # in a worker: lazy objects of earlier fetches
+_KEPT_FETCHES = 2  # a worker's objects that are alive after two more fetches are kept by its data set
+
+
+def _make_kept_plain(data: Any) -> None:
+    """Make lazy objects plain that outlive their fetch, except for those that ``data`` contains.
+
+    A data set that keeps them uses them again, and a plain object is computed once. A worker waits for two more
+    fetches: streams and shuffle buffers hold objects that they are about to use. In the main process other code could
+    see the objects.
+    """
+    created = recording.take_created()
+    if recording.is_worker():
+        _created_before.append(created)
+        created = _created_before.popleft() if len(_created_before) > _KEPT_FETCHES else []
+    if not created:
+        return
+    delivered = {id(x) for x in (*batches.iterate_lazy(data), *batches.find_lazy(data))}
+    for reference in created:
+        x = reference()
+        if x is not None and id(x) not in delivered:
+            with contextlib.suppress(Exception):  # the data set sees the error when it uses the object
+                plain.become_plain(x)
+
+
+def _fetch(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
     """Fetch a batch. Fetch it again if a file turns out to be damaged or changed before the end of its collation."""
     origin = retry.begin_batch(index)
     segment.begin_batch()
@@ -70,7 +104,10 @@ def fetch_stream(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) 
     """Fetch a batch of a stream, which cannot be fetched again."""
     segment.begin_batch()
     try:
-        return _fetch_once(original, fetcher, index)
+        with recording.tracking():
+            result = _fetch_once(original, fetcher, index)
+            _make_kept_plain(result)
+        return result
     finally:
         segment.end_batch()
 
@@ -321,15 +358,19 @@ def _shared_zeros(rows: int, columns: int) -> torch.Tensor:
 
 def deliver(data: Any, scheduler: BatchScheduler, iterator: Any) -> Any:
     """Return a batch with plain tensors. If one of its files is damaged, fetch the batch again as without Stoker."""
+    hidden = scheduler.take_hidden(data)
     for _ in range(_MAX_RETRIES):
         try:
-            scheduler.finish(batches.find_lazy(data), batches.find_programs(data))
+            scheduler.finish(batches.find_lazy([data, hidden]), batches.find_programs([data, hidden]))
             break
         except retry.Damaged as error:
             damage = error
         # outside of `except`: errors of the data set should not show this one
-        data = _fetch_again(data, iterator, damage)
-    return batches.to_plain(data)
+        data, hidden = _fetch_again([data, hidden], iterator, damage), []
+    data = batches.to_plain(data)
+    for x in hidden:
+        plain.become_plain(x)
+    return data
 
 
 def _fetch_again(data: Any, iterator: Any, damage: retry.Damaged) -> Any:

@@ -21,7 +21,7 @@ import torch
 from torch.utils.data import _utils
 
 from ....native import _native
-from .. import counts
+from .. import counts, recording
 from ..collation.program import Program
 from ..gpu.destination import Destination, GpuMaterialization
 from ..materialize.materialization import Materialization, Take, count_recorded
@@ -33,7 +33,8 @@ _FEW_WORKERS = 2
 _MAX_WAITING = 2  # batches that are taken from the queue before there is memory for their pixels
 
 
-Receive = Callable[[Any], tuple[list[LazyTensor], list[Program]]]  # finds the lazy tensors and programs of a batch
+# Finds the lazy tensors and programs of a batch, and hidden tensors, from the batch and its unpickled lazy tensors.
+Receive = Callable[[Any, list[Any]], tuple[list[LazyTensor], list[Program], list[Any]]]
 
 
 class _Batch:
@@ -83,8 +84,19 @@ class BatchScheduler:
         self._thread: threading.Thread | None = None
         self._to_run: queue.Queue[_Batch | None] = queue.Queue()
         self._runner: threading.Thread | None = None
+        # Lazy tensors in objects of unknown structure, by the id of their batch's data, which is kept alive here.
+        self._hidden: dict[int, tuple[Any, list[Any]]] = {}
 
     # ---- called by the relay ----
+
+    def hide(self, data: Any, hidden: list[Any]) -> None:
+        """Remember the hidden tensors of a batch."""
+        if hidden:
+            self._hidden[id(data)] = data, hidden
+
+    def take_hidden(self, data: Any) -> list[Any]:
+        """Return the hidden tensors of a batch, and forget them."""
+        return self._hidden.pop(id(data), (None, []))[1]
 
     def arrive(self, number: int | None, lazies: list[LazyTensor], programs: Sequence[Program] = ()) -> None:
         """Add an arrived batch. It starts in order, when there is memory. ``number`` None: it is the next one."""
@@ -111,6 +123,7 @@ class BatchScheduler:
             self._next = self._arrivals = 0
             self._dropped += self._started
             self._started = []
+            self._hidden.clear()
 
     @property
     def is_full(self) -> bool:
@@ -355,8 +368,9 @@ def _relay(
         try:
             if reader is not None and stop_end in connection.wait([reader, stop_end]):
                 return
-            item = source.get(timeout=_POLL_S)
-            _arrive(scheduler, item, arrived)
+            with recording.tracking() as created:
+                item = source.get(timeout=_POLL_S)
+            _arrive(scheduler, item, created, arrived)
         except queue.Empty:
             continue
         except Exception as error:  # noqa: BLE001 - the queue's reader raises it
@@ -368,10 +382,13 @@ def _relay(
         ready.put((item, None))
 
 
-def _arrive(scheduler: BatchScheduler, item: Any, arrived: Receive) -> None:
+def _arrive(scheduler: BatchScheduler, item: Any, created: list[Any], arrived: Receive) -> None:
     """Process an item of a loader's queue: (number, data), or a worker's message that another epoch may begin."""
     number = item[0] if isinstance(item, tuple) and item else None
     if isinstance(number, _utils.worker._ResumeIteration):
         scheduler.forget()
     else:
-        scheduler.arrive(number if type(number) is int else None, *arrived(item))
+        data = item[1] if isinstance(item, tuple) and len(item) > 1 else item
+        lazies, programs, hidden = arrived(data, created)
+        scheduler.hide(data, hidden)
+        scheduler.arrive(number if type(number) is int else None, lazies, programs)

@@ -78,6 +78,7 @@ def record_opened(image: ImageFile.ImageFile) -> ImageFile.ImageFile:
         counts.add(counts.SMALL)
         return image
     image.__class__ = _recording_class(type(image))
+    recording.track(image)
     return image
 
 
@@ -85,10 +86,8 @@ def open_jpeg(factory: Any, file: Any, filename: str | bytes | None = None) -> I
     """Open a JPEG file lazily, in place of Pillow's ``factory``. Pillow decodes files with several pictures."""
     if not recording.is_on():
         return factory(file, filename)  # type: ignore[no-any-return]
-    image = open_plain(file, filename)
-    if image is not None:
-        return image
-    image = LazyJpeg(file, filename)
+    image = open_plain(file, filename) or LazyJpeg(file, filename)
+    recording.track(image)
     if image._header is None and "mp" in image.info:
         file.seek(0)
         return record_opened(factory(file, filename))

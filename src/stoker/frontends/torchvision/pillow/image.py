@@ -135,7 +135,8 @@ class RecordingImage(Represented, Image.Image):
 
     def putpalette(self, data: Any, rawmode: str = "RGB") -> None:
         """Set the palette like Pillow, which changes the mode of materialized pixels."""
-        _ = self.im
+        if self._recorded_node() is not None:
+            _ = self.im
         super().putpalette(data, rawmode)
 
     def _recorded_node(self) -> Node | None:
@@ -162,6 +163,7 @@ class RecordingImage(Represented, Image.Image):
         attributes["_mode"] = eager.MODES[node.channels]
         attributes["_size"] = node.size
         attributes["info"] = vars(self)["info"].copy()  # a lazy ``info`` stays lazy in both images
+        recording.track(image)
         return image
 
     @property
@@ -377,6 +379,7 @@ def record_decoded(image: Image.Image) -> Image.Image:
             counts.add(counts.SMALL)
         else:
             image.__class__ = DecodedImage
+            recording.track(image)
     return image
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..proxy_names import named_after
-from .tensor import IMAGES, QUERIES, LazyTensor, materialize
+from .tensor import IMAGES, QUERIES, LazyTensor
 
 
 @functools.cache
@@ -28,12 +28,10 @@ def lazy_image_class() -> Any:
             """Dispatch like the base class, with torchvision's result class."""
             result = super().__torch_function__(func, types, args, kwargs)
             return (
-                result if func in QUERIES or not isinstance(result, LazyTensor) else as_result_type(result, func, args)
+                result
+                if func in QUERIES or not issubclass(type(result), LazyTensor)
+                else as_result_type(result, func, args)
             )
-
-        def materialize(self) -> torch.Tensor:
-            result: torch.Tensor = materialize(self).as_subclass(tv_tensors.Image)
-            return result
 
     IMAGES[tv_tensors.Image] = IMAGES[LazyImageTensor] = LazyImageTensor
     return LazyImageTensor

@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
-from .. import counts
+from .. import counts, recording
 from ..ir import recipe, steps
 from ..ir.recipe import Node
 from ..ir.rows import LazyRow
 from ..ir.tables import Table, identity_table
 from ..proxy_names import named_after
 from . import pointwise
-from .lazy_base import LazyBase, call_materialized
+from .lazy_base import LazyBase, become_plain, call_materialized, protect, set_class
 from .pointwise import map_rows
 from .tensor import (
     LazyTensor,
@@ -38,13 +38,14 @@ class LazySum(LazyBase):
     _terms: list[tuple[Node, Table]]
     _lead: tuple[int, ...]
     _sum: torch.Tensor | None
+    own_attributes = ("_terms", "_lead", "_sum")
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Record ``func``, or materialize the sum and run it."""
         kwargs = kwargs or {}
-        x = args[0] if args else None
-        if isinstance(x, LazySum) and x._sum is None:
+        x: Any = args[0] if args else None
+        if issubclass(type(x), LazySum) and x._sum is None:
             if func in _QUESTIONS:
                 with torch._C.DisableTorchFunctionSubclass():
                     return func(*args, **kwargs)
@@ -90,7 +91,7 @@ class LazySum(LazyBase):
 
 def reduce_lazy_sum(x: LazySum) -> tuple[Any, ...]:
     """Return the pickled form of a sum: materialized, as a tensor."""
-    return _itself, (x.materialize(),)
+    return _itself, (become_plain(x),)
 
 
 def _itself(x: torch.Tensor) -> torch.Tensor:
@@ -120,7 +121,9 @@ def _new_sum(terms: list[tuple[Node, Table]], lead: tuple[int, ...]) -> LazySum:
     node = terms[0][0]
     shape = (*lead, node.channels, node.size[1], node.size[0])
     result: LazySum = torch.Tensor._make_wrapper_subclass(LazySum, shape, dtype=torch.float32)
+    protect(result)
     result._terms, result._lead, result._sum = list(terms), lead, None
+    recording.track(result)
     return result
 
 
@@ -137,14 +140,16 @@ def _add_in_place(func: Any, args: Any, kwargs: Any) -> Any:
     if x.shape != args[1].shape or materialize_shared(x) or args[1] is x:
         return NotImplemented
     terms, lead = [_term(x), _term(args[1])], leading_shape(x)
-    x.__class__ = LazySum
+    for name in x.own_attributes:
+        vars(x).pop(name, None)
+    set_class(x, LazySum)
     x._terms, x._lead, x._sum = terms, lead, None
     return x
 
 
 def _multiply_by(func: Any, args: Any, kwargs: Any) -> Any:
     """Multiply a lazy tensor by a tensor of one number."""
-    if len(args) == 2 and not kwargs and is_lazy(args[1]) and not isinstance(args[0], LazyTensor):
+    if len(args) == 2 and not kwargs and is_lazy(args[1]) and not issubclass(type(args[0]), LazyTensor):
         factor, x = args
         plain = type(factor) is torch.Tensor and factor.numel() == 1 and 0 < factor.ndim <= x.ndim
         if not plain or factor.requires_grad or factor.device.type != "cpu":

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,15 @@ from .tensor import LazyTensor, Recorders, copy_layout, existing_functions, lead
 
 
 def _key(args: tuple[Any, ...]) -> Any:
-    return tuple((tuple(x.shape), x.dtype, _bytes_of(x)) if isinstance(x, torch.Tensor) else (type(x), x) for x in args)
+    return tuple(
+        (tuple(x.shape), x.dtype, _bytes_of(x)) if isinstance(x, torch.Tensor) else (type(x), number_key(x))
+        for x in args
+    )
+
+
+def number_key(x: Any) -> Any:
+    """Return a key of a number that distinguishes zeros by their sign."""
+    return (x, math.copysign(1.0, x)) if not x and isinstance(x, (float, np.floating)) else x
 
 
 def _bytes_of(x: torch.Tensor) -> bytes:
@@ -29,7 +38,7 @@ def _is_constant(x: Any, channels: int) -> bool:
     """Return whether an operand is the same for all pixels of a channel."""
     if not isinstance(x, torch.Tensor):
         return isinstance(x, (int, float, np.floating, np.integer, torch.dtype))
-    if isinstance(x, LazyTensor) or x.device.type != "cpu" or x.requires_grad or x.ndim > 3:
+    if issubclass(type(x), LazyTensor) or x.device.type != "cpu" or x.requires_grad or x.ndim > 3:
         return False
     shape = (1,) * (3 - x.ndim) + tuple(x.shape)
     return shape[1:] == (1, 1) and shape[0] in (1, channels)
@@ -37,7 +46,7 @@ def _is_constant(x: Any, channels: int) -> bool:
 
 def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
     x = args[0]
-    if not isinstance(x, LazyTensor) or x._materialized is not None:
+    if not issubclass(type(x), LazyTensor) or x._materialized is not None:
         return NotImplemented
     rows = _map_rows(x, func, args[1:], kwargs)
     return NotImplemented if rows is None else copy_layout(x, LazyTensor(rows, leading_shape(x)))
@@ -45,7 +54,7 @@ def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _in_place(func: Any, args: Any, kwargs: Any) -> Any:
     x = args[0]
-    if not isinstance(x, LazyTensor) or x._materialized is not None:
+    if not issubclass(type(x), LazyTensor) or x._materialized is not None:
         return NotImplemented
     rows = _map_rows(x, func, args[1:], kwargs)
     if rows is None or materialize_shared(x):

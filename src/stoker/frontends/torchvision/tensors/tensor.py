@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import counts
+from .. import counts, recording
 from ..ir import recipe
 from ..ir.recipe import Node
 from ..ir.rows import LazyRow
@@ -21,7 +21,7 @@ from ..ir.tables import Table, identity_table
 from ..materialize import eager
 from ..materialize.materialization import Materialization
 from ..proxy_names import named_after
-from .lazy_base import LazyBase, call_materialized, materialize_nested
+from .lazy_base import LazyBase, become_plain, call_materialized, materialize_nested, protect, without_base
 
 
 class WindowLayout(NamedTuple):
@@ -51,10 +51,15 @@ class LazyTensor(LazyBase):
     _shared_windows: SharedWindows | None
     _window_layout: WindowLayout | None = None  # of a window
     _is_by_pixel = False  # a pixel's channels are adjacent in torch's memory, on which its sums depend
+    _is_view_in_torch = False  # torch's tensor is a view, which cannot be detached in place
     _is_turned = False  # rows and columns are exchanged in torch's memory
     _is_unordered = False  # made of several such images, whose order in torch's memory is not tracked
     _leaf_link: Any = None  # link to the program that it is a leaf of, during a collation; see `collation/deferred.py`
     _worker_groups: Any = None  # groups that a worker has made for the GPU; see `gpu/grouping.py`
+    own_attributes = (
+        "_rows", "_lead", "_materialized", "_shared_windows", "_window_layout", "_is_by_pixel", "_is_turned",
+        "_is_unordered", "_is_view_in_torch", "_leaf_link", "_worker_groups",
+    )  # fmt: skip
 
     @staticmethod
     def __new__(cls, rows: Sequence[LazyRow], lead: tuple[int, ...], like: Like | None = None) -> LazyTensor:
@@ -64,11 +69,13 @@ class LazyTensor(LazyBase):
         channels, (width, height), dtype = like
         shape = (*lead, channels, height, width)
         self: LazyTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=dtype)
+        protect(self)
         recipe.untrack(rows)
         self._rows = rows
         self._lead = lead
         self._materialized = None
         self._shared_windows = None
+        recording.track(self)
         return self
 
     @property
@@ -84,7 +91,7 @@ class LazyTensor(LazyBase):
             return query(func, args, kwargs)
         record = _recorders.get(func)
         if record is not None and not _is_leaf(args):
-            result = record(func, args, kwargs)
+            result = record(func, *_bind_first(args, kwargs))
             if result is not NotImplemented:
                 return result
         result = _record_fallback(func, args, kwargs)
@@ -101,20 +108,26 @@ class LazyTensor(LazyBase):
         """Change the class like torch; changes between tensors and torchvision's images are recorded."""
         lazy = LazyTensor if cls is torch.Tensor else IMAGES.get(cls)
         if self._materialized is not None or lazy is None:
-            return materialize(self).as_subclass(cls)
+            return become_plain(self).as_subclass(cls)
         width, height = self._rows[0].node.size
         return copy_layout(self, make_window(self, self._rows, (0, 0, width, height), leading_shape(self), lazy))
 
 
+def _bind_first(args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Return the arguments of a call with its first tensor by position."""
+    if args or "input" not in kwargs:
+        return args, kwargs
+    return (kwargs["input"],), {name: value for name, value in kwargs.items() if name != "input"}
+
+
 def query(func: Any, args: Any, kwargs: Any) -> Any:
     """Return a property of a lazy tensor without materializing; a materialized one answers itself."""
-    x = args[0] if args else None
-    materialized = getattr(x, "_materialized", None)
-    if materialized is not None:
-        return func(materialized, *args[1:], **kwargs)
+    x: Any = args[0] if args else None
+    if getattr(x, "_materialized", None) is not None:
+        return func(become_plain(x), *args[1:], **kwargs)
     if (
         func in _LAYOUT_QUERIES
-        and isinstance(x, LazyTensor)
+        and issubclass(type(x), LazyTensor)
         and (x._is_by_pixel or x._is_turned or x._window_layout is not None)
     ):
         return func(_empty_like_torch(x, "meta"), *args[1:], **kwargs)
@@ -143,8 +156,8 @@ def set_fallback_recorder(record: Callable[[Any, Any, Any], Any]) -> None:
 
 def _is_leaf(args: Any) -> bool:
     """Return whether the first argument is a leaf of a program, whose calls need its current value."""
-    x = args[0] if args else None
-    return isinstance(x, LazyTensor) and x._leaf_link is not None and x._leaf_link.program() is not None
+    x: Any = args[0] if args else None
+    return issubclass(type(x), LazyTensor) and x._leaf_link is not None and x._leaf_link.program() is not None
 
 
 def image_tensor(node: Node, table: Table | None = None) -> LazyTensor:
@@ -154,7 +167,7 @@ def image_tensor(node: Node, table: Table | None = None) -> LazyTensor:
 
 def mark_by_pixel(x: Any) -> Any:
     """Mark an image whose torch tensor is Pillow's memory, permuted; return it."""
-    x._is_by_pixel = True
+    x._is_by_pixel = x._is_view_in_torch = True
     return x
 
 
@@ -163,13 +176,15 @@ def mark_by_pixel(x: Any) -> Any:
 
 def is_lazy(x: Any) -> bool:
     """Return whether ``x`` is a lazy tensor that is not materialized."""
-    return isinstance(x, LazyTensor) and x._materialized is None
+    return issubclass(type(x), LazyTensor) and x._materialized is None
 
 
 def _same(func: Any, args: Any, kwargs: Any) -> Any:
     x = args[0]
     return (
-        x if isinstance(x, LazyTensor) and x._materialized is None and len(args) == 1 and not kwargs else NotImplemented
+        x
+        if issubclass(type(x), LazyTensor) and x._materialized is None and len(args) == 1 and not kwargs
+        else NotImplemented
     )
 
 
@@ -184,7 +199,7 @@ def _contiguous(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _clone(func: Any, args: Any, kwargs: Any) -> Any:
     x = args[0]
-    if not isinstance(x, LazyTensor) or x._materialized is not None or len(args) > 1 or kwargs:
+    if not issubclass(type(x), LazyTensor) or x._materialized is not None or len(args) > 1 or kwargs:
         return NotImplemented
     return copy_layout(x, type(x)(x._rows, leading_shape(x)))
 
@@ -337,7 +352,7 @@ def make_window(x: LazyTensor, rows: Sequence[LazyRow], window: Window, lead: tu
     result = (kind or type(x))(list(rows), lead)
     within = _layout_of(x)
     result._window_layout = within._replace(left=within.left + window[0], top=within.top + window[1])
-    copy_layout(x, result)
+    copy_layout(x, result)._is_view_in_torch = True
     shares.add(result, (left + window[0], top + window[1], left + window[2], top + window[3]))
     return result
 
@@ -377,6 +392,10 @@ def _apply_layout(x: LazyTensor) -> torch.Tensor:
     assert x._materialized is not None
     if x._is_cut or _layout_of(x).by_pixel or _layout_of(x).turned:
         x._materialized = _empty_like_torch(x, "cpu").copy_(x._materialized)
+    if x._is_view_in_torch == (x._materialized._base is None):
+        x._materialized = (
+            x._materialized.view_as(x._materialized) if x._is_view_in_torch else without_base(x._materialized)
+        )
     return x._materialized
 
 
@@ -386,6 +405,8 @@ def materialize(x: LazyTensor) -> torch.Tensor:
     Raises:
         OSError: a file cannot be decoded.
     """
+    if not issubclass(type(x), LazyTensor):  # it has become plain
+        return x
     if x._leaf_link is not None:
         program, x._leaf_link = x._leaf_link.program(), None
         if program is not None:

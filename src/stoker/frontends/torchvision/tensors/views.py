@@ -112,7 +112,7 @@ def _window(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int] | N
 def _set_item(func: Any, args: Any, kwargs: Any) -> Any:
     """Record a value that is set in a window, as erasing does."""
     x, index, value = args
-    if not isinstance(x, LazyTensor) or x._materialized is not None or len(x._rows) != 1 or leading_shape(x):
+    if not issubclass(type(x), LazyTensor) or x._materialized is not None or len(x._rows) != 1 or leading_shape(x):
         return NotImplemented
     window = _window_to_set(index, tuple(x.shape))
     if window is None or not (
@@ -176,6 +176,7 @@ def _turn(func: Any, args: Any, kwargs: Any) -> Any:
     if result is None:
         return NotImplemented
     copy_layout(x, result)._is_turned ^= bool(k % 2)  # torch mirrors the memory, and returns its transpose
+    result._is_view_in_torch = bool(k % 2)
     return result
 
 
