@@ -15,6 +15,7 @@ from benchmarks.data import Data
 from benchmarks.harness import MIN_ROUNDS, Result, measure
 from benchmarks.machine import ROOT
 from benchmarks.process import Settings
+from stoker.command import end_cleanly
 
 RULES = (
     "All contenders of a case alternate in one session (A B B A), each in its own process, while the others sleep. "
@@ -141,4 +142,4 @@ def _write(results: list[Result], description: dict[str, str], arguments: argpar
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(end_cleanly(main))

@@ -11,40 +11,48 @@ import io
 import os
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from .contract.text import printable
+from .contract.text import printable, printable_lines
 
 INTERRUPTED, CLOSED_PIPE = 130, 141  # exit statuses of a shell for SIGINT and SIGPIPE
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command and return its exit status. Ctrl-C, a closed pipe and a full disk end it without a traceback."""
+    """Run the command and return its exit status."""
+    return end_cleanly(lambda: _run(argv))
+
+
+def end_cleanly(run: Callable[[], int]) -> int:
+    """Run a command and return its exit status. Ctrl-C, a closed pipe and a full disk end it without a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names that the terminal's encoding lacks
     try:
         try:
-            return _run(argv)
-        finally:
+            status = run()
+        except SystemExit:
             sys.stdout.flush()
+            raise
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return _end("interrupted", INTERRUPTED)
     except BrokenPipeError:
         return _end("", CLOSED_PIPE)
     except OSError as error:
         return _end(str(error), 1)
+    return status
 
 
 def _end(reason: str, status: int) -> int:
-    """Print a reason, leave nothing that the interpreter would fail to write at its end, and return the status."""
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        with contextlib.suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            os.close(nowhere)
+    """Print a reason, leave nothing that the interpreter would write at its end, and return the status.
+
+    Unwritten output is dropped: it cannot be written, or the writer waits for a reader that does not read, such as a
+    pager that ignores Ctrl-C.
+    """
+    with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
     if reason:
         with contextlib.suppress(OSError, ValueError):
             print(f"stoker: {printable(reason)}", file=sys.stderr, flush=True)
@@ -109,7 +117,7 @@ def _run(argv: list[str] | None) -> int:
     if known.command == "bench":
         return _bench(rest)
     if rest:
-        parser.error(f"unknown arguments: {' '.join(rest)}")
+        parser.error(f"unknown arguments: {printable(' '.join(rest))}")
     return _info() if known.command == "info" else _show(known.file, known.name, known.dot)
 
 
@@ -160,17 +168,17 @@ def _show(path: Path, name: str | None, dot: bool) -> int:
     for key, value in found.items():
         missing = missing_arguments(value)
         if missing:
-            print(f"# {key}: it needs {missing}")
+            print(f"# {printable(key)}: it needs {missing}")
             failed |= name is not None
             continue
         try:
             pipe = value() if callable(value) else value
             text = pipe.show("dot" if dot else "text")
         except StokerError as error:
-            print(f"stoker show: {key}: {error}", file=sys.stderr)
+            print(f"stoker show: {printable(key)}: {error}", file=sys.stderr)
             failed = True
             continue
-        print(f"# {key}\n{text}")
+        print(f"# {printable(key)}\n{printable_lines(text)}")
     return int(failed)
 
 

@@ -251,3 +251,55 @@ def test_fills_of_a_perspective(value: Any) -> None:
 def test_braces_in_arguments() -> None:
     with pytest.raises(ArgumentError, match=r"expected `output_layout` with the axes of HWC, got \{0\}"):
         eager.crop_mirror_normalize(IMAGE, output_layout="{0}")
+
+
+@pytest.mark.parametrize("step", [10**5000, -(10**5000), types.BFLOAT16], ids=["huge", "minus huge", "enumeration"])
+def test_steps_of_an_index(step: Any) -> None:
+    pipe = Pipeline(batch_size=1, num_threads=1, exec_async=False)
+    with pipe:
+        pipe.set_outputs(fn.external_source(lambda: [np.arange(40)])[::step])
+    with pipe:
+        (out,) = pipe.run()
+    np.testing.assert_array_equal(out[0], np.arange(40)[::step])
+
+
+def test_numbers_of_rows_beyond_whole_numbers() -> None:
+    """The text of the error converts the number, which a sanitizer sees."""
+    pipe = Pipeline(batch_size=2, num_threads=1, exec_async=False)
+    with pipe:
+        rows = fn.external_source(lambda: [1, 2])
+        pipe.set_outputs(fn.permute_batch(rows, indices=fn.external_source(lambda: [0, 2**63 - 1])))
+    with pipe, pytest.raises(DataError, match=r"row number 9223372036854775807 is outside the batch of 2 rows"):
+        pipe.run()
+
+
+def test_500_threads_under_a_limit_of_the_system() -> None:
+    """Root has no limit of processes, so the child becomes another user first."""
+    printed = in_a_process("""
+        import os, resource
+        from stoker import Pipeline, ResourceError, fn
+
+        def run(threads):
+            pipe = Pipeline(batch_size=4, num_threads=threads, seed=1)
+            with pipe:
+                pipe.set_outputs(fn.python_function(fn.random.uniform(), function=lambda x: x))
+            try:
+                pipe.run()
+                return "ran"
+            except ResourceError as error:
+                return str(error)
+            finally:
+                pipe.close()
+
+        print(run(1))
+        if os.getuid() == 0:
+            os.setuid(65534)
+        resource.setrlimit(resource.RLIMIT_NPROC, (100, 100))
+        print(run(500))
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        print(run(1))
+    """)
+    before, refused, none = printed.splitlines()
+    assert before == "ran"
+    assert "expected to start 500 threads, got " in refused and "Lower `num_threads`, or raise the limit" in refused
+    assert "Lower `num_threads`, or raise the limit" in none

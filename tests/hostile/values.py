@@ -20,9 +20,9 @@ Named = tuple[str, Callable[[], Any]]
 
 NUMBERS: tuple[Any, ...] = (
     0, 1, -1, 2, 7, 255, 256, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**32, 2**40, 2**53 + 1, 2**62, 2**63 - 1,
-    2**63, -(2**63), -(2**63) - 1, 2**64 - 1, 2**64, 2**70, 10**400, -(10**400), 0.0, -0.0, 0.5, 1.0, -1.5, 2.5, 1e-45,
-    1e-300, 1e300, -1e300, 3.4e38, 3.5e38, 2.0**31, 2.0**53, 2.0**63, -(2.0**63), math.nan, math.inf, -math.inf, 1j,
-    True, False,
+    2**63, -(2**63), -(2**63) - 1, 2**64 - 1, 2**64, 2**70, 10**400, -(10**400), 10**5000, 0.0, -0.0, 0.5, 1.0,
+    -1.5, 2.5, 1e-45, 1e-300, 1e300, -1e300, 3.4e38, 3.5e38, 2.0**31, 2.0**53, 2.0**63, -(2.0**63), math.nan, math.inf,
+    -math.inf, 1j, True, False,
 )  # fmt: skip
 EXTENTS: tuple[tuple[int, ...], ...] = (
     (), (0,), (1,), (5,), (2, 3), (0, 3), (3, 0), (8, 9, 3), (0, 9, 3), (8, 0, 3), (8, 9, 0), (0, 0, 0), (8, 9, 1),
@@ -42,6 +42,29 @@ class _Strange:
 
     def __repr__(self) -> str:
         return "<strange>"
+
+
+class _Unprintable:
+    """Object without a text."""
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError("no text")
+
+
+class UnprintableError(Exception):
+    """Error without a text."""
+
+    def __str__(self) -> str:
+        raise ZeroDivisionError("no text")
+
+
+class Failing:
+    """Iterable, sequence and array-like, all of whose methods fail."""
+
+    def _fail(self, *args: Any, **named: Any) -> Any:
+        raise UnprintableError
+
+    __iter__ = __len__ = __getitem__ = __array__ = __contains__ = __repr__ = _fail
 
 
 class _Refusing:
@@ -119,6 +142,9 @@ OBJECTS: tuple[Named, ...] = (
     ("bytearray", lambda: bytearray(b"abc")),
     ("memoryview[::2]", lambda: memoryview(b"abcdef")[::2]),
     ("object", _Strange),
+    ("unprintable", _Unprintable),
+    ("[unprintable]", lambda: [_Unprintable()]),
+    ("failing", Failing),
     ("...", lambda: ...),
     ("int", lambda: int),
     ("float", lambda: float),
@@ -235,8 +261,14 @@ def _arrays() -> list[Named]:
     return made
 
 
+def _number_text(x: Any) -> str:
+    if isinstance(x, int) and abs(x) > 10**99:  # Python refuses to print more than 4300 digits
+        return f"{'-' if x < 0 else ''}10**{int(math.log10(abs(x)))}"
+    return repr(x)
+
+
 ARRAYS: tuple[Named, ...] = tuple(_arrays())
-_NUMBERS: tuple[Named, ...] = tuple((repr(x) if abs(x) < 1e99 else f"{x!r:.12}...", lambda x=x: x) for x in NUMBERS)  # type: ignore[misc]
+_NUMBERS: tuple[Named, ...] = tuple((_number_text(x), lambda x=x: x) for x in NUMBERS)  # type: ignore[misc]
 
 
 def _mutated(drawn: random.Random, valid: Any) -> Named:

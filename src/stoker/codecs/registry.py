@@ -11,6 +11,7 @@ import importlib
 from .._import_lock import IMPORT_LOCK
 from ..contract.codec import Codec
 from ..contract.errors import ArgumentError, did_you_mean
+from ..contract.text import brief
 from ._index import INDEX
 
 _registered: dict[str, type[Codec]] = {}
@@ -23,7 +24,7 @@ def register(codec: type[Codec]) -> type[Codec]:
         ArgumentError: the class has no name, or the name of a built-in codec.
     """
     if not codec.name:
-        raise ArgumentError(f'expected a class `class MyCodec(Codec, name="my_codec")`, got {codec!r}')
+        raise ArgumentError(f'expected a class `class MyCodec(Codec, name="my_codec")`, got {brief(codec)}')
     if codec.name in INDEX:
         raise ArgumentError(f"the name `{codec.name}` is a built-in codec's; choose another one")
     _registered[codec.name] = codec

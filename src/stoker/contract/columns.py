@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from .errors import ArgumentError
 from .storage import Bools, Storage
+from .text import brief
 from .types import DType
 
 if TYPE_CHECKING:  # `import stoker` does not load the step classes
@@ -123,10 +124,10 @@ class DataSet:
         if not len(self):
             raise ArgumentError("expected at least one sample, got none")
         if not re.fullmatch(r"([0-9a-f]{2})*", self.fingerprint):
-            raise ArgumentError(f"expected a fingerprint in hexadecimal digits, got {self.fingerprint!r}")
+            raise ArgumentError(f"expected a fingerprint in hexadecimal digits, got {brief(self.fingerprint)}")
         values = None if self.label is None else self.column(self.label).values
         if self.label is not None and (values is None or values.dtype != np.int32 or values.size != len(self)):
-            raise ArgumentError(f"expected one int32 per sample in the column {self.label!r} of labels")
+            raise ArgumentError(f"expected one int32 per sample in the column {brief(self.label)} of labels")
         for column in self.columns:
             self._require_present(column)
 
@@ -151,7 +152,7 @@ class DataSet:
         if not len(self):
             raise ArgumentError("expected at least one sample, got none")
         if not re.fullmatch(r"([0-9a-f]{2})*", self.fingerprint):
-            raise ArgumentError(f"expected a fingerprint in hexadecimal digits, got {self.fingerprint!r}")
+            raise ArgumentError(f"expected a fingerprint in hexadecimal digits, got {brief(self.fingerprint)}")
         values = None if self.label is None else self.column(self.label).values
         return None if values is None else values.reshape(-1)
 
@@ -159,5 +160,5 @@ class DataSet:
         """Return the column called ``name``; ArgumentError if there is none."""
         found = next((c for c in self.columns if c.name == name), None)
         if found is None:
-            raise ArgumentError(f"expected a column of {[c.name for c in self.columns]}, got {name!r}")
+            raise ArgumentError(f"expected a column of {[c.name for c in self.columns]}, got {brief(name)}")
         return found

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .errors import ResourceError, SourceLine, StateError
 from .operator import Spec
-from .text import brief
+from .text import brief, reason_of
 from .types import DType
 
 
@@ -207,5 +207,6 @@ def _read(data: Any) -> npt.NDArray[Any]:
     except MemoryError:
         raise
     except Exception as error:  # a foreign `__dlpack__` or `__array__` may raise anything
-        reason = str(error) or type(error).__name__
-        raise TypeError(f"expected an array of numbers, a number or bytes, got {brief(data)}: {reason}") from error
+        raise TypeError(
+            f"expected an array of numbers, a number or bytes, got {brief(data)}: {reason_of(error)}"
+        ) from error

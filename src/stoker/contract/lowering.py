@@ -377,7 +377,7 @@ class Lowering(Scoped):
         try:
             array = np.asarray(array, order="C")
             attrs = (array.tobytes(), array.shape)
-        except MemoryError:
+        except (MemoryError, ValueError):  # NumPy's ValueError: more bytes than an address has
             text = f"expected a constant that fits into memory, got {array.dtype} of shape {array.shape}"
             raise ResourceError(f"`{self.scope.operator.name}`: {text}") from None
         if array.dtype.kind not in "biuf":

@@ -33,6 +33,15 @@ def brief(value: Any, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
+def reason_of(error: BaseException) -> str:
+    """Return the text of any exception for a message, or the name of its type. Never raises."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a user's `__str__` may raise anything
+        text = ""
+    return printable_lines(text) or type(error).__name__
+
+
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     if 0xDC80 <= code <= 0xDCFF:  # a byte that Python could not decode (surrogateescape)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..contract.text import printable_lines
+from ..contract.text import printable
 from ..inspection.survey import Finding, Survey
 
 _WORD = 12
@@ -34,7 +34,7 @@ for x, y in Loader(training(224)):      # x float32 (128, 3, 224, 224), y int64 
 
 def _print(word: str, *lines: str) -> None:
     for index, line in enumerate(lines):
-        print(f"{word if index == 0 else '':<{_WORD}}{printable_lines(line)}", flush=True)
+        print(f"{word if index == 0 else '':<{_WORD}}{printable(line)}", flush=True)
 
 
 def data(*lines: str) -> None:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from stoker import DataError, Pipeline, StokerError
 
 from .._image_formats import open_image
+from ..contract.text import printable
 from ..inspection.progress import progress_bar
 from ..inspection.survey import FolderUnusable, Survey, list_files, survey
 from . import chain, checks, dataset, messages, photos, sheet
@@ -36,17 +37,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _run(arguments.data, out, arguments.seconds)
     except (FolderUnusable, dataset.FolderTaken, photos.PhotosMissing) as error:
-        print(f"stoker demo: {error}", file=sys.stderr)
+        print(f"stoker demo: {printable(str(error))}", file=sys.stderr)
         return 2
     except StokerError as error:
-        print(f"stoker demo: {error}", file=sys.stderr)
+        print(f"stoker demo: {printable(str(error))}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"stoker demo: {error.filename or out}: {error.strerror}", file=sys.stderr)
+        if error.filename is None:  # the output's own failure, which ends every command in one way
+            raise
+        print(f"stoker demo: {printable(str(error.filename))}: {error.strerror}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("\nstoker demo: stopped", file=sys.stderr)
-        return 130
     return 0
 
 

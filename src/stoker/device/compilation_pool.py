@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from ..contract.errors import ResourceError
+from ..contract.thread_start import start_thread
+
 
 class CompilationPool:
     """Pool of threads that compile every source once, several at a time.
@@ -28,7 +31,10 @@ class CompilationPool:
         """Begin to compile ``source``, unless it was begun before."""
         future: Future[bytes] = Future()
         if self._begun.setdefault(source, future) is future:
-            threading.Thread(target=self._compile, args=(source, future), name="stoker-nvrtc").start()
+            try:
+                start_thread(threading.Thread(target=self._compile, args=(source, future), name="stoker-nvrtc"))
+            except ResourceError as error:
+                future.set_exception(error)
 
     def result(self, source: str) -> bytes:
         """Wait for the machine code of ``source``. A compilation error is raised by every call for its source."""

@@ -14,13 +14,13 @@ import hashlib
 import os
 import re
 import tempfile
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..contract.errors import UnsupportedError
 from ..contract.private_folder import make_private_folder, require_private_folder
+from ..contract.warning import warn
 from ..settings import kernel_cache
 from .build_lock import build_lock
 
@@ -76,7 +76,7 @@ def _is_trusted(folder: Path) -> bool:
         require_private_folder(folder)
     except OSError as error:
         hint = "set STOKER_KERNEL_CACHE to a folder of your own"
-        warnings.warn(f"compiled kernels are neither read nor kept: {error}; {hint}", RuntimeWarning, stacklevel=3)
+        warn(f"compiled kernels are neither read nor kept: {error}; {hint}", stacklevel=3)
         return False
     return True
 
@@ -197,7 +197,7 @@ def _write(path: Path, code: bytes, limit_bytes: int) -> None:
         _trim(path.parent, limit_bytes)
     except OSError as error:
         hint = "set STOKER_KERNEL_CACHE to a folder that can be written"
-        warnings.warn(f"compiled kernels are not kept: {error}; {hint}", RuntimeWarning, stacklevel=3)
+        warn(f"compiled kernels are not kept: {error}; {hint}", stacklevel=3)
 
 
 def _trim(folder: Path, limit_bytes: int) -> None:

@@ -16,6 +16,7 @@ from ..contract.lowering import UndeclaredTypes
 from ..contract.operator import Operator, Spec
 from ..contract.reader import OpenSource
 from ..contract.step import PyCall
+from ..contract.text import reason_of
 from ..graph.analysis import PASSES
 from ..graph.load import LoadedPlan, load
 from ..graph.node import Graph, Node
@@ -132,7 +133,7 @@ def _specs(node: Node, results: Sequence[Any]) -> tuple[Spec, ...]:
     good = next((m for m in results if not isinstance(m, BaseException)), None)
     if good is None:
         failed = next((m for m in results if isinstance(m, BaseException)), None)
-        text = f"{type(failed).__name__}: {failed}" if failed else "it ran for no row of the first batch"
+        text = f"{type(failed).__name__}: {reason_of(failed)}" if failed else "it ran for no row of the first batch"
         hint = (
             "Its outputs' types are taken from the first batch, so at least one row of it must succeed, unless they "
             "are declared"

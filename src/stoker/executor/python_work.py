@@ -16,6 +16,8 @@ from ..contract.feed import to_array
 from ..contract.operator import RowContext, Spec
 from ..contract.random import Stream
 from ..contract.step import PyCall
+from ..contract.text import reason_of
+from ..contract.thread_start import start_thread
 from ..contract.types import DType
 from ..graph.load import LoadedPlan
 from ..graph.node import Graph
@@ -61,7 +63,7 @@ class PythonWork:
         if not self._served.is_set():
             # After Ctrl-C an extra thread may still start: the first one to take the lock serves.
             arguments = (self._engine, owner)
-            threading.Thread(target=_serve, args=arguments, name="stoker-python", daemon=True).start()
+            start_thread(threading.Thread(target=_serve, args=arguments, name="stoker-python", daemon=True))
             self._served.wait(wait_s)
 
     def begin(self) -> bool:
@@ -237,7 +239,7 @@ class PythonWork:
         flight = self._flights.get(job.id)
         if flight is not None:
             flight.failures[row] = error
-        job.fail(row, number, (str(error) or type(error).__name__) + hint)
+        job.fail(row, number, reason_of(error) + hint)
 
 
 class PythonWorkOwner(Protocol):

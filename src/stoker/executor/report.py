@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..contract.text import printable
 from .decoding import Decoding
 
 _EXAMPLES = 10
@@ -242,7 +243,8 @@ class Report:
             numbers = "  ".join(f"{r[i]:>{widths[i]}}" for i in range(1, 5))
             lines.append(f"  {r[0]:<{widths[0]}}  {numbers}  {r[5]:<{widths[5]}}  {r[6]}".rstrip())
         for one in self.handed_over:
-            lines.append(f"  {one.rows} rows of {one.name} were left to Python: {one.reason}; first {one.examples[0]}")
+            reason, first = printable(one.reason), printable(one.examples[0])
+            lines.append(f"  {one.rows} rows of {one.name} were left to Python: {reason}; first {first}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -6,7 +6,6 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -18,6 +17,7 @@ from ..contract.errors import DataError, DeviceError, ResourceError, StateError,
 from ..contract.feed import GpuArray
 from ..contract.gpu import KernelsOnGpu
 from ..contract.step import PyCall
+from ..contract.warning import warn
 from ..graph.load import LoadedPlan
 from ..graph.node import Graph
 from ..native import _native
@@ -304,10 +304,9 @@ class Run:
         """Stop all threads; idempotent. Rows in flight are finished first, queued ones dropped."""
         again = self.closed
         if not self.stop(0 if again else _CLOSE_S) and not again:
-            warnings.warn(
+            warn(
                 f"a function of the pipeline has not returned for {_CLOSE_S:g} s after `close`; its thread and what it "
                 "works on stay until it does",
-                RuntimeWarning,
                 stacklevel=3,
             )
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..contract.text import reason_of
 from .channel import WITH_DESCRIPTOR, Channel, ChannelClosed, Message, lay_out, make_block, write
 
 _PARENT_POLL_S = 0.5  # interval at which a worker checks that its parent lives
@@ -42,7 +43,7 @@ class RemoteException:
 
     def __init__(self, error: BaseException) -> None:
         self.name = type(error).__name__
-        self.text = str(error)
+        self.text = reason_of(error)
         self.traceback = "".join(traceback.format_exception(error))
         self.pickled: bytes | None = None
         with contextlib.suppress(Exception):  # pickling a user's exception may fail in any way; the text remains

@@ -23,6 +23,7 @@ import numpy as np
 
 from ..contract.config import WorkerConfig
 from ..contract.errors import ArgumentError, DataError, StateError
+from ..contract.text import reason_of
 from .channel import BlockLease, Channel, ChannelClosed, Message, map_block, read
 from .worker_process import Descriptor, RemoteException, run_worker
 
@@ -54,7 +55,7 @@ class _Pickler:
         except Exception as error:  # picklers raise many kinds of errors
             raise ArgumentError(
                 f"expected a source that can be sent to another process, got one that cannot: "
-                f"{type(error).__name__}: {error}. Define it at the top of a module, or pass "
+                f"{type(error).__name__}: {reason_of(error)}. Define it at the top of a module, or pass "
                 '`py_start_method="fork"` or `py_callback_pickler=` to the pipeline'
             ) from error
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import enum
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError
+from ..contract.text import brief
+from ..contract.warning import warn
 from ..executor.schedule import AtEnd
 from ..executor.state import require_entries
 from ..frontends.pipeline import Pipeline
@@ -61,7 +62,7 @@ class DaliEpochs(ABC):
     ) -> None:  # fmt: skip
         self._name = type(self).__name__
         if fill_last_batch is not None:
-            warnings.warn("`fill_last_batch` is deprecated; use `last_batch_policy`", DeprecationWarning, stacklevel=3)
+            warn("`fill_last_batch` is deprecated; use `last_batch_policy`", DeprecationWarning, stacklevel=3)
             last_batch_policy = LastBatchPolicy.FILL if fill_last_batch else LastBatchPolicy.PARTIAL
         self._pipes: list[Pipeline] = list(pipelines) if isinstance(pipelines, (list, tuple)) else [pipelines]
         self._policy = self._checked_policy(last_batch_policy)
@@ -107,12 +108,14 @@ class DaliEpochs(ABC):
     def _checked_policy(self, policy: Any) -> LastBatchPolicy:
         if isinstance(policy, enum.Enum) and policy.name in LastBatchPolicy.__members__:
             return LastBatchPolicy[policy.name]
-        raise ArgumentError(f"`{self._name}`: expected a LastBatchPolicy as `last_batch_policy`, got {policy!r}")
+        raise ArgumentError(f"`{self._name}`: expected a LastBatchPolicy as `last_batch_policy`, got {brief(policy)}")
 
     def _checked_reset(self, value: Any) -> bool:
         known = {None: False, False: False, "no": False, True: True, "yes": True}
         if value not in known:
-            raise ArgumentError(f'`{self._name}`: expected "yes" or "no" (or a bool) as `auto_reset`, got {value!r}')
+            raise ArgumentError(
+                f'`{self._name}`: expected "yes" or "no" (or a bool) as `auto_reset`, got {brief(value)}'
+            )
         return known[value]
 
     def _checked_map(self, names: Sequence[str]) -> list[str]:
@@ -216,9 +219,7 @@ class DaliEpochs(ABC):
     def reset(self) -> None:
         """Begin the next epoch. Before the end of an epoch the call is ignored with a warning, as in DALI."""
         if not self._over and self._counter > self._began:
-            warnings.warn(
-                f"`{self._name}.reset`: the epoch is not over; the call is ignored", RuntimeWarning, stacklevel=2
-            )
+            warn(f"`{self._name}.reset`: the epoch is not over; the call is ignored", stacklevel=2)
             return
         seamless = self._size >= 0 and self._has_reader()
         if self._over and not seamless:

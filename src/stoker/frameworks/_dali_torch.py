@@ -11,6 +11,7 @@ import torch.utils.dlpack
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError
+from ..contract.text import brief
 from ._dali_epochs import DaliEpochs, LastBatchPolicy
 from ._torch import TORCH_TYPES, to_torch
 
@@ -32,8 +33,9 @@ class DALIGenericIterator(DaliEpochs):
                 continue
             if not batch.is_dense:
                 raise DataError(
-                    f"`{self._name}`: expected rows of one shape in {name!r}, got {sorted(set(batch.shape()))[:3]}. "
-                    "Resize, crop or pad them in the pipeline, or use DALIRaggedIterator"
+                    f"`{self._name}`: expected rows of one shape in {brief(name)}, got "
+                    f"{sorted(set(batch.shape()))[:3]}. Resize, crop or pad them in the pipeline, or use "
+                    "DALIRaggedIterator"
                 )
             tensors.append(to_torch(batch))
         return tensors
@@ -98,8 +100,8 @@ class DALIRaggedIterator(DaliEpochs):
                 return torch.empty(0, dtype=TORCH_TYPES[batch.dtype])
             if not batch.is_dense:
                 raise DataError(
-                    f"`{self._name}`: expected rows of one shape in {name!r}, got {sorted(set(batch.shape()))[:3]}. "
-                    "Pass SPARSE_LIST_TAG or SPARSE_COO_TAG for it in `output_types`"
+                    f"`{self._name}`: expected rows of one shape in {brief(name)}, got "
+                    f"{sorted(set(batch.shape()))[:3]}. Pass SPARSE_LIST_TAG or SPARSE_COO_TAG for it in `output_types`"
                 )
             return tensor
         rows = list(tensor)

@@ -15,6 +15,8 @@ from ..contract.whole_number import as_whole_number
 from ..graph.node import Edge, Node
 from .source_line import user_line
 
+_LONGEST_STEP = 1 << 62  # longer than any axis, so all longer steps give the same elements
+
 
 class Builder(Protocol):
     """Interface between handles and the builder of their graph (``definition.py``).
@@ -221,8 +223,8 @@ class DataNode:
         Args:
             key: name of the property.
         """
-        raise UnsupportedError(message("DataNode.property", f"expected an operator that gives {key!r}, got a property, "
-                                       "which do not travel with data here", source=user_line()))  # fmt: skip
+        text = f"expected an operator that gives {brief(key)}, got a property, which do not travel with data here"
+        raise UnsupportedError(message("DataNode.property", text, source=user_line()))
 
     def source_info(self) -> DataNode:
         """Raise UnsupportedError, like :meth:`property`."""
@@ -252,7 +254,7 @@ class NewAxis:
     def __call__(self, name: str) -> NewAxis:
         """Return a new axis named by one letter."""
         if len(name) != 1:
-            raise ArgumentError(f"`newaxis`: expected a name of one letter, got {name!r}")
+            raise ArgumentError(f"`newaxis`: expected a name of one letter, got {brief(name)}")
         return NewAxis(name)
 
     def __repr__(self) -> str:
@@ -296,12 +298,13 @@ def _index(x: DataNode, items: tuple[Any, ...]) -> DataNode:
                 parts += "n" if part is None else "v"
                 if part is not None:
                     nodes.append(part)
-            if item.step is not None and as_whole_number(item.step) is None:
-                raise ArgumentError(f"expected a whole number as step, got {item.step!r}")
-            spec.append(f"{parts}:{1 if item.step is None else item.step}")
+            step = 1 if item.step is None else as_whole_number(item.step)
+            if step is None:
+                raise ArgumentError(f"expected a whole number as step, got {brief(item.step)}")
+            spec.append(f"{parts}:{max(-_LONGEST_STEP, min(step, _LONGEST_STEP))}")
         elif isinstance(item, (int, np.integer, DataNode)):
             spec.append("i")
             nodes.append(item)
         else:
-            raise ArgumentError(f"expected whole numbers, slices or nodes as index, got {item!r}")
+            raise ArgumentError(f"expected whole numbers, slices or nodes as index, got {brief(item)}")
     return x.builder.call("_index", [x, *nodes], {"spec": ",".join(spec)})  # type: ignore[no-any-return]

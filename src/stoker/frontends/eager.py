@@ -26,7 +26,7 @@ from ..contract.errors import ArgumentError, ResourceError, UnsupportedError
 from ..contract.feed import to_array
 from ..contract.lowering import UndeclaredTypes
 from ..contract.operator import Operator, Spec
-from ..contract.text import brief
+from ..contract.text import brief, reason_of
 from ..contract.types import DType
 from ..contract.whole_number import is_seed
 from ..executor.run import Run
@@ -263,7 +263,7 @@ def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) 
     try:
         array = np.asarray(value)
     except Exception as error:  # a foreign `__array__` may raise anything, and NumPy refuses ragged lists
-        text = f"expected numbers, got {brief(value)}: {error}"
+        text = f"expected numbers, got {brief(value)}: {reason_of(error)}"
         raise ArgumentError(f"`eager.{name}`: argument `{key}`: {text}") from error
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
         raise ArgumentError(f"`eager.{name}`: argument `{key}`: expected numbers, got {brief(value)}")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..contract.errors import ArgumentError, ResourceError, UnsupportedError
-from ..contract.text import brief
+from ..contract.text import brief, reason_of
 from ..contract.types import DType
 
 _INT32 = np.iinfo(np.int32)
@@ -61,7 +61,9 @@ def _read(value: Any, subject: str) -> npt.NDArray[Any]:
     except MemoryError:
         raise ResourceError(f"`{subject}`: expected an array that fits into memory, got {brief(value)}") from None
     except Exception as error:  # a foreign `__dlpack__` or `__array__` may raise anything
-        raise ArgumentError(f"`{subject}`: expected numbers or an array, got {brief(value)}: {error}") from error
+        raise ArgumentError(
+            f"`{subject}`: expected numbers or an array, got {brief(value)}: {reason_of(error)}"
+        ) from error
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         what = f"{array.dtype}, " if isinstance(value, (np.ndarray, np.generic)) else ""
         raise ArgumentError(f"`{subject}`: expected numbers or an array of numbers, got {what}{brief(value)}")

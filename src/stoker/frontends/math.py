@@ -10,13 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..contract.errors import ArgumentError
+from ..contract.text import brief
 from .data_node import DataNode
 
 
 def _call(op: str, *operands: Any) -> DataNode:
     node = next((x for x in operands if isinstance(x, DataNode)), None)
     if node is None:
-        raise ArgumentError(f"`math.{op}`: expected a node of a pipeline, got {operands[0]!r}. Use NumPy for numbers")
+        raise ArgumentError(
+            f"`math.{op}`: expected a node of a pipeline, got {brief(operands[0])}. Use NumPy for numbers"
+        )
     return node.builder.call("_arithmetic", operands, {"op": op})  # type: ignore[no-any-return]
 
 

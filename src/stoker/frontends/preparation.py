@@ -9,6 +9,7 @@ from .._import_lock import IMPORT_LOCK
 from ..contract.config import PipelineConfig
 from ..contract.errors import ArgumentError, DeviceError, did_you_mean, message
 from ..contract.launch import Launch
+from ..contract.text import brief
 from ..graph.node import Graph
 from .launcher import AUTO, find_process_gpu, shard_readers
 from .registry import find
@@ -28,7 +29,7 @@ def prepare(graph: Graph, config: PipelineConfig) -> Execution:
 
     for name in sorted((config.passes or frozenset()).difference(PASSES)):
         hint = did_you_mean(name, PASSES) or f"there are {', '.join(PASSES)}"
-        raise ArgumentError(f"`Pipeline`: expected names of passes as `passes`, got {name!r}; {hint}")
+        raise ArgumentError(f"`Pipeline`: expected names of passes as `passes`, got {brief(name)}; {hint}")
     graph = shard_readers(graph, config.shards)
     gpu = _open_gpu(graph, config)
     execution = Execution(graph, find, config, gpu, _launched(config, gpu))

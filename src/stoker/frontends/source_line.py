@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from typing import Any
 
 from ..contract.errors import SourceLine
+from ..contract.warning import warn, warn_at_line
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -29,6 +29,6 @@ def warn_user(text: str) -> None:
 def warn_at(line: SourceLine | None, text: str) -> None:
     """Issue a RuntimeWarning at a line of the user's code, if it is known."""
     if line is None:
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        warn(text, stacklevel=2)
     else:
-        warnings.warn_explicit(text, RuntimeWarning, line.file, line.line)
+        warn_at_line(text, line.file, line.line)

@@ -12,6 +12,7 @@ from ..contract.errors import GraphError
 from ..contract.expr import Expr, is_static, leaves
 from ..contract.pixel import compile_program
 from ..contract.step import VIEW_KINDS, Check, Native, OwnKernel, PyCall, Stage, Step, StepList, View, ViewOp, counts_of
+from ..contract.text import brief
 from ..native import _native
 from .passes.placement import read_by_the_loop
 from .plan import (
@@ -262,8 +263,8 @@ def _check_constants(body: Native, constants: tuple[Any, ...]) -> None:
     """Raise GraphError unless the constructor that the kernel registered takes ``constants``."""
     try:
         _native.kernels.check_constants(body.kernel, constants)
-    except TypeError as error:
-        raise GraphError(f"step {body!r}: {error}") from None
+    except (TypeError, OverflowError) as error:  # the latter: a number beyond the constructor's type
+        raise GraphError(f"step {brief(body, 200)}: {error}") from None
 
 
 class _Params:

@@ -13,7 +13,7 @@ import numpy as np
 from ..contract.errors import ArgumentError, GraphError, SourceLine, StokerError, UnsupportedError
 from ..contract.operator import Operator
 from ..contract.reader import SourcePart
-from ..contract.text import brief
+from ..contract.text import brief, reason_of
 from ..contract.types import DType, ImageType, InterpType
 
 FORMAT = 1
@@ -136,7 +136,7 @@ class Graph:
         import json
 
         if isinstance(allow, str):
-            raise ArgumentError(f"expected `allow` to be a list of names, got {allow!r}: give [{allow!r}]")
+            raise ArgumentError(f"expected `allow` to be a list of names, got {brief(allow)}: give [{brief(allow)}]")
         if not isinstance(allow, (list, tuple, set, frozenset)) or not all(isinstance(name, str) for name in allow):
             raise ArgumentError(f"expected `allow` to be a list of names, got {brief(allow)}")
         reader = _JsonReader(find, tuple(allow))
@@ -144,7 +144,7 @@ class Graph:
             data = json.loads(text)
             if not isinstance(data, dict) or data.get("stoker_graph") != FORMAT:
                 found = data.get("stoker_graph") if isinstance(data, dict) else type(data).__name__
-                raise GraphError(f"expected a graph of format {FORMAT}, got {found!r}")
+                raise GraphError(f"expected a graph of format {FORMAT}, got {brief(found)}")
             nodes = tuple(reader.node(i, n) for i, n in enumerate(data["nodes"]))
             names = tuple(None if name is None else str(name) for name in data["names"])
             return Graph(nodes, tuple(_edge(*e) for e in data["outputs"]), names)
@@ -263,7 +263,7 @@ def _encode(value: Any, node: Node) -> Any:
         if module and module != "__main__" and "<" not in qualname and qualname:
             return {"$": "import", "v": f"{module}:{qualname}"}
     raise UnsupportedError(
-        f"`{node.operator.name}`: {value!r} cannot be written to JSON (made at {node.source_line}). "
+        f"`{node.operator.name}`: {brief(value)} cannot be written to JSON (made at {node.source_line}). "
         "Use a function that can be imported by name."
     )
 
@@ -280,7 +280,7 @@ class _JsonReader:
         operator = self._find(str(n["operator"]))
         if operator.version != n["version"]:
             raise GraphError(
-                f"`{operator.name}` has version {operator.version}, the graph was written with {n['version']!r}"
+                f"`{operator.name}` has version {operator.version}, the graph was written with {brief(n['version'])}"
             )
         edges = {str(k): _edge(*e) for k, e in n["edges"].items()}
         args = self._bound(operator, n["args"], edges)
@@ -290,7 +290,7 @@ class _JsonReader:
             raise GraphError(f"node {i}, `{operator.name}`: expected {low} to {high} inputs, got {len(inputs)}")
         outputs = operator().count_outputs(args)
         if _whole(n["outputs"]) != outputs:
-            raise GraphError(f"node {i}, `{operator.name}`: expected {outputs} outputs, got {n['outputs']!r}")
+            raise GraphError(f"node {i}, `{operator.name}`: expected {outputs} outputs, got {brief(n['outputs'])}")
         source = SourceLine(str(n["source"][0]), _whole(n["source"][1])) if n["source"] else None
         guards = tuple((_edge(a, b), bool(wanted)) for a, b, wanted in n["guards"])
         return Node(i, operator, args, inputs, tuple(edges.items()), _whole(n["draw"]), guards, source, outputs)
@@ -325,7 +325,7 @@ class _JsonReader:
             return np.asarray(v, dtype=DType.of(value["dtype"]).numpy).reshape(value["shape"])
         if tag == "import":
             return self._imported(str(v))
-        raise GraphError(f"expected a value of a graph, got one of kind {tag!r}")
+        raise GraphError(f"expected a value of a graph, got one of kind {brief(tag)}")
 
     def _imported(self, path: str) -> Any:
         """Import an allowed function or class, by the name that :meth:`Graph.to_json` writes."""
@@ -333,18 +333,18 @@ class _JsonReader:
         name = f"{module}.{qualname}"
         if not any(name == a or name.startswith(f"{a}.") for a in self._allow):
             raise GraphError(
-                f"the graph names the Python function {path!r}, which would be imported and called. If you trust the "
-                f"file and this function, allow it: `Pipeline.deserialize(text, allow=[{name!r}])`"
+                f"the graph names the Python function {brief(path)}, which would be imported and called. If you "
+                f"trust the file and this function, allow it: `Pipeline.deserialize(text, allow=[{brief(name, 400)}])`"
             )
         try:
             found: Any = importlib.import_module(module)
             for part in qualname.split("."):
                 found = getattr(found, part)
         except (ImportError, AttributeError) as error:
-            raise GraphError(f"the graph names {path!r}, which cannot be imported: {error}") from None
+            raise GraphError(f"the graph names {brief(path)}, which cannot be imported: {reason_of(error)}") from None
         # An allowed module must not lead on to what it imported itself, such as `my_package:os.system`.
         if (getattr(found, "__module__", None), getattr(found, "__qualname__", None)) != (module, qualname):
-            raise GraphError(f"expected a function that is defined as {path!r}, got {found!r}")
+            raise GraphError(f"expected a function that is defined as {brief(path)}, got {brief(found)}")
         return found
 
 
@@ -361,5 +361,5 @@ def _edge(node: Any, output: Any) -> Edge:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise GraphError(f"expected a whole number in a graph, got {value!r}")
+        raise GraphError(f"expected a whole number in a graph, got {brief(value)}")
     return value

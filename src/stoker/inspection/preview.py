@@ -40,7 +40,7 @@ def main(argv: list[str]) -> int:
         return _fail(f"{known.out}: {error.strerror or error}", 2)
     except ValueError as error:  # Pillow knows no format of this name
         return _fail(f"{known.out}: {error}", 2)
-    print(text)
+    print(printable_lines(text))
     return 0
 
 

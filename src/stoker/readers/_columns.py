@@ -15,6 +15,7 @@ from ..contract.errors import ArgumentError, DataError
 from ..contract.lowering import Lowering
 from ..contract.step import Value
 from ..contract.storage import Bools, Storage
+from ..contract.text import brief
 from ..contract.types import DType
 from ._storages import MemoryStorage
 
@@ -40,7 +41,7 @@ class Bytes(Column):
         self.name, self.dtype, self.optional = name, DType.of(dtype), optional
         self.item = tuple(int(n) for n in item)
         if any(n < 1 for n in self.item):
-            raise ArgumentError(f"expected extents >= 1 of an item of {name!r}, got {self.item}")
+            raise ArgumentError(f"expected extents >= 1 of an item of {brief(name)}, got {self.item}")
         self.rank, self.layout = 1 + len(self.item), _checked(layout, 1 + len(self.item), name)
         self._storage = storage
 
@@ -93,17 +94,19 @@ class Values(Column):
         try:
             self.dtype = DType.of(table.dtype)
         except TypeError:
-            raise ArgumentError(f"expected numbers in the column {name!r}, got {table.dtype}") from None
+            raise ArgumentError(f"expected numbers in the column {brief(name)}, got {table.dtype}") from None
         if np.ndim(array) < 1:
-            raise ArgumentError(f"expected the samples of {name!r} along the first axis, got a single number")
+            raise ArgumentError(f"expected the samples of {brief(name)} along the first axis, got a single number")
         self.name, self.optional = name, optional
         self.rank, self.layout = table.ndim - 1, _checked(layout, table.ndim - 1, name)
         self._table = table if table.dtype.isnative else table.astype(table.dtype.newbyteorder("="))
         self._absent = None if absent is None or not np.any(absent) else np.asarray(absent, bool)
         if self._absent is not None and self._absent.shape != (len(table),):
-            raise ArgumentError(f"expected one bool per sample of {name!r} as `absent`, got {self._absent.shape}")
+            raise ArgumentError(f"expected one bool per sample of {brief(name)} as `absent`, got {self._absent.shape}")
         if optional and self.rank < 1:
-            raise ArgumentError(f"expected at least one axis in an optional column, got single numbers in {name!r}")
+            raise ArgumentError(
+                f"expected at least one axis in an optional column, got single numbers in {brief(name)}"
+            )
 
     def __len__(self) -> int:
         return len(self._table)
@@ -164,11 +167,13 @@ def ragged(
     last = np.asarray(ends, np.int64)
     first = np.concatenate([np.zeros(1, np.int64), last[:-1]]) if last.size else last
     if last.ndim != 1 or (last < first).any() or (last[-1] if last.size else 0) != len(items):
-        raise ArgumentError(f"expected ends that rise to {len(items)}, the number of items of {name!r}, got {last}")
+        raise ArgumentError(
+            f"expected ends that rise to {len(items)}, the number of items of {brief(name)}, got {last}"
+        )
     try:
         dtype = DType.of(items.dtype)
     except TypeError:
-        raise ArgumentError(f"expected numbers in the column {name!r}, got {items.dtype}") from None
+        raise ArgumentError(f"expected numbers in the column {brief(name)}, got {items.dtype}") from None
     size = items.itemsize * int(np.prod(items.shape[1:], dtype=np.int64))
     storage = MemoryStorage(
         [items.reshape(-1).view(np.uint8)], np.zeros(len(last), np.int64), first * size, (last - first) * size, absent,
@@ -221,7 +226,7 @@ def fingerprint(*parts: bytes | str | npt.NDArray[Any]) -> str:
 
 def _checked(layout: str, rank: int, name: str) -> str:
     if layout and len(layout) != rank:
-        raise ArgumentError(f"expected a layout of {rank} axes in the column {name!r}, got {layout!r}")
+        raise ArgumentError(f"expected a layout of {rank} axes in the column {brief(name)}, got {brief(layout)}")
     return layout
 
 

@@ -17,6 +17,7 @@ from ..contract.errors import ArgumentError
 from ..contract.lowering import Lowering
 from ..contract.reader import BoundSampler, Ints, OpenSource, Reader, Shards, Source, SourcePart, lower_columns
 from ..contract.step import Value
+from ..contract.text import brief
 from ..contract.whole_number import as_whole_number
 from ..native import _native
 from ._columns import Values
@@ -137,7 +138,7 @@ class CombinedReader(Source, ABC):
             if not numbers or len(offsets) != len(args["parts"]):
                 raise ArgumentError(
                     f'expected `label_offsets` to be "disjoint" or a whole number for each of {len(args["parts"])} '
-                    f"parts, got {offsets!r}"
+                    f"parts, got {brief(offsets)}"
                 )
 
     @classmethod

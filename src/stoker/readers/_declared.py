@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..contract.errors import ArgumentError, DataError
+from ..contract.lowering import MAX_RANK
 from ..contract.operator import Spec
+from ..contract.text import brief
 from ..contract.types import DType
 
 
@@ -74,5 +76,7 @@ def _per_output(name: str, value: Any, count: int, convert: Callable[[Any], Any]
 
 def _rank(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise ValueError(f"expected a number of axes >= 0, got {value!r}")
+        raise ValueError(f"expected a number of axes >= 0, got {brief(value)}")
+    if value > MAX_RANK:
+        raise ValueError(f"expected at most {MAX_RANK} axes, got {brief(value)}")
     return int(value)

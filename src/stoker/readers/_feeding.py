@@ -145,11 +145,12 @@ def _scalar(x: Any, dtype: DType) -> Any:
     """Convert a Python number to the declared type if that type holds it. A float is rounded to another float type."""
     if dtype == DType.BFLOAT16:  # NumPy holds bfloat16 as bits, so its conversion would be wrong
         raise ValueError(
-            f"expected a tensor of bfloat16 or its bits as uint16 (or FLOAT, and a cast), got number {x!r}"
+            f"expected a tensor of bfloat16 or its bits as uint16 (or FLOAT, and a cast), got number {brief(x)}"
         )
-    array = np.asarray(x, dtype.numpy)
-    if not dtype.is_float and array != x:
-        raise ValueError(f"expected a number that {dtype} holds, got {x!r}")
+    with np.errstate(over="ignore"):
+        array = np.asarray(x, dtype.numpy)
+    if (np.isinf(array) and np.isfinite(x)) if dtype.is_float else array != x:
+        raise ValueError(f"expected a number that {dtype} holds, got {brief(x)}")
     return array
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..contract.errors import ArgumentError
 from ..contract.reader import BoundSampler, Ints, Sampler, Shards
-from ..contract.text import brief
+from ..contract.text import brief, reason_of
 from ..contract.whole_number import as_whole_number, is_seed
 from .order import EndlessOrder, IterableOrder, ListOrder, LookupOrder, PermutedOrder, QuotaOrder, WeightedOrder
 
@@ -79,7 +79,7 @@ class Weighted(Sampler):
             raise ArgumentError(
                 "`samplers.Weighted`: expected `weights` to be one finite number >= 0 per sample, not all of them 0"
             )
-        self._weights = found
+        self._weights = _summable(found)
         self._num_samples = _count("Weighted", num_samples)
         self._seed = _seed("Weighted", seed)
 
@@ -155,7 +155,7 @@ class Mixed(Sampler):
         counts = [as_whole_number(n) for n in sizes] if _is_sequence(sizes) and getattr(sizes, "ndim", 1) == 1 else []
         if not counts or any(n is None or not 1 <= n < 1 << 48 for n in counts):
             raise ArgumentError(f"`samplers.Mixed`: expected `sizes` >= 1, one per part, got {brief(sizes)}")
-        if not _is_sequence(weights) or _numbers(weights).ndim != 1:
+        if not _is_sequence(weights) or getattr(weights, "ndim", 1) != 1:
             raise ArgumentError(f"`samplers.Mixed`: expected a number per part as `weights`, got {brief(weights)}")
         if len(weights) != len(sizes):
             raise ArgumentError(
@@ -200,9 +200,14 @@ class UserSampler(Sampler):
             if len(wrong):
                 raise ArgumentError(f"expected `sampler` to give numbers from 0 to {size - 1}, got {int(wrong[0])}")
             return ListOrder(self._numbers)
-        if hasattr(self._source, "__len__"):
-            return IterableOrder(self._source, len(self._source))
-        return EndlessOrder(self._source)
+        if not hasattr(self._source, "__len__"):
+            return EndlessOrder(self._source)
+        try:
+            length = len(self._source)
+        except Exception as error:
+            text = f"got {brief(self._source)}: {type(error).__name__}: {reason_of(error)}"
+            raise ArgumentError(f"expected `sampler` to have a length, {text}") from error
+        return IterableOrder(self._source, length)
 
 
 def as_sampler(value: Any) -> Sampler:
@@ -227,14 +232,16 @@ def quotas(weights: Sequence[float], names: str) -> Ints:
     Raises:
         ArgumentError: a weight is not positive, or its share is too small.
     """
-    if not all(isinstance(w, (int, float, np.number)) and math.isfinite(w) and w > 0 for w in weights):
+    numbers = _numbers(weights)
+    if numbers.shape != (len(weights),) or not (np.isfinite(numbers) & (numbers > 0)).all():
         raise ArgumentError(f"expected `weights` > 0, one per {names}, got {brief(weights)}")
-    total = math.fsum(weights)
-    shares = [Fraction(float(w) / total).limit_denominator(_LONGEST_BLOCK) for w in weights]
+    parts = _summable(numbers).tolist()
+    total = math.fsum(parts)
+    shares = [Fraction(w / total).limit_denominator(_LONGEST_BLOCK) for w in parts]
     block = math.lcm(*(s.denominator for s in shares))
     if block > _LONGEST_BLOCK or sum(shares) != 1:  # round to thousandths; the largest remainders are rounded up
         block = _LONGEST_BLOCK
-        exact = [float(w) / total * block for w in weights]
+        exact = [w / total * block for w in parts]
         found = [int(e) for e in exact]
         for k in sorted(range(len(exact)), key=lambda k: (found[k] - exact[k], k))[: block - sum(found)]:
             found[k] += 1
@@ -281,9 +288,16 @@ def _numbers(values: Any) -> npt.NDArray[np.float64]:
     """Return an array of numbers; an empty one for everything else."""
     try:
         found = np.asarray(values)
-        return found.astype(np.float64) if found.dtype.kind in "biuf" else np.empty(0)
+        with np.errstate(all="ignore"):  # a longdouble that no double holds becomes an infinity, which is refused
+            return found.astype(np.float64) if found.dtype.kind in "biuf" else np.empty(0)
     except Exception:  # noqa: BLE001 - a foreign `__array__` may raise anything, and NumPy refuses ragged lists
         return np.empty(0)
+
+
+def _summable(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return weights in the same proportions whose sum is finite."""
+    with np.errstate(over="ignore"):
+        return weights if np.isfinite(weights.sum()) else weights / weights.max() / len(weights)
 
 
 def _digest(numbers: npt.NDArray[Any]) -> str:

@@ -14,6 +14,7 @@ from ..contract.errors import ArgumentError
 from ..contract.lowering import Lowering
 from ..contract.step import ALLOCATES, FileAccess, Value
 from ..contract.storage import Bools, RecordForm, RecordLocation, Storage
+from ..contract.text import reason_of
 from ..contract.types import DType
 from ..native import _native
 
@@ -242,7 +243,9 @@ def _bytes_of(item: Any) -> npt.NDArray[np.uint8]:
     try:
         return np.frombuffer(item, np.uint8)
     except (TypeError, ValueError, BufferError) as error:
-        raise ArgumentError(f"expected bytes or contiguous memory, got {type(item).__name__}: {error}") from None
+        raise ArgumentError(
+            f"expected bytes or contiguous memory, got {type(item).__name__}: {reason_of(error)}"
+        ) from None
 
 
 def _path(table: _native.FileTable, index: int) -> str:

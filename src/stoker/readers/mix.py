@@ -11,6 +11,7 @@ import numpy as np
 from ..contract.argument import arg
 from ..contract.errors import ArgumentError
 from ..contract.reader import BoundSampler, Ints, Shards
+from ..contract.text import brief
 from ..contract.whole_number import as_whole_number
 from ._combined import CombinedReader, MixedOrder, PartOrders
 from ._samplers import quotas
@@ -43,11 +44,15 @@ class MixReader(CombinedReader, name="readers.mix"):
         super().validate(args)
         length, weights = args["length"], args["weights"]
         if not (isinstance(length, str) and length in _LENGTHS) and (as_whole_number(length) or 0) < 1:
-            raise ArgumentError(f"expected `length` in {_LENGTHS} or a number >= 1, got {length!r}")
+            raise ArgumentError(f"expected `length` in {_LENGTHS} or a number >= 1, got {brief(length)}")
         if weights is not None:
-            if not hasattr(weights, "__len__") or len(weights) != len(args["parts"]):
-                raise ArgumentError(f"expected a weight for each of {len(args['parts'])} parts, got {weights!r}")
-            quotas(list(weights), "part")
+            try:
+                listed = list(weights)
+            except Exception as error:
+                raise ArgumentError(f"expected a list of numbers as `weights`, got {brief(weights)}") from error
+            if len(listed) != len(args["parts"]):
+                raise ArgumentError(f"expected a weight for each of {len(args['parts'])} parts, got {brief(weights)}")
+            quotas(listed, "part")
 
     @classmethod
     def shards(cls, args: Mapping[str, Any]) -> Shards:

@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from ..contract.errors import DataError, StateError
 from ..contract.reader import Ints
+from ..contract.text import brief, reason_of
+from ..contract.whole_number import as_whole_number
 from ..native import _native
 
 Keys = npt.NDArray[np.uint64]
@@ -255,8 +257,23 @@ class EndlessOrder(RepeatingOrder):
 
 
 def _whole_numbers(source: Iterable[Any]) -> Iterator[int]:
-    for number in source:
+    """Yield the numbers of a user's sampler, whose iteration may raise anything."""
+    kind = type(source).__name__
+    try:
+        numbers = iter(source)
+    except Exception as error:
+        raise DataError(
+            f"expected a sampler that can be iterated, got a {kind}: {type(error).__name__}: {reason_of(error)}"
+        ) from error
+    while True:
         try:
-            yield number.__index__()
-        except (AttributeError, TypeError):
-            raise DataError(f"expected whole numbers from the sampler, got {number!r}") from None
+            number = next(numbers)
+        except StopIteration:
+            return
+        except Exception as error:
+            text = f"{type(error).__name__}: {reason_of(error)}"
+            raise DataError(f"expected whole numbers from the sampler, a {kind}, which raised {text}") from error
+        index = as_whole_number(number)
+        if index is None or not -(1 << 63) <= index < 1 << 63:
+            raise DataError(f"expected whole numbers from the sampler, got {brief(number)}")
+        yield index

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import atexit
 import os
-import warnings
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
 from ...contract.errors import ArgumentError
 from ...contract.private_folder import make_private_folder, require_private_folder
+from ...contract.text import printable
+from ...contract.warning import warn
 from ...native import _native
 from .index_parts import merge_parts, parts_of, read_pieces, write_part
 
@@ -68,11 +69,11 @@ class IndexFolder:
                 except FileNotFoundError:
                     continue  # the next iteration finds the merged part
                 except (OSError, ValueError) as error:
-                    bad.append(f"'{part.name}' ({error})")
+                    bad.append(f"'{printable(part.name)}' ({error})")
         self._written = self._index.slots
         if bad:
-            text = f"not used of the index of JPEG files in '{self.path}': {', '.join(bad)}"
-            warnings.warn(f"{text}. Its files are indexed again; delete it", RuntimeWarning, stacklevel=2)
+            text = f"not used of the index of JPEG files in '{printable(self.path)}': {', '.join(bad)}"
+            warn(f"{text}. Its files are indexed again; delete it", stacklevel=2)
 
     def _load(self, part: Path) -> None:
         with part.open("rb") as file:
@@ -89,8 +90,8 @@ class IndexFolder:
             write_part(self.path, self._index.record_bytes, self._new(count))
             merge_parts(self.path, self._index.record_bytes)
         except (OSError, _native.gpu.DeviceFailure) as error:
-            text = f"what was found out about JPEG files is not kept in '{self.path}': {error}"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            text = f"what was found out about JPEG files is not kept in '{printable(self.path)}': {error}"
+            warn(text, stacklevel=2)
         self._written = count
 
     def _new(self, count: int) -> Iterator[bytes]:

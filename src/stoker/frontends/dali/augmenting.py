@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...contract.errors import ArgumentError, message
+from ...contract.text import brief
 from ...contract.whole_number import as_whole_number
 from ..conditionals import BranchRuntime
 from ..data_node import DataNode, index_node
@@ -109,7 +110,9 @@ class Augmentation:
         if isinstance(self.mag_range, np.ndarray):
             magnitudes = self.mag_range
             if bins is not None and len(magnitudes) != bins:
-                raise ArgumentError(f"`{self.name}`: expected {len(magnitudes)} `num_magnitude_bins`, got {bins}")
+                raise ArgumentError(
+                    f"`{self.name}`: expected {len(magnitudes)} `num_magnitude_bins`, got {brief(bins)}"
+                )
         else:
             if bins is None:
                 raise ArgumentError(f"`{self.name}`: expected `magnitude_bin` and `num_magnitude_bins`, got none")
@@ -128,7 +131,7 @@ class Augmentation:
         count = len(table) // 2 if self.randomly_negate else len(table)
         number = as_whole_number(place)
         if number is not None and not 0 <= number < count:
-            raise ArgumentError(f"`{self.name}`: expected a `magnitude_bin` from 0 to {count - 1}, got {place}")
+            raise ArgumentError(f"`{self.name}`: expected a `magnitude_bin` from 0 to {count - 1}, got {brief(number)}")
         if self.randomly_negate:
             if sign is None:
                 sign = data.builder.call("random.coin_flip", [], _seeded({"probability": 0.5}, seed))
@@ -216,7 +219,7 @@ def apply_rand_augment(augmentations: Sequence[Augmentation], data: Any, n: int,
     if not augmentations or (times := as_whole_number(n)) is None or times < 0:
         raise ArgumentError("`apply_rand_augment`: expected augmentations and n >= 0")
     if not 0 <= m < num_magnitude_bins:
-        raise ArgumentError(f"`apply_rand_augment`: expected m from 0 to {num_magnitude_bins - 1}, got {m}")
+        raise ArgumentError(f"`apply_rand_augment`: expected m from 0 to {num_magnitude_bins - 1}, got {brief(m)}")
     _check(augmentations, arguments, "apply_rand_augment")
     for step in range(times):
         own = None if seed is None else seed + step
@@ -266,7 +269,9 @@ class Policy:
         self.sub_policies = [list(s) for s in sub_policies]
         for one, probability, _ in (step for sub in self.sub_policies for step in sub):
             if not isinstance(one, Augmentation) or not 0 <= probability <= 1:
-                raise ArgumentError(f"`Policy`: expected (augmentation, probability, bin), got {(one, probability)}")
+                raise ArgumentError(
+                    f"`Policy`: expected (augmentation, probability, bin), got {brief((one, probability))}"
+                )
 
 
 def apply_auto_augment(policy: Policy, data: Any, seed: Any = None, **arguments: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...contract.errors import ArgumentError
+from ...contract.text import brief
 from . import augmentations as a
 from .augmenting import Augmentation, Policy, apply_auto_augment, apply_rand_augment, apply_trivial_augment, without
 
@@ -278,7 +279,7 @@ def auto_augment(
         seed: seed of the draws; by default it follows from the pipeline's.
     """
     if policy_name not in _POLICIES:
-        raise ArgumentError(f"`auto_augment`: expected a `policy_name` in {tuple(_POLICIES)}, got {policy_name!r}")
+        raise ArgumentError(f"`auto_augment`: expected a `policy_name` in {tuple(_POLICIES)}, got {brief(policy_name)}")
     if policy_name == "reduced_image_net":
         given = {"shape": shape, "max_translate_abs": max_translate_abs, "max_translate_rel": max_translate_rel}
         wrong = [name for name, value in given.items() if value is not None]

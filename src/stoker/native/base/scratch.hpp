@@ -113,7 +113,12 @@ class Scratch final : public BufferAllocator {
     return size;
   }
   static uint8_t* allocate(size_t bytes) {
-    if (!kMaps || bytes < kLarge) return new (std::align_val_t{64}) uint8_t[bytes];
+    if (!kMaps || bytes < kLarge) {
+      // AddressSanitizer ends the process where an allocation that may throw fails, so this one must not throw.
+      void* const data = ::operator new[](bytes, std::align_val_t{64}, std::nothrow);
+      if (!data) throw std::bad_alloc();
+      return static_cast<uint8_t*>(data);
+    }
     void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
     return static_cast<uint8_t*>(data);

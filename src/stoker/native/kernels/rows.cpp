@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/elements.hpp"
+#include "base/whole.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/store_scalar.hpp"
 #include "plan/check.hpp"
@@ -121,7 +122,7 @@ class OtherRow : public Kernel {
     }
     const double wanted = read_element(*c.in[0], 0);
     if (!(wanted >= 0 && wanted < static_cast<double>(c.job.rows))) {
-      *c.error = "row number " + std::to_string(static_cast<int64_t>(wanted)) + " is outside the batch of " +
+      *c.error = "row number " + std::to_string(saturated<int64_t>(wanted)) + " is outside the batch of " +
                  std::to_string(c.job.rows) + " rows";
       return Outcome::Error;
     }

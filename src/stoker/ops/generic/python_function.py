@@ -9,9 +9,10 @@ from typing import Any
 
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
-from ...contract.lowering import Lowering
+from ...contract.lowering import MAX_RANK, Lowering
 from ...contract.operator import Operator, RowContext, Spec
 from ...contract.step import Value
+from ...contract.text import brief
 
 
 class PythonFunction(Operator, name="python_function"):
@@ -42,7 +43,7 @@ class PythonFunction(Operator, name="python_function"):
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the data."""
         if not callable(args["function"]):
-            raise ArgumentError(f"expected a function as `function`, got {args['function']!r}")
+            raise ArgumentError(f"expected a function as `function`, got {brief(args['function'])}")
         if args["num_outputs"] < 0:
             raise ArgumentError(f"expected `num_outputs` >= 0, got {args['num_outputs']}")
         layouts = args["output_layouts"] or ()
@@ -55,6 +56,8 @@ class PythonFunction(Operator, name="python_function"):
                 f"expected `output_dtypes` and `output_ndims` with one element for each of {count} outputs, got "
                 f"{len(dtypes)} and {len(ndims)}"
             )
+        if any(not 0 <= ndim <= MAX_RANK for ndim in ndims):
+            raise ArgumentError(f"expected `output_ndims` from 0 to {MAX_RANK}, got {brief(ndims)}")
         for layout, ndim in zip(layouts, ndims, strict=False):
             if layout and len(layout) != ndim:
                 raise ArgumentError(f"expected a layout of {ndim} axes as in `output_ndims`, got {layout!r}")

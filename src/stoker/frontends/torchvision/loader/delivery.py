@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import torch
 
 from .... import settings
 from ....contract.errors import ArgumentError, DeviceError
+from ....contract.warning import warn
 from ..gpu.destination import Destination
 
 _device: torch.device | None = None  # None: host memory
@@ -35,7 +34,7 @@ def choose(device: str, without_gpu: str | None) -> None:
             f'{text}. Leave the device out, or give `without_gpu="cpu"` (or set STOKER_WITHOUT_GPU=cpu in the '
             "environment): batches are then delivered on the CPU"
         )
-    warnings.warn(f"{text}. Batches are delivered on the CPU, with the same values", RuntimeWarning, stacklevel=3)
+    warn(f"{text}. Batches are delivered on the CPU, with the same values", stacklevel=3)
     _device = None
 
 
