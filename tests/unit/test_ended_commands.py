@@ -30,10 +30,10 @@ with pipe:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("commands")
-    for name, count in (("few", 12), ("many", 1500)):
+    for name, count, extent in (("few", 12, 300), ("many", 6000, 400)):
         (root / name).mkdir()
         first = root / name / "0.jpg"
-        Image.effect_noise((300, 300), 60).convert("RGB").save(first, quality=95)
+        Image.effect_noise((extent, extent), 60).convert("RGB").save(first, quality=95)
         for i in range(1, count):
             os.link(first, root / name / f"{i}.jpg")
     (root / "shown.py").write_text(_PIPELINE)
@@ -41,8 +41,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def start(arguments: list[str], folder: Path, **streams: int) -> subprocess.Popen[bytes]:
-    line = [sys.executable, "-m", "stoker.command", *(argument.format(folder=folder) for argument in arguments)]
+# The command, which prints a line when it has begun to check files.
+_CHECK = """
+import sys
+from stoker import command
+from stoker.inspection import check
+
+real = check._check
+
+def shown(path):
+    if path.name == "0.jpg":
+        print("ready", flush=True)
+    return real(path)
+
+check._check = shown
+sys.exit(command.main(sys.argv[1:]))
+"""
+
+
+def start(arguments: list[str], folder: Path, *, checks: bool = False, **streams: int) -> subprocess.Popen[bytes]:
+    given = [argument.format(folder=folder) for argument in arguments]
+    line = [sys.executable, *(("-c", _CHECK) if checks else ("-m", "stoker.command")), *given]
     return subprocess.Popen(line, cwd=ROOT, **streams)  # type: ignore[call-overload,no-any-return]
 
 
@@ -94,14 +113,14 @@ def interrupted(process: subprocess.Popen[bytes], stream: int) -> tuple[int, byt
 
 @pytest.mark.parametrize("name", ["check", "demo", "show"])
 def test_ctrl_c(name: str, folder: Path) -> None:
-    """Interrupt commands that run for long. The progress of a check is shown on a terminal alone."""
+    """Interrupt commands that run for long, on a terminal."""
     arguments = {
         "show": ["show", "{folder}/waits.py"],
         "check": ["check", "{folder}/many", "--threads", "1"],
         "demo": [*COMMANDS["demo"][:-1], "600"],
     }[name]
     terminal, other_end = pty.openpty()
-    process = start(arguments, folder, stdout=other_end, stderr=other_end)
+    process = start(arguments, folder, checks=name == "check", stdout=other_end, stderr=other_end)
     os.close(other_end)
     try:
         status, printed = interrupted(process, terminal)

@@ -129,13 +129,17 @@ def check(
     result.ignored = len(found) - len(paths)
     bar = progress(len(paths)) if progress is not None else nullcontext()
     with ThreadPoolExecutor(threads or default_threads()) as pool, bar as shown:
-        for portion in _portions(paths):
-            for findings, warned in pool.map(_check, portion):
-                result.findings += findings
-                result.warnings += warned
-            result.files += len(portion)
-            if shown is not None:
-                shown.update(len(portion))
+        try:
+            for portion in _portions(paths):
+                for findings, warned in pool.map(_check, portion):
+                    result.findings += findings
+                    result.warnings += warned
+                result.files += len(portion)
+                if shown is not None:
+                    shown.update(len(portion))
+        except BaseException:  # after Ctrl-C the rest of the portion is not waited for
+            pool.shutdown(cancel_futures=True)
+            raise
     result.seconds = time.perf_counter() - start
     return result
 
