@@ -199,6 +199,13 @@ def test_a_loader_that_times_out(tmp_path: Path, on: bool) -> None:
         assert script() == [0, 1]
 
 
+def leaks_with_older_torch(test: Any) -> Any:
+    """Exempt a test from the check of open files with releases whose loader keeps a pipe, without Stoker too."""
+    release = tuple(map(int, torch.__version__.split(".")[:2]))
+    return pytest.mark.leaks("torch keeps a queue's pipe after Ctrl-C")(test) if release < (2, 10) else test
+
+
+@leaks_with_older_torch
 @pytest.mark.parametrize("on", [False, True])
 def test_ctrl_c_while_the_consumer_waits(tmp_path: Path, on: bool) -> None:
     def script() -> list[int]:
