@@ -26,9 +26,9 @@ struct Point {
   }
 };
 
+// `xin`, `yin`: the pixel's centre.
 template <bool kProjective, class Matrix>
-inline Point point_of(const Matrix& m, int64_t x, int64_t y) {
-  const double xin = static_cast<double>(x) + 0.5, yin = static_cast<double>(y) + 0.5;
+inline Point point_at(const Matrix& m, double xin, double yin) {
   Point p{m[0] * xin + m[1] * yin + m[2], m[3] * xin + m[4] * yin + m[5]};
   if constexpr (kProjective) {
     const double w = m[6] * xin + m[7] * yin + 1;
@@ -36,6 +36,10 @@ inline Point point_of(const Matrix& m, int64_t x, int64_t y) {
     p.y /= w;
   }
   return p;
+}
+template <bool kProjective, class Matrix>
+inline Point point_of(const Matrix& m, int64_t x, int64_t y) {
+  return point_at<kProjective>(m, static_cast<double>(x) + 0.5, static_cast<double>(y) + 0.5);
 }
 
 // Round down as Pillow does: truncation for values that are not negative.
