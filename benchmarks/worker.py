@@ -25,6 +25,7 @@ DISTRIBUTIONS = {
     "torch": "torch",
     "torchvision": "torchvision",
     "simplejpeg": "simplejpeg",
+    "cv2": "opencv-python-headless",
     "PIL": "pillow",
     "numpy": "numpy",
 }

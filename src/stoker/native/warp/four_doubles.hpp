@@ -66,4 +66,35 @@ inline uint32_t truncated(const Doubles4& x) {
 
 #endif
 
+#if STOKER_FOUR_DOUBLES
+
+template <int kChannels>
+STOKER_WIDE inline Doubles4 load_pixel(const uint8_t* p) {
+  return load_doubles(pixel_bytes<kChannels>(p));
+}
+
+// Four pixels around a point: two rows, and two offsets in both.
+struct Square {
+  const uint8_t *top, *bottom;
+  int64_t left, right;
+};
+
+// `kBytes`: bytes that a load takes. Four are loaded faster than three; the fourth is not used.
+template <int kBytes>
+STOKER_WIDE inline uint32_t interpolated(const Square& at, double dx, double dy) {
+  const Doubles4 upper = lerp4(load_pixel<kBytes>(at.top + at.left), load_pixel<kBytes>(at.top + at.right), dx);
+  const Doubles4 lower = lerp4(load_pixel<kBytes>(at.bottom + at.left), load_pixel<kBytes>(at.bottom + at.right), dx);
+  return truncated(lerp4(upper, lower, dy));
+}
+
+// Interpolate between four pixels, without reading beyond `last`, the image's last pixel.
+template <int kChannels>
+STOKER_WIDE inline void interpolate(const Square& at, const uint8_t* last, double dx, double dy, uint8_t* to) {
+  const bool inner = kChannels == 4 || at.bottom + at.right < last;
+  const uint32_t bytes = inner ? interpolated<4>(at, dx, dy) : interpolated<kChannels>(at, dx, dy);
+  std::memcpy(to, &bytes, kChannels);
+}
+
+#endif
+
 }  // namespace stoker::warp

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/simd.hpp"
 #include "shared/warp_project_point.hpp"
@@ -62,54 +63,73 @@ void run(const View& src, const double m[8], const uint8_t* fill, const View& ds
 
 #if STOKER_FOUR_DOUBLES
 
-// The four pixels around a point, and the weights of the lower right one.
+// The four pixels around each point of a chunk, as byte offsets below 2 GiB, so that vectors hold them.
 struct Corners {
-  const uint8_t *upper, *lower;  // rows; null outside of the image
-  int64_t left, right;           // offsets in the rows
-  double dx, dy;
+  double outside[kChunk];  // 0: the point is inside of the image
+  int32_t upper[kChunk], lower[kChunk], left[kChunk], right[kChunk];
+  double dx[kChunk], dy[kChunk];  // weights of the lower and right ones
 };
 
+// `end_x`, `end_y`: the largest coordinates inside of the image. Minima and maxima alone leave no branch in the loop.
+[[gnu::always_inline]] inline void find_corners(const Points& points, int n, const Bytes& src, double end_x,
+                                                double end_y, Corners* to) {
+  const auto last_x = static_cast<int32_t>(src.width - 1), last_y = static_cast<int32_t>(src.height - 1);
+  const auto row = static_cast<int32_t>(src.row), column = static_cast<int32_t>(src.column);
+  for (int k = 0; k < n; ++k) {
+    double x = points.x[k], y = points.y[k];
+    // Clamping changes points outside of the image, and NaN, and no others.
+    double near_x = x > 0 ? x : 0.0, near_y = y > 0 ? y : 0.0;
+    near_x = near_x < end_x ? near_x : end_x;
+    near_y = near_y < end_y ? near_y : end_y;
+    to->outside[k] = std::fabs(near_x - x) + std::fabs(near_y - y);
+    x = near_x - 0.5;
+    y = near_y - 0.5;
+    const int32_t i = static_cast<int32_t>(x) - static_cast<int32_t>(x < 0);  // floor, for values above -1
+    const int32_t j = static_cast<int32_t>(y) - static_cast<int32_t>(y < 0);
+    to->dx[k] = x - static_cast<double>(i);
+    to->dy[k] = y - static_cast<double>(j);
+    to->left[k] = std::max(i, 0) * column;
+    to->right[k] = std::min(i + 1, last_x) * column;
+    to->upper[k] = std::max(j, 0) * row;
+    to->lower[k] = std::min(j + 1, last_y) * row;
+  }
+}
+
 // LinearAt with the channels of a pixel in one register and the same operations on the same doubles. Where there is no
-// row below, the lower row is the upper one, which leaves its values as they are. Three loops hide the latencies of the
-// divisions and of the loads.
+// row below, the lower row is the upper one, which leaves its values as they are. Several loops, because the latencies of
+// the divisions and of the loads are too long for the processor to hide by overlapping whole pixels.
 template <bool kProjective, int kChannels>
 STOKER_WIDE void linear_wide(const View& src, const double m[8], const uint8_t* fill, const View& dst) {
   const Bytes from{src.data, src.shape[0], src.shape[1], src.stride[0], src.stride[1], src.stride[2]};
   const int64_t step = dst.stride[1];
+  const double end_x = std::nextafter(static_cast<double>(from.width), 0.0);
+  const double end_y = std::nextafter(static_cast<double>(from.height), 0.0);
+  const uint8_t* last = from.data + (from.height - 1) * from.row + (from.width - 1) * from.column;
   Points points;
-  Corners corners[kChunk];
+  Corners at;
   for (int64_t j = 0; j < dst.shape[0]; ++j) {
     uint8_t* to = dst.data + j * dst.stride[0];
     for (int64_t i0 = 0; i0 < dst.shape[1]; i0 += kChunk) {
-      const int64_t n = std::min(kChunk, dst.shape[1] - i0);
+      const int n = static_cast<int>(std::min(kChunk, dst.shape[1] - i0));
       find_points<kProjective>(m, i0, j, n, &points);
-      for (int64_t k = 0; k < n; ++k) {
-        const Point point{points.x[k], points.y[k]};
-        Corners& at = corners[k];
-        at.upper = nullptr;
-        if (!point.inside(from)) continue;
-        const int64_t left = whole(point.x - 0.5), top = whole(point.y - 0.5);
-        at = {from.line(top),
-              from.line(top + 1),
-              from.across(left),
-              from.across(left + 1),
-              point.x - 0.5 - static_cast<double>(left),
-              point.y - 0.5 - static_cast<double>(top)};
-      }
-      for (int64_t k = 0; k < n; ++k, to += step) {
-        const Corners& at = corners[k];
-        if (!at.upper) {
+      find_corners(points, n, from, end_x, end_y, &at);
+      for (int k = 0; k < n; ++k, to += step) {
+        if (!(at.outside[k] == 0)) {
           std::memcpy(to, fill, kChannels);
           continue;
         }
-        const auto pixel = [](const uint8_t* p) STOKER_WIDE { return load_doubles(pixel_bytes<kChannels>(p)); };
-        const Doubles4 upper = lerp4(pixel(at.upper + at.left), pixel(at.upper + at.right), at.dx);
-        const Doubles4 lower = lerp4(pixel(at.lower + at.left), pixel(at.lower + at.right), at.dx);
-        const uint32_t bytes = truncated(lerp4(upper, lower, at.dy));
-        std::memcpy(to, &bytes, kChannels);
+        const Square square{from.data + at.upper[k], from.data + at.lower[k], at.left[k], at.right[k]};
+        interpolate<kChannels>(square, last, at.dx[k], at.dy[k], to);
       }
     }
   }
+}
+
+// Whether the offsets of all pixels fit into 32 bits.
+bool fits_offsets(const View& src) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  return src.shape[0] > 0 && src.shape[1] > 0 && src.stride[0] >= 0 && src.stride[1] >= 0 &&
+         src.stride[0] <= kMost / src.shape[0] && src.stride[1] <= kMost / src.shape[1];
 }
 
 #endif
@@ -119,7 +139,7 @@ using Run = void (*)(const View&, const double*, const uint8_t*, const View&);
 template <bool kProjective>
 Run choose(Sampling sampling, const View& src, const View& dst) {
 #if STOKER_FOUR_DOUBLES
-  const bool wide = has_wide() && src.stride[2] == 1 && dst.stride[2] == 1;
+  const bool wide = has_wide() && src.stride[2] == 1 && dst.stride[2] == 1 && fits_offsets(src);
   if (wide && sampling == Sampling::Linear && src.shape[2] == 3) return linear_wide<kProjective, 3>;
   if (wide && sampling == Sampling::Linear && src.shape[2] == 4) return linear_wide<kProjective, 4>;
 #endif

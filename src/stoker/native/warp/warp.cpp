@@ -123,8 +123,25 @@ void pick_row(const Image& src, NearestPixels p, const uint8_t* fill, const View
   const int64_t width = dst.shape[1], step = dst.stride[1];
   uint8_t* out = dst.data + y * dst.stride[0];
   offsets(p.x, p.y, static_cast<int32_t>(src.row), static_cast<int32_t>(src.pixel), width, p.offset);
-  for (int64_t x = 0; x < width; ++x, out += step)
-    std::memcpy(out, p.offset[x] < 0 ? fill : src.data + p.offset[x], kBytes);
+  int64_t x = 0;
+  if constexpr (kBytes == 3) {
+    // Four bytes are moved faster than three. The next pixel writes over the fourth, and the last pixel of the image, after
+    // which there may be no memory, comes from a copy.
+    const int64_t last = (src.height - 1) * src.row + (src.width - 1) * src.pixel;
+    uint8_t at_end[4], outside[4];
+    std::memcpy(at_end, src.data + last, 3);
+    std::memcpy(outside, fill, 3);
+    at_end[3] = outside[3] = 0;
+    if (step == 3)
+      for (; x + 1 < width; ++x, out += step) {
+        const int32_t at = p.offset[x];
+        const uint8_t* from = src.data + at;
+        if (at < 0) from = outside;
+        if (at == last) from = at_end;
+        std::memcpy(out, from, 4);
+      }
+  }
+  for (; x < width; ++x, out += step) std::memcpy(out, p.offset[x] < 0 ? fill : src.data + p.offset[x], kBytes);
 }
 
 // Copy channel by channel, for images of any size.
@@ -212,19 +229,27 @@ template <class T, int kChannels, bool kPacked>
 
 #if STOKER_FOUR_DOUBLES
 
-template <int kChannels>
-STOKER_WIDE inline Doubles4 load_pixel(const uint8_t* p) {
-  return load_doubles(pixel_bytes<kChannels>(p));
-}
+// Neighbours of a chunk of outputs along one axis, as byte offsets below 2 GiB, so that vectors hold them.
+constexpr int kChunk = 64;
+struct ChunkNeighbours {
+  int32_t a[kChunk], b[kChunk];
+  double weight[kChunk];
+};
 
-template <int kChannels>
-STOKER_WIDE inline void sample_pixel(const Image& src, const Neighbours& h, const Neighbours& v, uint8_t* out) {
-  const uint8_t* top = src.data + v.a;
-  const uint8_t* bottom = src.data + v.b;
-  const Doubles4 upper = lerp4(load_pixel<kChannels>(top + h.a), load_pixel<kChannels>(top + h.b), h.weight);
-  const Doubles4 lower = lerp4(load_pixel<kChannels>(bottom + h.a), load_pixel<kChannels>(bottom + h.b), h.weight);
-  const uint32_t bytes = truncated(lerp4(upper, lower, v.weight));
-  std::memcpy(out, &bytes, kChannels);
+// Compute neighbours() of outputs x0 .. x0 + n - 1, in whole vectors. `last` and `stride` are those of neighbours().
+[[gnu::always_inline]] inline void find_neighbours(const Line& line, int64_t x0, int n, int32_t last, int32_t stride,
+                                                   ChunkNeighbours* to) {
+  const double first = static_cast<double>(x0);
+  for (int k = 0; k < n; ++k) {
+    double v = line.step * (first + static_cast<double>(k) + 0.5) + line.across + line.offset;
+    v = v > 0.0 ? v : 0.0;
+    v = v < line.limit ? v : line.limit;
+    v -= 0.5;
+    const int32_t i = static_cast<int32_t>(v) - static_cast<int32_t>(v < 0.0);  // floor, for values above -1
+    to->weight[k] = v - static_cast<double>(i);
+    to->a[k] = std::max(i, 0) * stride;
+    to->b[k] = std::min(i + 1, last) * stride;
+  }
 }
 
 // sample_span() with the channels of a pixel in one register and the same operations on the same doubles. Two loops,
@@ -232,16 +257,25 @@ STOKER_WIDE inline void sample_pixel(const Image& src, const Neighbours& h, cons
 template <int kChannels>
 STOKER_WIDE void sample_bytes_wide(const Image src, const Line xs, const Line ys, int64_t x0, int64_t x1, uint8_t* out,
                                    int64_t out_step) {  // by value: a written byte might alias a reference
-  constexpr int64_t kChunk = 64;
-  Neighbours h[kChunk], v[kChunk];
+  ChunkNeighbours h, v;
+  const uint8_t* last = src.data + (src.height - 1) * src.row + (src.width - 1) * src.pixel;
+  const auto last_x = static_cast<int32_t>(src.width - 1), last_y = static_cast<int32_t>(src.height - 1);
   for (; x0 < x1; x0 += kChunk) {
-    const int64_t n = std::min(kChunk, x1 - x0);
-    for (int64_t i = 0; i < n; ++i) {
-      h[i] = neighbours(xs.at(x0 + i), xs.limit, src.width - 1, src.pixel);
-      v[i] = neighbours(ys.at(x0 + i), ys.limit, src.height - 1, src.row);
+    const int n = static_cast<int>(std::min<int64_t>(kChunk, x1 - x0));
+    find_neighbours(xs, x0, n, last_x, static_cast<int32_t>(src.pixel), &h);
+    find_neighbours(ys, x0, n, last_y, static_cast<int32_t>(src.row), &v);
+    uint8_t* to = out + x0 * out_step;
+    for (int k = 0; k < n; ++k, to += out_step) {
+      interpolate<kChannels>({src.data + v.a[k], src.data + v.b[k], h.a[k], h.b[k]}, last, h.weight[k], v.weight[k],
+                             to);
     }
-    for (int64_t i = 0; i < n; ++i) sample_pixel<kChannels>(src, h[i], v[i], out + (x0 + i) * out_step);
   }
+}
+
+// Whether the offsets of all pixels fit into 32 bits.
+bool fits_offsets(const Image& src) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  return src.row >= 0 && src.pixel >= 0 && src.row <= kMost / src.height && src.pixel <= kMost / src.width;
 }
 
 #endif
@@ -251,7 +285,7 @@ void sample(const Image& src, const Line& xs, const Line& ys, int64_t x0, int64_
   const bool packed = src.channels == 1 || (src.channel == int64_t{sizeof(T)} && dst.stride[2] == src.channel);
 #if STOKER_FOUR_DOUBLES
   if constexpr (std::is_same_v<T, uint8_t>) {
-    const bool wide = packed && has_wide();
+    const bool wide = packed && has_wide() && fits_offsets(src);
     if (wide && src.channels == 3) return sample_bytes_wide<3>(src, xs, ys, x0, x1, out, dst.stride[1]);
     if (wide && src.channels == 4) return sample_bytes_wide<4>(src, xs, ys, x0, x1, out, dst.stride[1]);
   }
