@@ -8,7 +8,7 @@
 #   make fuzz [SECONDS=60] [JOBS=16]          hostile bytes into JPEG decoders, hostile numbers into recipes and plans, under sanitizers
 #   make test-neon [SECONDS=30]               the Arm code of all kernels on an emulated machine, if there is one
 #   make test-tsan [SECONDS=20]               run loop, worker pools and recipes under ThreadSanitizer; minutes
-#   make test-asan [TESTS=tests/ops]          unit and operator tests on an extension with sanitizers; half an hour
+#   make test-asan [TESTS=tests/ops]          unit and operator tests and hostile values on an extension with sanitizers; half an hour
 #   make test-gpu                             tests that need a GPU; fails on a machine without one
 #   make test-gpu-sanitizer [PROCESSES=14]    all kernels under compute-sanitizer, on a GPU; minutes
 #   make hostile [SECONDS=3600] [JOBS=16]     hostile values into all operators and arguments, with new values each time
@@ -99,7 +99,8 @@ test-tsan: $(VENV)/.build-needs
 
 test-asan: setup $(ASAN)/.package
 	@$(SANITIZED) $(PY) -c "from stoker.native import _native; assert _native.sanitized, _native.__file__"
-	@$(SANITIZED) $(PY) -m pytest -p no:cacheprovider $(or $(TESTS),tests/unit tests/ops tests/run/test_plan_rules.py)
+	@$(SANITIZED) $(PY) -m pytest -p no:cacheprovider $(or $(TESTS),tests/run/test_plan_rules.py tests/ops tests/unit)
+	@$(if $(TESTS),,$(SANITIZED) $(PY) -m tests.hostile.walk --seconds $(or $(SECONDS),300) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)))
 
 dry-run: setup
 	@tests/ops/new_operator/dry_run.sh
