@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from stoker import ArgumentError, DataError, Pipeline, ResourceError, StateError, eager, fn, samplers, types
+from stoker.native import _native
 from tests.hostile.walk import write_files
 from tests.idle_clock import HANG_S
 
@@ -226,6 +227,7 @@ def test_pipes_as_files(given: str, tmp_path: Path) -> None:
     assert "expected a regular file" in printed
 
 
+@pytest.mark.skipif(_native.sanitized, reason="a sanitizer reserves more address space than the limit")
 def test_more_threads_than_the_system_gives() -> None:
     printed = in_a_process("""
         import resource

@@ -38,7 +38,7 @@ from tests.idle_clock import HANG_S
 
 ROOT = Path(__file__).parents[2]
 _SLOWDOWN = 4 if _native.sanitized else 1
-_CPU_S = 20.0 * _SLOWDOWN  # of processor time for a call that returns
+_CPU_S = 40.0 * _SLOWDOWN  # of processor time for a call that returns: 2**31 random numbers take half
 _SHOWN_PER_KIND = 3  # faults of one kind that are printed
 # Sanitizers reserve terabytes of address space, so they limit each allocation instead. One that they refuse fails as
 # on a machine without memory.
