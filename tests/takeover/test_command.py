@@ -103,3 +103,61 @@ def test_an_error_is_the_last_output(files: Path, tmp_path: Path) -> None:
     done = command("train.py", str(files), cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1] == "RuntimeError: shape '[5, 7]' is invalid for input of size 9216"
+
+
+SPAWNING = """
+import os, sys, torch, stoker.torchvision
+from torchvision.transforms import functional
+from tests.takeover.scripts import classification, run
+
+def work(rank, folder):
+    images = run(classification(folder, 0))
+    native = sum(n for what, n in stoker.torchvision.report().counts.items() if "natively" in what)
+    print(rank, stoker.torchvision.is_enabled(), native > 0, len(images), flush=True)
+
+if __name__ == "__main__":
+    if "RANK" in os.environ:
+        work(int(os.environ["RANK"]), sys.argv[1])
+    else:
+        torch.multiprocessing.spawn(work, (sys.argv[1],), nprocs=2)
+        torch.multiprocessing.start_processes(work, (sys.argv[1],), nprocs=1)
+"""
+
+
+def with_torchvision(folder: Path) -> dict[str, str]:
+    """Return an environment in which every Python process can import torchvision."""
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text("import tests.takeover.declared\n")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder / "site", ROOT, ROOT / "tests")))}
+
+
+def test_spawned_processes_are_taken_over(tmp_path: Path, files: Path) -> None:
+    script_file = tmp_path / "train.py"
+    script_file.write_text(SPAWNING)
+    env = with_torchvision(tmp_path)
+    command = [sys.executable, "-m", "stoker.torchvision", str(script_file), str(files)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert sorted(done.stdout.split("\n")) == ["", "0 True True 5", "0 True True 5", "1 True True 5"], done.stderr
+
+
+def test_a_launcher_runs_the_module(tmp_path: Path, files: Path) -> None:
+    script_file = tmp_path / "train.py"
+    script_file.write_text(SPAWNING)
+    env = with_torchvision(tmp_path)
+    options = ["--standalone", "--nproc-per-node", "1", "-m", "stoker.torchvision"]
+    command = [sys.executable, "-m", "torch.distributed.run", *options, str(script_file), str(files)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.stdout == "0 True True 5\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"])
+def test_a_launcher_that_is_taken_over_itself_is_reported(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["stoker.torchvision", "-m", name, "train.py"])
+    monkeypatch.setattr(script, "enable", lambda device: None)
+    monkeypatch.setattr(script.runpy, "run_module", lambda *args, **kwargs: None)
+    monkeypatch.setattr(script, "_search", lambda folder: None)
+    script.run()
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "-m stoker.torchvision" in said and name in said

@@ -20,6 +20,18 @@ _USAGE = """usage: python -m stoker.torchvision [--device DEVICE] script.py [arg
                  cuda:1. What comes after the script's name is the script's."""
 
 
+# Launchers, which start a script in processes of their own, with the command that runs a module in them.
+_TORCHRUN, _ACCELERATE = "torchrun options", "accelerate launch options"
+_LAUNCHERS = {
+    "torchrun": _TORCHRUN,
+    "torch.distributed.run": _TORCHRUN,
+    "torch.distributed.launch": _TORCHRUN,
+    "accelerate": _ACCELERATE,
+    "accelerate.commands.launch": _ACCELERATE,
+    "accelerate.commands.accelerate_cli": _ACCELERATE,
+}
+
+
 def run() -> None:
     """Run the script or module that the command line names."""
     device, arguments = _device(sys.argv[1:])
@@ -33,6 +45,13 @@ def run() -> None:
         enable(device)
     except (ArgumentError, DeviceError) as error:
         _refuse(str(error))
+    launched = _LAUNCHERS.get(os.path.basename(arguments[0]))
+    if launched is not None:
+        print(
+            f"stoker.torchvision: the processes of {arguments[0]} run without Stoker. "
+            f"To run them with Stoker: {launched} -m stoker.torchvision script.py arguments",
+            file=sys.stderr,
+        )
     sys.argv = arguments
     if module:
         _search(os.getcwd())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Switch of the take-over: all changes to other libraries are made and undone here.
 
-The DataLoader is changed while the take-over is enabled. Pillow, torch and torchvision are changed only while a
-DataLoader fetches a batch (`changes.py`): elsewhere a script uses them as they are.
+The DataLoader and torch's function that spawns processes are changed while the take-over is enabled. Pillow, torch and
+torchvision are changed only while a DataLoader fetches a batch (`changes.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..tensors.lazy_base import run_materialized
 from ..tensors.mixing import LazySum, reduce_lazy_sum
 from ..tensors.tensor import IMAGES, LazyTensor
 from ..transport import file_refs
-from . import backend, class_dispatch, decoders, functional, kernels
+from . import backend, class_dispatch, decoders, functional, kernels, spawned
 from .changes import FetchChanges
 
 _undo: list[Callable[[], None]] = []
@@ -100,9 +100,18 @@ def enable_here() -> None:
     _take_over_collation()
     _take_over_packages()
     _take_over_loaders()
+    start_processes = spawned.start_processes(_enable_in_process, delivery.current_choice)
+    for module in (torch.multiprocessing, sys.modules["torch.multiprocessing.spawn"]):
+        _replace(module, "start_processes", start_processes)
     ForkingPickler.register(LazyTensor, loader.reduce_lazy)
     ForkingPickler.register(LazySum, reduce_lazy_sum)
     ForkingPickler.register(DeferredTensor, reduce_deferred)
+
+
+def _enable_in_process(device: Any) -> None:
+    """Enable the take-over in a process that a script spawns, as in its parent process."""
+    delivery.restore(device)
+    enable_here()
 
 
 def enable_in_worker() -> None:
