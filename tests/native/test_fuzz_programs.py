@@ -64,3 +64,9 @@ def test_a_process_that_fails_or_counts_nothing_is_shown(fault: str, tmp_path: P
     done = in_parallel(tmp_path, code)
     assert done.returncode == 1 and "1 failed; runs 2" in done.stdout
     assert [file.relative_to(tmp_path) for file in tmp_path.rglob("*")] == [Path("8"), Path("8/crash")]
+
+
+def test_the_fuzzer_of_the_gpu_decoder_starts(tmp_path: Path) -> None:
+    """Run it as a program: the tests import its parts with a path of their own. It stops at the missing argument."""
+    done = subprocess.run([sys.executable, FUZZ / "gpu.py"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert "IndexError" in done.stderr and "ModuleNotFoundError" not in done.stderr
