@@ -230,3 +230,36 @@ def test_fetches_of_other_libraries_are_plain(files: Path) -> None:
     for (a, _), (b, _) in zip(expected, ours, strict=True):
         assert type(b) is torch.Tensor
         exactly(a, b)
+
+
+class Keeping(torch.utils.data.Dataset[Any]):
+    """Data set that keeps its tensors."""
+
+    def __init__(self, root: Path) -> None:
+        self.files = sorted(root.rglob("[0-9].jpg"))
+        self.kept: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Any:
+        if index not in self.kept:
+            image = Image.open(self.files[index]).convert("RGB").resize((70, 70))
+            self.kept[index] = transforms.ToTensor()(image)
+        return self.kept[index], is_lazy(self.kept[index])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_tensors_that_a_data_set_keeps_are_computed_once(files: Path, workers: int) -> None:
+    def loader(data: Keeping) -> Any:
+        return torch.utils.data.DataLoader(data, 2, num_workers=workers, persistent_workers=bool(workers))
+
+    expected, data = run(loader(Keeping(files)), epochs=2), Keeping(files)
+    with stoker.torchvision.enabled():
+        ours = run(loader(data), epochs=2)
+        assert all(type(x) is torch.Tensor for x in data.kept.values())
+    for (x, _), (y, _) in zip(expected, ours, strict=True):
+        exactly(x, y)
+    half = len(ours) // 2
+    assert all(was_lazy.all() for _, was_lazy in ours[:half])
+    assert not any(was_lazy.any() for _, was_lazy in ours[half:])
