@@ -21,8 +21,8 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "native"), str(ROOT / "tools")]
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "native"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 from jpeg_gpu_cases import FORMATS, SPOILT, Batch, Row, build_emulator, pack
 
 BATCHES, ROWS = 6, 6  # per run of the program
