@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from stoker import Pipeline, fn, pipeline_def
+from stoker.executor import execution, source_puller
 from stoker.executor.meter import Meter
 from stoker.executor.report import PYTHON, SOURCE, THREADS, Progress, Report
 
@@ -37,7 +38,7 @@ def test_worker_threads_limit() -> None:
     assert first.rows_per_second == pytest.approx(2 / 15e-3)
     assert (first.gain, second.gain) == (pytest.approx(4.0), pytest.approx(4 / 3))
     assert report.limited_by == THREADS
-    assert report.limit == "the pipeline, mostly `decode` (75% of its time; 4.0x the rate if it were free)"
+    assert report.limit == "the pipeline, mostly `decode` at a.py:1 (75% of its time; 4.0x the rate if it were free)"
 
 
 def test_a_stage_that_does_not_limit_gains_nothing() -> None:
@@ -64,6 +65,20 @@ def test_a_consumer_that_does_not_wait_limits() -> None:
     report = measured({(THREADS, "decode", ""): 1000 * MS}, waited=0.05)
     assert report.limited_by == "consumer" and report.stages[0].gain == 1.0
     assert report.limit == "the consumer: batches are ready when it asks for them"
+
+
+@pytest.mark.parametrize(("in_source", "limit"), [(0, "consumer"), (90, "consumer"), (110, SOURCE), (900, SOURCE)])
+def test_sources_limit_that_run_between_a_delivery_and_the_consumers_turn(in_source: int, limit: str) -> None:
+    times = {(SOURCE, "external_source", "a.py:3"): in_source * MS, (THREADS, "resize", ""): 100 * MS}
+    report = measured(times, waited=0.0, own=1 - in_source / 1000)
+    assert report.limited_by == limit
+    gain = {s.name: s.gain for s in report.stages}["external_source"]
+    assert gain == pytest.approx(1 if limit == "consumer" else min(1000 / (1000 - in_source), 1000 / 50))
+
+
+def test_the_time_of_a_source_during_a_wait_counts_once() -> None:
+    report = measured({(SOURCE, "external_source", ""): 500 * MS}, waited=0.05, own=0.94)
+    assert report.limited_by == "consumer"
 
 
 def test_queue_and_progress() -> None:
@@ -128,17 +143,52 @@ def test_a_slow_python_function_limits() -> None:
     assert report.queue.ready < 0.7 and report.batches == 6
 
 
-def test_a_slow_source_limits() -> None:
+class Clock:
+    """Replacement of the module ``time``: it stands still unless the test moves it."""
+
+    def __init__(self) -> None:
+        self.ns = 0
+
+    def perf_counter(self) -> float:
+        return self.ns / 1e9
+
+    def perf_counter_ns(self) -> int:
+        return self.ns
+
+    def sleep(self, seconds: float) -> None:
+        self.ns += round(seconds * 1e9)
+
+
+@pytest.mark.parametrize(("in_source", "in_step", "limit"), [(100.0, 1.0, SOURCE), (1.0, 100.0, "consumer")])
+@pytest.mark.parametrize("batches", [2, 40])
+def test_a_slow_source_limits(
+    monkeypatch: pytest.MonkeyPatch, in_source: float, in_step: float, limit: str, batches: int
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(execution, "time", clock)
+    monkeypatch.setattr(source_puller, "time", clock)
+
+    def source(i: int) -> Any:
+        clock.sleep(in_source)
+        return np.full((4, 8), i, np.float32)
+
     pipe = Pipeline(4, 2, seed=1)
     with pipe:
-        x = fn.external_source(lambda i: slow(np.full((4, 8), i, np.float32)))
+        x = fn.external_source(source)
         pipe.set_outputs(x * 2)
     with pipe:
-        for _ in range(8):
+        pipe.run()
+        for _ in range(batches):
+            clock.sleep(in_step)
             pipe.run()
         report = pipe.report()
-    assert report.stages[0].where == SOURCE and report.stages[0].name == "external_source"
-    assert report.limited_by in (SOURCE, "consumer")  # The source runs on the consumer's thread.
+    first = report.stages[0]
+    assert first.where == SOURCE and first.name == "external_source" and first.share > 0.9
+    if batches > 2:  # the first request pulls three batches
+        assert report.limited_by == limit
+    if limit == SOURCE:
+        assert report.limited_by == SOURCE and "test_report.py:" in first.source
+        assert f"asked for, mostly `external_source` at {first.source} (100% of its time" in str(report)
 
 
 def test_a_slow_consumer_limits_and_progress_is_the_epochs(jpegs: Path) -> None:

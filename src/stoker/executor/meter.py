@@ -51,8 +51,9 @@ class Meter:
         own_ms = max(0.0, span - self.inside_s) * 1e3 / rows
         ms = {key: ns / 1e6 / rows for key, ns in times.items()}
         waited = self.waited_s / span if span > 0 else 0.0
+        in_sources = self._in_sources(times) / span if span > 0 else 0.0
         model = _BottleneckModel(ms, threads if depth else 1, own_ms, serial=not depth)
-        limited_by = "" if not self.batches else CONSUMER if waited < _MAX_WAIT_SHARE else model.slowest()
+        limited_by = "" if not self.batches else _limit(waited, in_sources, model)
         total = sum(times.values()) or 1
         stages = tuple(
             Stage(key[1], key[2], ms[key], ns / total, key[0], model.stage_rate(key), model.gain(key, limited_by))
@@ -66,8 +67,23 @@ class Meter:
         return Report(self.rows, self.batches, span, waited, stages, seed, threads, handed_over, queue,
                       Progress(epoch, done, size, left), limited_by, split)  # fmt: skip
 
+    def _in_sources(self, times: Times) -> float:
+        """Return the seconds of the consumer's thread in sources that are not in ``waited_s``: those for later batches.
+
+        They run after the delivery of a batch and before the consumer gets it.
+        """
+        spent = sum(ns for (where, _, _), ns in times.items() if where == SOURCE) / 1e9
+        return min(spent, max(0.0, self.inside_s - self.waited_s))
+
 
 _MAX_WAIT_SHARE = 0.1  # a consumer that waits less than this share of the time is the bottleneck
+
+
+def _limit(waited: float, in_sources: float, model: _BottleneckModel) -> str:
+    """Return the bottleneck from the shares of time in which the consumer waited for batches and for its sources."""
+    if waited >= _MAX_WAIT_SHARE:
+        return model.slowest()
+    return SOURCE if waited + in_sources >= _MAX_WAIT_SHARE else CONSUMER
 
 
 class _BottleneckModel:

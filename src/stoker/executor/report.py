@@ -196,7 +196,8 @@ class Report:
             return "the pipeline"
         top = there[0]
         share = top.ms_per_row / (sum(s.ms_per_row for s in there) or 1.0)
-        return f"{_WORDS[top.where]} `{top.name}` ({share:.0%} of its time; {top.gain:.1f}x the rate if it were free)"
+        name = f"`{top.name}`{f' at {top.source}' if top.source else ''}"
+        return f"{_WORDS[top.where]} {name} ({share:.0%} of its time; {top.gain:.1f}x the rate if it were free)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values."""
