@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from stoker.torch import Loader
-from tests.frameworks.loops import run_ranks
+from tests.frameworks.loops import run_alone, run_ranks
 from tests.run.pipelines import files_of, training
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -126,6 +126,40 @@ def test_two_processes(jpegs: Path, tmp_path: Path) -> None:
     assert sorted(shares[0]["validated"] + shares[1]["validated"]) == list(range(17)), "each row once"
 
 
+def test_two_processes_that_lightning_starts(jpegs: Path, tmp_path: Path) -> None:
+    run_alone("tests.frameworks.lightning_loops", str(jpegs), str(tmp_path), "hook")
+    shares = [json.loads((tmp_path / f"own{rank}.json").read_text()) for rank in range(2)]
+    for epoch in range(2):
+        rows = [row for share in shares for row in share[9 * epoch : 9 * epoch + 9]]
+        assert sorted(set(rows)) == list(range(17)) and len(rows) == 18, "equal numbers of steps"
+
+
+def test_a_loader_that_is_older_than_lightnings_processes_is_refused(jpegs: Path, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"got 0 of 2\. Build the pipeline after the processes have started"):
+        run_alone("tests.frameworks.lightning_loops", str(jpegs), str(tmp_path), "early")
+
+
+class OwnLoader(Model):
+    """Model that builds its loader in the process that uses it."""
+
+    def __init__(self, files: list[str]) -> None:
+        super().__init__()
+        self.files = files
+
+    def train_dataloader(self) -> Loader:
+        return Loader(training(self.files, shards="launcher"))
+
+
+def main_alone(root: str, folder: str, how: str) -> None:
+    """Run the program of which Lightning starts the second process."""
+    files = files_of(Path(root))[:17]
+    model = OwnLoader(files) if how == "hook" else Model()
+    loaders = () if how == "hook" else (Loader(training(files, shards="launcher")),)
+    run = trainer(Path(folder), max_epochs=2, strategy="ddp", devices=2)
+    run.fit(model, *loaders)
+    (Path(folder) / f"own{run.global_rank}.json").write_text(json.dumps([y for y, _ in model.rows]))
+
+
 def main(root: str, folder: str) -> None:
     """Run one rank of :func:`test_two_processes`."""
     files, model = files_of(Path(root))[:17], Model()
@@ -143,4 +177,4 @@ def main(root: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    (main_alone if len(sys.argv) == 4 else main)(*sys.argv[1:])

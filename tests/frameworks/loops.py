@@ -38,12 +38,18 @@ class Recording(torch.nn.Module):
 
 def run_ranks(program: str, *arguments: str) -> None:
     """Run a module in two processes that torchrun starts; each must succeed."""
-    command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", program,
-        *arguments,
-    ]  # fmt: skip
+    _run("torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", program, *arguments)
+
+
+def run_alone(program: str, *arguments: str) -> None:
+    """Run a module in one process, which may start others; it must succeed."""
+    _run(program, *arguments)
+
+
+def _run(*command: str) -> None:
     done = subprocess.run(
-        command, cwd=ROOT, env=environment() | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
+        [sys.executable, "-m", *command], cwd=ROOT,
+        env=environment() | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -101,7 +101,7 @@ def main(files: list[str], folder: Path) -> None:
                 losses.append(train(model, x, y))
         report = pipe.report()
         assert (report.assignment.shard, report.assignment.shards) == (launch.rank, launch.world_size)
-        assert report.assignment.launcher == ("gpu", "shard") and "from RANK and WORLD_SIZE; GPU " in str(report)
+        assert report.assignment.launcher == ("gpu", "shard") and "from the launcher; GPU " in str(report)
         if cuda:
             assert torch.cuda.current_device() == launch.local_rank == pipe.device_id == report.assignment.gpu
     weights = [p.detach().cpu().numpy().ravel() for p in model.parameters()]

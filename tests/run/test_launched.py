@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker import ArgumentError, DeviceError, Launch, fn, pipeline_def
+from stoker import ArgumentError, DeviceError, Launch, StateError, fn, pipeline_def
 from stoker.device.gpu import Gpu
 from stoker.native import _native
 from tests.run.pipelines import files_of
@@ -72,7 +72,7 @@ def test_the_report_has_the_shard_and_its_origin(set_launcher: SetLauncher) -> N
     set_launcher(1, 2, 1)
     with numbers(shards="launcher") as pipe:
         pipe.run()
-        assert "\nshard 1 of 2, from RANK and WORLD_SIZE\n" in str(pipe.report())
+        assert "\nshard 1 of 2, from the launcher\n" in str(pipe.report())
         assert pipe.report().to_dict()["assignment"] == {"shard": 1, "shards": 2, "gpu": None, "launcher": ("shard",)}
     with numbers(shard_id=1, num_shards=2) as pipe:
         pipe.run()
@@ -123,6 +123,39 @@ def test_joined_readers_are_divided_as_one(set_launcher: SetLauncher) -> None:
     set_launcher(1, 2, 1)
     with joined(shards="launcher") as mine, joined(num_shards=2, shard_id=1) as want:
         np.testing.assert_array_equal(mine.run()[0].as_array(), want.run()[0].as_array())
+
+
+def test_processes_that_lightning_starts_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LOCAL_RANK", "1"), ("NODE_RANK", "0"), ("WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+    assert labels_of(shards="launcher") == labels_of(num_shards=2, shard_id=1)
+    monkeypatch.setenv("NODE_RANK", "1")
+    with pytest.raises(ArgumentError, match="a machine other than the first one"):
+        labels_of(shards="launcher")
+
+
+def test_a_process_that_becomes_a_rank_after_the_build_is_refused(set_launcher: SetLauncher) -> None:
+    """A trainer that starts the other processes turns its own process into rank 0."""
+    with numbers(shards="launcher") as early, numbers(shards="launcher") as running, numbers(num_shards=1) as whole:
+        for pipe in (early, whole):
+            pipe.build()
+        running.run()
+        set_launcher(0, 2, 0)
+        text = r"expected the rank that the process had .*\(0 of 1\).*got 0 of 2.*train_dataloader"
+        with pytest.raises(StateError, match=text):
+            early.run()
+        with pytest.raises(StateError, match=text):
+            early.next()
+        running.run()
+        running.start_epoch(1)
+        with pytest.raises(StateError, match=text):
+            running.run()
+        whole.run()
+    with numbers(shards="launcher") as late:
+        late.run()
+        set_launcher(0, 1, 0)  # at its end, a trainer removes its variables
+        late.start_epoch(1)
+        late.run()
 
 
 def test_sources_that_cannot_be_divided_are_refused(set_launcher: SetLauncher) -> None:

@@ -75,7 +75,7 @@ def _documented() -> set[str]:
 
 
 def test_environment_variables() -> None:
-    package = _variables("src") | set(launch._NAMES)
+    package = _variables("src") | {*launch._NAMES, launch._NODE}
     assert {"STOKER_SIMD", "STOKER_NUM_THREADS", "STOKER_WITHOUT_GPU"} <= package
     checkout = _variables("tests", "benchmarks", "fuzz", "tools") | _variables("pyproject.toml")
     checkout = {name for name in checkout if name.startswith(("STOKER_", "REQUIRE_"))}

@@ -107,7 +107,7 @@ class Assignment:
     def __str__(self) -> str:
         parts = []
         if self.shards > 1:
-            origin = ", from RANK and WORLD_SIZE" if "shard" in self.launcher else ""
+            origin = ", from the launcher" if "shard" in self.launcher else ""
             parts.append(f"shard {self.shard} of {self.shards}{origin}")
         if self.gpu is not None:
             parts.append(f"GPU {self.gpu}{', from LOCAL_RANK' if 'gpu' in self.launcher else ''}")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from .._import_lock import IMPORT_LOCK
-from ..contract.errors import ArgumentError, message
+from ..contract.errors import ArgumentError, StateError, message
 from ..contract.launch import Launch
 from ..graph.node import Graph, Node
 from .source_line import warn_user
@@ -56,6 +56,34 @@ def shard_readers(graph: Graph, shards: str | None) -> Graph:
     launch = Launch.from_environment()
     own = {n.id: _with_shards(n, launch) for n in readers}
     return replace(graph, nodes=tuple(own.get(n.id, n) for n in graph.nodes))
+
+
+def find_launch(shards: str | None) -> Launch | None:
+    """Return the numbers of this process if the launcher decides about shards."""
+    return None if shards is None else Launch.from_environment()
+
+
+def require_same_launch(built: Launch | None) -> None:
+    """Raise StateError if this process has other numbers than when its pipeline was built.
+
+    A trainer that starts the other processes from the first one makes the first one a rank only then. A pipeline that
+    was built before reads the whole data set.
+
+    Args:
+        built: the numbers at that time; None: they do not matter.
+    """
+    if built is None:
+        return
+    try:
+        launch = Launch.from_environment()
+    except ArgumentError:
+        return  # a trainer removes some of its variables at the end
+    if launch.world_size > 1 and (launch.rank, launch.world_size) != (built.rank, built.world_size):
+        raise StateError(
+            f"`Pipeline`: expected the rank that the process had when the pipeline was built ({built.rank} of "
+            f'{built.world_size}) with shards="launcher", got {launch.rank} of {launch.world_size}. Build the pipeline '
+            "after the processes have started (with Lightning: in `train_dataloader`), or start them with torchrun"
+        )
 
 
 def _with_shards(node: Node, launch: Launch) -> Node:

@@ -44,6 +44,7 @@ from .checks import (
 from .data_node import DataNode
 from .declared_outputs import DeclaredOutputs
 from .definition import GraphBuilder, flattened
+from .launcher import find_launch, require_same_launch
 from .preparation import prepare
 from .reader_facts import named, reader_facts
 from .registry import find
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from ..contract.failure import BadSample
+    from ..contract.launch import Launch
     from ..executor.delivery import Delivered
     from ..executor.execution import Allocate, Execution
     from ..executor.report import Report
@@ -76,7 +78,8 @@ class Pipeline:
             GPU or have memory for their results there; the others wait with their files read. Without a GPU the depth
             is c.
         shards: "launcher": readers that set neither `num_shards` nor `shard_id` take this process's part of every
-            epoch, according to the launcher's RANK and WORLD_SIZE. None: they take all, or the part that they set.
+            epoch, according to the launcher's RANK and WORLD_SIZE, or the process group of torch.distributed. None:
+            they take all, or the part that they set.
         exec_async: False runs every batch on the caller's thread when it is requested.
         exec_pipelined: False: the same.
         checkpoint: state to resume from (see :meth:`get_state`).
@@ -196,6 +199,8 @@ class Pipeline:
         self._outputs: tuple[Any, ...] | None = None
         self._defining = False
         self._execution: Execution | None = None
+        self._launch: Launch | None = None  # at the time of building, if the launcher decides about shards
+        self._launch_compared = False
         self._building = threading.Lock()
 
     # ---- definition ----
@@ -235,7 +240,10 @@ class Pipeline:
         """
         if self._execution is None:
             with self._building:
-                self._execution = self._execution or prepare(self.graph, self._config)
+                if self._execution is None:
+                    execution = prepare(self.graph, self._config)
+                    self._launch = find_launch(self._config.shards)
+                    self._execution = execution
         self._require_outputs()
         return self
 
@@ -276,6 +284,7 @@ class Pipeline:
             StopIteration: a source has ended.
         """
         execution = self.execution
+        self._compare_launch()
         for name, data in inputs.items():
             self.feed_input(name, data)
         delivered = execution.next("go_on")
@@ -319,9 +328,17 @@ class Pipeline:
         if not isinstance(at_end, str) or at_end not in ("stop", "exact", "fill", "go_on"):
             text = f"expected `at_end` stop, exact, fill or go_on, got {brief(at_end)}"
             raise ArgumentError(f"`Pipeline.next`: {text}")
-        delivered = self.execution.next(at_end, allocate)
+        execution = self.execution
+        self._compare_launch()
+        delivered = execution.next(at_end, allocate)
         self._require_outputs()
         return delivered
+
+    def _compare_launch(self) -> None:
+        """Raise StateError before the first batch of an epoch if the pipeline has the shards of another rank."""
+        if not self._launch_compared:
+            require_same_launch(self._launch)
+            self._launch_compared = True
 
     def start_epoch(self, epoch: int) -> None:
         """Begin an epoch. Prefetched batches are dropped.
@@ -329,6 +346,7 @@ class Pipeline:
         Args:
             epoch: number of the epoch, from 0. It decides order and augmentation.
         """
+        self._launch_compared = False
         self.execution.start_epoch(require_epoch("start_epoch", epoch))
 
     def reset(self) -> None:
