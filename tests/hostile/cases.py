@@ -240,9 +240,9 @@ def _short(call: Mapping[str, Any]) -> str:
 
 _SETTINGS = (
     "batch_size", "num_threads", "device_id", "seed", "shards", "prefetch_queue_depth", "exec_async", "exec_pipelined",
-    "checkpoint", "on_error", "error_limit", "uneven_ranks", "py_num_workers", "py_start_method", "py_callback_pickler",
-    "passes", "gpu_memory_limit", "max_batch_bytes", "gpu_jpeg_index", "gpu_jpeg_index_path", "gpu_decoder_load",
-    "gpu_utilization", "without_gpu", "output_dtype", "output_ndim", "output_layout", "unknown",
+    "checkpoint", "epoch_reader", "on_error", "error_limit", "uneven_ranks", "py_num_workers", "py_start_method",
+    "py_callback_pickler", "passes", "gpu_memory_limit", "max_batch_bytes", "gpu_jpeg_index", "gpu_jpeg_index_path",
+    "gpu_decoder_load", "gpu_utilization", "without_gpu", "output_dtype", "output_ndim", "output_layout", "unknown",
 )  # fmt: skip
 
 

@@ -19,12 +19,13 @@ def test_a_pipeline_has_one_frozen_configuration() -> None:
         prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2}, py_num_workers=4, py_start_method="spawn",
         py_callback_pickler=pickle, passes=frozenset({"memory"}), gpu_memory_limit=1 << 20, gpu_jpeg_index=1 << 10,
         gpu_decoder_load=0.25, gpu_utilization=0.5, without_gpu="cpu", shards="launcher", checkpoint={"epoch": 1},
+        epoch_reader="Images",
     )  # fmt: skip
     assert pipe._config == PipelineConfig(
         batch_size=3, threads=2, threads_with_gpu=2, seed=7, depth=3, gpu_depth=2, passes=frozenset({"memory"}),
         device_id=None, without_gpu="cpu", gpu_memory_limit=1 << 20, gpu_load=0.25,
         codec_options={"jpeg": {"index_bytes": 1 << 10, "index_path": None}}, gpu_utilization=0.5,
-        on_error=OnError("skip", 0.5, True), shards="launcher",
+        on_error=OnError("skip", 0.5, True), shards="launcher", epoch_reader="Images",
         workers=WorkerConfig(4, "spawn", pickle), checkpoint={"epoch": 1},
     )  # fmt: skip
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -67,6 +67,8 @@ class PipelineConfig:
         gpu_utilization: maximum share of the GPU's time that decoding may take.
         on_error: policy for rows that fail.
         shards: "launcher": the launcher sets the shards of readers that have none of their own.
+        epoch_reader: name of the reader whose epochs count; None: the first one, and all have epochs of one size.
+        uneven_readers: policy for readers with epochs of different sizes if none is named: raise an "error" or "warn".
         workers: worker processes for sources.
         checkpoint: state to resume from.
     """
@@ -87,6 +89,8 @@ class PipelineConfig:
     gpu_utilization: float = 1.0
     on_error: OnError = field(default_factory=OnError)
     shards: Literal["launcher"] | None = None
+    epoch_reader: str | None = None
+    uneven_readers: Literal["error", "warn"] = "error"
     workers: WorkerConfig = field(default_factory=WorkerConfig)
     checkpoint: Mapping[str, Any] | None = None
 

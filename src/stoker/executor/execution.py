@@ -79,7 +79,10 @@ class Execution(Exclusive):
         for feeder in self._feeders.values():
             feeder.device = gpu.device if gpu is not None else None
         self._workers = open_workers(graph, self._feeders, config.workers)
-        self.sources: dict[int, OpenSource] = {k: v for k, v in opened.items() if isinstance(v, OpenSource)}
+        readers = {k: v for k, v in opened.items() if isinstance(v, OpenSource)}
+        # The schedule takes the first reader's epochs.
+        first = [k for k in readers if config.epoch_reader is not None and graph.nodes[k].name == config.epoch_reader]
+        self.sources: dict[int, OpenSource] = {k: readers[k] for k in dict.fromkeys([*first, *readers])}
         self.schedule = Schedule(self.sources, tuple(self.sources), config.seed)
         self._record_prefetcher = RecordPrefetcher(graph, self.sources)
         self._puller = SourcePuller(graph, self._feeders, self.schedule, bool(self.sources))

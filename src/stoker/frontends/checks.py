@@ -197,6 +197,13 @@ def require_shards(value: Any) -> Literal["launcher"] | None:
     )
 
 
+def require_epoch_reader(value: Any) -> str | None:
+    """Return the name of a reader, or None."""
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise ArgumentError(f"`Pipeline`: expected the name of a reader as `epoch_reader`, or None, got {brief(value)}")
+
+
 def choose_without_gpu(value: str | None) -> Literal["error", "cpu"]:
     """Return the policy for GPU nodes on machines without a GPU; None: taken from the environment."""
     chosen = settings.without_gpu() if value is None else value

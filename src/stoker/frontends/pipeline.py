@@ -27,6 +27,7 @@ from .checks import (
     require_bool,
     require_checkpoint,
     require_epoch,
+    require_epoch_reader,
     require_error_limit,
     require_folder,
     require_fraction,
@@ -80,6 +81,9 @@ class Pipeline:
         shards: "launcher": readers that set neither `num_shards` nor `shard_id` take this process's part of every
             epoch, according to the launcher's RANK and WORLD_SIZE, or the process group of torch.distributed. None:
             they take all, or the part that they set.
+        epoch_reader: the `name` of the reader whose epochs count. Other readers then run through epochs of their own,
+            independently. None: the first reader's, and readers with epochs of different sizes raise an error, because
+            their rows would not belong together.
         exec_async: False runs every batch on the caller's thread when it is requested.
         exec_pipelined: False: the same.
         checkpoint: state to resume from (see :meth:`get_state`).
@@ -138,6 +142,7 @@ class Pipeline:
         seed: int | None = None,
         *,
         shards: str | None = None,
+        epoch_reader: str | None = None,
         prefetch_queue_depth: int | Mapping[str, int] = 2,
         exec_async: bool = True,
         exec_pipelined: bool = True,
@@ -190,6 +195,7 @@ class Pipeline:
                 require_action(on_error), require_error_limit(error_limit), require_bool("uneven_ranks", uneven_ranks)
             ),
             shards=require_shards(shards),
+            epoch_reader=require_epoch_reader(epoch_reader),
             workers=require_workers(py_num_workers, py_start_method, py_callback_pickler),
             checkpoint=require_checkpoint(checkpoint),
         )

@@ -12,6 +12,7 @@ from ..contract.launch import Launch
 from ..contract.text import brief
 from ..graph.node import Graph
 from .launcher import AUTO, find_process_gpu, shard_readers
+from .reader_epochs import require_even_readers
 from .registry import find
 from .source_line import warn_at, warn_user
 
@@ -33,6 +34,7 @@ def prepare(graph: Graph, config: PipelineConfig) -> Execution:
     graph = shard_readers(graph, config.shards)
     gpu = _open_gpu(graph, config)
     execution = Execution(graph, find, config, gpu, _launched(config, gpu))
+    require_even_readers(execution)
     _warn_of_sources(execution)
     if config.checkpoint is not None:
         execution.set_state(config.checkpoint)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -58,6 +59,8 @@ class Pipeline(_Pipeline):
             prefetch_queue_depth=prefetch_queue_depth, exec_async=exec_async, exec_pipelined=exec_pipelined,
             checkpoint=state, **settings,
         )  # fmt: skip
+        # DALI's readers are independent, and its iterators' `reader_name` says which one ends an epoch.
+        self._config = replace(self._config, uneven_readers="warn")
         self._restored = state is not None
         self._scheduled = 0
         self._shared: deque[tuple[Any, ...]] = deque()
