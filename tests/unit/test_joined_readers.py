@@ -293,7 +293,7 @@ def test_a_missing_sample_is_replaced_by_a_sample_of_any_part(folders: list[str]
         ("mix", [{"num_shards": 2}, {}], {}, r"expected `num_shards` with `parts`, not in part 0"),
         ("concat", [{}, {"on_error": "skip"}], {}, r"expected `on_error` with `parts`, not in part 1"),
         ("mix", None, {"weights": [1]}, r"a weight for each of 2 parts, got \[1\]"),
-        ("mix", None, {"weights": 3}, r"a weight for each of 2 parts, got 3"),
+        ("mix", None, {"weights": 3}, r"expected a list of numbers as `weights`, got 3"),
         ("mix", None, {"weights": [1, 0]}, r"expected `weights` > 0"),
         ("mix", None, {"length": "short"}, r"expected `length` in"),
         ("mix", None, {"length": 0}, r"expected `length` in"),
