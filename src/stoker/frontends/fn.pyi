@@ -40,6 +40,36 @@ def batch_permutation(
     """
     ...
 
+def bb_flip(
+    x: Input,
+    /,
+    *,
+    horizontal: int | DataNode = 1,
+    vertical: int | DataNode = 0,
+    ltrb: bool = False,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Mirror bounding boxes in an image whose sides are 1 long. Input: floats, four numbers for each box, for example
+    (N, 4). Output: the same shape and type.
+
+    Boxes are mirrored through their corners: ``1 - x1, 1 - x0``. With x, y, width and height (the default), ``x1`` is
+    ``x + width`` and the new width is the difference of the new corners, so that a width of 0.3 may be 0.29999995.
+    Numbers along an axis that is not mirrored keep their bits. Boxes outside the image are not refused. The number of
+    elements must be a multiple of 4; DALI returns zeros for others.
+
+    Args:
+        horizontal: Mirror left and right where not 0.
+        vertical: Mirror top and bottom where not 0.
+        ltrb: Boxes are left, top, right, bottom instead of x, y, width, height.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def boolean_mask(
     x: Input,
     mask: Input,
@@ -139,6 +169,29 @@ def cast(
 
     Args:
         dtype: Element type of the output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def cast_like(
+    x: Input,
+    like: Input,
+    /,
+    *,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Change the element type to that of another tensor. Inputs: data, and a tensor of any shape whose type is taken.
+    Output: the data's shape and layout.
+
+    Values are converted as `cast` does: floats round half to even, values outside the range saturate, NaN becomes 0.
+    DALI's CPU form rounds halves away from zero.
+
+    Args:
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -248,6 +301,43 @@ def contrast(
         dtype: Element type of the output; by default the input's.
         contrast: Factor of the contrast; 0: grey, 1: unchanged.
         contrast_center: Intensity that stays; by default 0.5 for floats, half the range for integers.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def coord_flip(
+    x: Input,
+    /,
+    *,
+    flip_x: int | DataNode = 1,
+    flip_y: int | DataNode = 0,
+    flip_z: int | DataNode = 0,
+    center_x: float | DataNode = 0.5,
+    center_y: float | DataNode = 0.5,
+    center_z: float | DataNode = 0.5,
+    layout: str = "",
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Mirror points about a center: ``2 * center - x``. Input: floats with one to three coordinates along the last
+    axis, for example (N, 2). Output: the same shape and type.
+
+    Coordinates that are not mirrored keep their bits. The default centers fit coordinates from 0 to 1; for pixels give
+    half of the image's width and height. Unlike DALI, a single point without the axis of points is accepted, and all
+    floating types are.
+
+    Args:
+        flip_x: Mirror x where not 0.
+        flip_y: Mirror y where not 0.
+        flip_z: Mirror z where not 0.
+        center_x: Center of x.
+        center_y: Center of y.
+        center_z: Center of z.
+        layout: Order of the coordinates: letters of "xyz", as many as there are; by default x, y, z.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
