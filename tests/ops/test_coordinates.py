@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``cast_like``, ``coord_flip``, ``bb_flip``: values as in DALI 2.4, and clear errors for inputs that DALI misreads."""
+"""Operators on points, boxes and classes: values as in DALI 2.4, and clear errors for inputs that DALI misreads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker import Pipeline, eager, fn
+from stoker import Pipeline, eager, fn, types
 from stoker.contract.errors import ArgumentError, DataError
 from stoker.testing.tolerances import assert_exact
 
@@ -69,6 +69,89 @@ def test_bb_flip_by_row() -> None:
     assert_exact(b, eager.bb_flip(BOX))
 
 
+def test_coord_transform_takes_a_matrix_a_factor_or_both_in_one() -> None:
+    x = POINTS
+    a, b = x[:, 0], x[:, 1]
+    f = np.float32
+    square = np.stack([a * f(1) + b * f(2), a * f(3) + b * f(4)], 1)
+    assert_exact(eager.coord_transform(x, M=[1, 2, 3, 4]), square)
+    assert_exact(eager.coord_transform(x, M=[1, 2, 3, 4], T=5), square + f(5))
+    assert_exact(eager.coord_transform(x, MT=[1, 2, 5, 3, 4, 6]), square + np.array([5, 6], f))
+    assert_exact(eager.coord_transform(x, M=[1, 2], T=[3]), (a * f(1) + b * f(2) + f(3))[:, None])
+    assert_exact(eager.coord_transform(x, M=2), x * 2)
+    assert_exact(eager.coord_transform(x, MT=[2]), x * 2)
+    assert_exact(eager.coord_transform(x, T=[5, 6]), x + np.array([5, 6], f))
+    assert_exact(eager.coord_transform(x), x)
+    assert_exact(eager.coord_transform(x[0], M=[0, 1, 1, 0]), x[0, ::-1])
+    assert_exact(eager.coord_transform(x[:0], M=[1, 2, 3, 4]), x[:0])
+
+
+def test_coord_transform_changes_the_number_of_components() -> None:
+    x = np.array([[1, 2], [3, 4]], np.uint8)
+    raised = eager.coord_transform(x, M=[1, 0, 0, 1, 100, 100], T=[0, 0, 0.5], dtype="uint8")
+    assert_exact(raised, np.array([[1, 2, 255], [3, 4, 255]], np.uint8))
+
+
+def test_coord_transform_by_row() -> None:
+    matrices = np.array([[1, 0, 0, 1], [0, 1, -1, 0]], np.float32)
+    pipe = Pipeline(batch_size=2, num_threads=1, seed=1, device_id=None, exec_async=False)
+    with pipe:
+        points = fn.external_source([[POINTS, POINTS]])
+        matrix = fn.reshape(fn.external_source([matrices]), shape=[2, 2])
+        moved = fn.transforms.translation(offset=[3, 4])
+        pipe.set_outputs(fn.coord_transform(points, M=matrix), fn.coord_transform(points, MT=moved))
+    with pipe:
+        turned, shifted = pipe.run()
+        assert_exact(np.array(turned[0]), POINTS)
+        assert_exact(np.array(turned[1]), np.stack([POINTS[:, 1], -POINTS[:, 0]], 1))
+        assert_exact(np.array(shifted[1]), POINTS + np.array([3, 4], np.float32))
+    with pytest.raises(ArgumentError, match=r"expected `M` with a number of elements that is known .*fn\.reshape"):
+        fed("coord_transform", POINTS, M=matrices)
+
+
+def test_a_factor_leaves_other_components_alone() -> None:
+    x = np.array([[np.inf, 2]], np.float32)
+    assert_exact(eager.coord_transform(x, M=2), np.array([[np.inf, 4]], np.float32))
+
+
+def test_one_hot() -> None:
+    labels = np.array([[1, 2]], np.int32)
+    assert_exact(eager.one_hot(labels, num_classes=3), np.eye(3, dtype=np.float32)[labels])
+    assert_exact(eager.one_hot(labels, num_classes=3, axis=0), np.eye(3, dtype=np.float32)[:, labels])
+    fractions = np.array([-0.5, np.nan, 1.7, 9, -1, np.inf], np.float32)
+    expected = np.zeros((6, 3), np.float32)
+    expected[0, 0] = expected[2, 1] = 1
+    assert_exact(eager.one_hot(fractions, num_classes=3), expected)
+    assert_exact(eager.one_hot(np.uint64(1 << 32), num_classes=2), np.zeros(2, np.float32))
+    assert_exact(eager.one_hot(np.zeros((0, 2), np.int64), num_classes=2), np.zeros((0, 2, 2), np.float32))
+    narrow = eager.one_hot(np.int32(1), num_classes=2, on_value=300, off_value=-1, dtype="uint8")
+    assert_exact(narrow, np.array([0, 255], np.uint8))
+
+
+def test_one_hot_of_one_known_element() -> None:
+    def result(**arguments: Any) -> Any:
+        pipe = Pipeline(batch_size=1, num_threads=1, seed=1, device_id=None, exec_async=False)
+        with pipe:
+            pipe.set_outputs(fn.one_hot(types.Constant(np.array([[1]], np.int32)), num_classes=3, **arguments))
+        with pipe:
+            return np.array(pipe.run()[0][0])
+
+    one = np.array([0, 1, 0], np.float32)
+    assert_exact(result(), one)
+    assert_exact(result(axis=-1), one.reshape(1, 1, 3))
+    assert_exact(result(axis=0), one.reshape(3, 1, 1))
+
+
+def test_element_extract() -> None:
+    x = np.arange(24, dtype=np.int16).reshape(4, 3, 2)
+    last, first, again = eager.element_extract(x, element_map=[3, 0, 3])
+    assert_exact(last, x[3])
+    assert_exact(first, x[0])
+    assert_exact(again, x[3])
+    assert_exact(eager.element_extract(x, element_map=1), x[1])
+    assert_exact(eager.element_extract(x[:, 0, 0], element_map=1), x[1, 0, 0])
+
+
 @pytest.mark.parametrize(
     ("name", "x", "arguments", "text"),
     [
@@ -81,6 +164,20 @@ def test_bb_flip_by_row() -> None:
         ("coord_flip", np.zeros((3, 2), np.float32), {"layout": "xx"}, "`layout` with different letters"),
         ("coord_flip", np.zeros((3, 2), np.float32), {"center_x": np.inf}, "expected a finite `center_x`"),
         ("coord_flip", np.zeros((3, 2), np.uint8), {}, "expected floating-point coordinates, got uint8"),
+        ("coord_transform", POINTS, {"M": [1, 2, 3]}, r"expected a square matrix, got 3 numbers in `M`.*fn\.reshape"),
+        ("coord_transform", POINTS, {"M": np.ones(9)}, "expected points with 3 components for these arguments, got 2"),
+        ("coord_transform", POINTS, {"M": 1, "MT": 2}, "expected `MT`, or `M` and `T`, got both"),
+        ("coord_transform", POINTS, {"M": [1, 2, 3, 4], "T": [1, 2, 3]}, "expected "),
+        ("coord_transform", POINTS, {"M": np.ones(49)}, "expected points of at most 6 components, got 7"),
+        ("coord_transform", POINTS, {"M": []}, "expected numbers as `M`, got an empty list"),
+        ("coord_transform", np.float32(1), {"M": 2}, "got a single number"),
+        ("one_hot", np.zeros(3, np.int32), {}, "expected `num_classes` from 1"),
+        ("one_hot", np.zeros(3, np.int32), {"num_classes": 2, "axis": 2}, "expected an axis in"),
+        ("one_hot", np.zeros(3, np.int32), {"num_classes": 2, "axis_name": "C"}, "expected an input with named axes"),
+        ("element_extract", POINTS, {"element_map": [2]}, "expected an element below 2, the number of elements, got 2"),
+        ("element_extract", POINTS, {"element_map": -1}, "expected numbers from 0 in `element_map`, got -1"),
+        ("element_extract", POINTS, {"element_map": []}, "expected at least one number as `element_map`"),
+        ("element_extract", np.float32(1), {"element_map": 0}, "got a scalar"),
     ],
 )
 def test_other_inputs_are_refused(name: str, x: Any, arguments: dict[str, Any], text: str) -> None:

@@ -344,6 +344,42 @@ def coord_flip(
     """
     ...
 
+def coord_transform(
+    x: Input,
+    /,
+    *,
+    M: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    T: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    MT: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    dtype: DTypeLike = DType.FLOAT,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Apply a linear transformation to points: ``M * x + T``. Input: points with their components along the last axis,
+    at most six, for example (N, 2). Output: one component for each row of ``M``.
+
+    ``M`` is a matrix, row by row. A single number is a factor of all components; DALI multiplies by a whole diagonal
+    matrix, so that infinite components make others NaN. Without ``M``, points are only moved. The number of columns is
+    that of the input's components. If the number of components is known only at run time, a ``T`` of several numbers
+    determines the number of rows, and else the matrix is square, or one row with a single ``T``. Other matrices need an
+    input of known extents: ``fn.reshape(points, shape=[-1, 3])``.
+
+    Products are added from left to right, then ``T``, in float32, or in float64 if the input has 32-bit integers or
+    wider numbers. Integers are rounded half to even and saturate; DALI's CPU form rounds halves away from zero.
+
+    Args:
+        M: Matrix, row by row, or one factor for all components.
+        T: Translation: a number for each row of `M`, or one for all.
+        MT: Matrix with the translation as last column, row by row; or a factor.
+        dtype: Element type of the output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def copy(
     x: Input,
     /,
@@ -466,6 +502,29 @@ def crop_mirror_normalize(
         output_layout: Layout of the output (a leading F is kept); "": the input's.
         pad_output: Add channels of zeros up to a power of two: to make four of three.
         output_dtype: Former name of `dtype`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def element_extract(
+    x: Input,
+    /,
+    *,
+    element_map: int | Sequence[int] | npt.NDArray[np.generic],
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Take single frames of a video, or single elements along the first axis. Input: any type; the first axis is F or
+    has no name. Output: one tensor for each number in ``element_map``, without the first axis. Moves no data.
+
+    Unlike DALI, elements of a tensor with one axis are accepted: the outputs are scalars.
+
+    Args:
+        element_map: Numbers of the elements, from 0; each gives an output.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -842,6 +901,42 @@ def hue(
         dtype: Element type of the output; by default the input's.
         image_type: Order of the channels: RGB or BGR.
         hue: Change of the hue in degrees.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def one_hot(
+    x: Input,
+    /,
+    *,
+    num_classes: int = 0,
+    axis: int | None = None,
+    on_value: float = 1.0,
+    off_value: float = 0.0,
+    dtype: DTypeLike = DType.FLOAT,
+    axis_name: str | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Encode class numbers as vectors: a new axis of ``num_classes`` elements, with ``on_value`` at the number of the
+    class and ``off_value`` elsewhere. Input: numbers, any shape.
+
+    Fractions are cut off. A number outside the classes, or NaN, gives ``off_value`` only. The two values are converted
+    to ``dtype`` as `cast` does: they saturate, where DALI wraps. Without ``axis``, a tensor of one element counts as a
+    scalar, as in DALI, if its shape is known when the pipeline is built. Without ``num_classes`` DALI makes empty
+    vectors; here it is required.
+
+    Args:
+        num_classes: Number of classes, at least 1.
+        axis: The new axis; by default the last one.
+        on_value: Value at the number of the class.
+        off_value: Value at other numbers.
+        dtype: Element type of the output.
+        axis_name: Name of the new axis; without it the output's axes have no names.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
