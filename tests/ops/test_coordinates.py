@@ -152,6 +152,25 @@ def test_element_extract() -> None:
     assert_exact(eager.element_extract(x[:, 0, 0], element_map=1), x[1, 0, 0])
 
 
+@pytest.mark.parametrize("order", [[2], [3, 2, 1, 0], [0, 2], [1, 1, 1], [3, 0, 0, 2], [0, 3, 3, 1, 2, 2, 0, 1, 3, 3]])
+def test_sequence_rearrange(order: list[int]) -> None:
+    x = np.arange(24, dtype=np.int16).reshape(4, 3, 2)
+    assert_exact(eager.sequence_rearrange(x, new_order=order), x[order])
+    assert_exact(eager.sequence_rearrange(x[:, 0, 0], new_order=order), x[order, 0, 0])
+    assert_exact(eager.sequence_rearrange(x[:, :0], new_order=order), x[order][:, :0])
+
+
+def test_sequence_rearrange_by_row() -> None:
+    x = np.arange(12, dtype=np.uint8).reshape(4, 3)
+    a, b = fed("sequence_rearrange", x, new_order=np.array([[0, 3, 3], [2, 0, 1]], np.int32))
+    assert_exact(a, x[[0, 3, 3]])
+    assert_exact(b, x[[2, 0, 1]])
+    with pytest.raises((ArgumentError, DataError), match="numbers below 4, the number of elements, got 4"):
+        fed("sequence_rearrange", x, new_order=np.array([[0, 4]], np.int32))
+    with pytest.raises((ArgumentError, DataError), match="numbers from 0 in `new_order`, got -1"):
+        fed("sequence_rearrange", x, new_order=np.array([[0, -1]], np.int32))
+
+
 @pytest.mark.parametrize(
     ("name", "x", "arguments", "text"),
     [
@@ -178,6 +197,10 @@ def test_element_extract() -> None:
         ("element_extract", POINTS, {"element_map": -1}, "expected numbers from 0 in `element_map`, got -1"),
         ("element_extract", POINTS, {"element_map": []}, "expected at least one number as `element_map`"),
         ("element_extract", np.float32(1), {"element_map": 0}, "got a scalar"),
+        ("sequence_rearrange", POINTS, {"new_order": [0, 2]}, "numbers below 2, the number of elements, got 2"),
+        ("sequence_rearrange", POINTS, {"new_order": [0, -1]}, "expected numbers from 0 in `new_order`, got -1"),
+        ("sequence_rearrange", POINTS, {"new_order": []}, "expected at least one number as `new_order`"),
+        ("sequence_rearrange", np.float32(1), {"new_order": [0]}, "got a scalar"),
     ],
 )
 def test_other_inputs_are_refused(name: str, x: Any, arguments: dict[str, Any], text: str) -> None:

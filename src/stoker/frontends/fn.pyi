@@ -1512,6 +1512,31 @@ def saturation(
     """
     ...
 
+def sequence_rearrange(
+    x: Input,
+    /,
+    *,
+    new_order: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Put the frames of a video, or the elements along the first axis, in another order. Input: any type; the first
+    axis is F or has no name. Output: as many elements as ``new_order`` has numbers; elements may repeat or be left out.
+
+    A constant order with equal steps, up to eight elements, moves no data. Other orders of up to eight elements are
+    native; longer ones, and orders whose length is known only at run time, run in Python. Unlike DALI, a tensor with
+    one axis is accepted.
+
+    Args:
+        new_order: Numbers of the elements, from 0, in their new order.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def shapes(
     x: Input,
     /,

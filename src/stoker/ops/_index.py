@@ -73,6 +73,7 @@ INDEX: dict[str, str] = {
     "resize_crop_mirror": "ops.image.resize_crop_mirror:ResizeCropMirror",
     "rotate": "ops.geometry.rotate:Rotate",
     "saturation": "ops.image.saturation:Saturation",
+    "sequence_rearrange": "ops.generic.sequence_rearrange:SequenceRearrange",
     "shapes": "ops.generic.shapes:Shapes",
     "slice": "ops.geometry.slice:Slice",
     "squeeze": "ops.geometry.squeeze:Squeeze",
