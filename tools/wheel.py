@@ -112,7 +112,9 @@ def _foreign_paths(content: bytes) -> set[str]:
     homes = {str(ROOT), os.path.expanduser("~"), tempfile.gettempdir(), "/project"} - {"/"}  # the last: cibuildwheel's
     # A path goes on after the folder; `/root` in a text is none.
     found = re.findall(rb"(?:%s)/[\w./+-]+" % b"|".join(re.escape(home.encode()) for home in sorted(homes)), content)
-    return {path.decode(errors="replace") for path in found if not path.startswith(b"/tmp/") or b".cpp" in path}
+    temporary, own = tempfile.gettempdir().encode() + b"/", str(ROOT).encode() + b"/"
+    kept = [p for p in found if p.startswith(own) or not p.startswith(temporary) or b".cpp" in p]
+    return {path.decode(errors="replace") for path in kept}
 
 
 def _library_faults(content: bytes) -> list[str]:

@@ -92,6 +92,8 @@ def _judge(case: Case) -> tuple[str, str] | None:
     except (KeyboardInterrupt, GeneratorExit, SystemExit):
         raise
     except BaseException as error:
+        if any(note.startswith("in the source of ") for note in getattr(error, "__notes__", ())):
+            return None  # a drawn function was called as the caller's source, and its error is the caller's
         return _kind(error), "".join(traceback.format_exception(error, limit=-8))
     # Stoker's own warnings name a line of the caller.
     inside = [w for w in issued if "stoker" in Path(w.filename).parts[-5:]]

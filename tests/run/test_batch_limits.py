@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stoker import ArgumentError, DataError, Pipeline, fn, pipeline_def, settings, types
+from stoker import ArgumentError, DataError, Pipeline, ResourceError, fn, pipeline_def, settings, types
 from stoker.executor import batch_limits
 from tests.hostile_images import claiming_jpeg
 from tests.run.pipelines import labels_of
@@ -217,3 +217,25 @@ def test_the_first_version_of_cgroups(tmp_path: Path) -> None:
     (folder / "memory.limit_in_bytes").write_text(str(0x7FFFFFFFFFFFF000))
     assert settings._available_in_cgroups(str(tmp_path), str(own)) is None
     assert settings._available_in_cgroups(str(tmp_path), str(tmp_path / "nowhere")) is None
+
+
+def test_more_rows_than_memory_can_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    @pipeline_def(batch_size=2**31 - 1, num_threads=1)
+    def numbers() -> Any:
+        return fn.random.uniform()
+
+    monkeypatch.setattr("stoker.executor.execution.available_memory", lambda: 10**9)
+    with numbers() as pipeline, pytest.raises(ResourceError, match="use a smaller `batch_size`"):
+        pipeline.run()
+
+
+def test_a_source_that_finds_no_memory() -> None:
+    def source() -> Any:
+        raise MemoryError
+
+    @pipeline_def(batch_size=2, num_threads=1)
+    def fed() -> Any:
+        return fn.external_source(source)
+
+    with fed() as pipeline, pytest.raises(ResourceError, match="no memory is left to number 2 rows"):
+        pipeline.run()

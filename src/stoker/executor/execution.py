@@ -18,7 +18,7 @@ from ..codecs.open_codecs import OpenCodecs
 from ..contract.batch import Batch
 from ..contract.codec import BalancedKernel
 from ..contract.config import PipelineConfig
-from ..contract.errors import StateError, StokerError
+from ..contract.errors import ResourceError, StateError, StokerError
 from ..contract.failure import BadSample
 from ..contract.feed import Feeder
 from ..contract.operator import Operator
@@ -26,7 +26,7 @@ from ..contract.reader import OpenSource, Shards
 from ..graph.node import Graph
 from ..graph.plan import Plan, PlannedOutput
 from ..graph.show import show
-from ..settings import default_threads
+from ..settings import available_memory, default_threads
 from .batch_limits import batch_limits
 from .delivery import Delivered, Mark, Queued
 from .exclusive import Exclusive, exclusive_method
@@ -46,6 +46,10 @@ from .stage_times import stage_times
 from .state import own_shard, require_resumable, require_same, restored_states, saved_states, state_facts
 
 Allocate = Callable[[int, PlannedOutput, int], SuppliedMemory | None]
+
+# A batch of more rows is compared with the available memory before its rows are numbered.
+_MANY_ROWS = 1 << 20
+_BYTES_PER_ROW = 24  # least: the key, the epoch, and the sample of one reader
 
 
 class Execution(Exclusive):
@@ -311,7 +315,18 @@ class Execution(Exclusive):
         """
         if not self._puller.ready(wait=not self._queue, closed=lambda: self._closed):
             return None, {}
-        return self._puller.next(self.config.batch_size, at_end)
+        count = self.config.batch_size
+        if count > _MANY_ROWS:
+            available = available_memory()
+            if available is not None and count * _BYTES_PER_ROW > available:
+                raise ResourceError(
+                    f"the numbers of {count} rows take at least {count * _BYTES_PER_ROW} bytes, and {available} bytes "
+                    "of memory are available: use a smaller `batch_size`"
+                )
+        try:
+            return self._puller.next(count, at_end)
+        except MemoryError as error:
+            raise ResourceError(f"no memory is left to number {count} rows or to read their sources") from error
 
     def feed(self, node: int, data: Any, layout: str | None = None) -> None:
         """Pass a batch to a source that is fed by hand."""

@@ -27,7 +27,7 @@ class Declared:
         """Create from the arguments, each of which is one value or one per output."""
         types = _per_output("dtype", dtype, count, DType.of)
         ranks = _per_output("ndim", ndim, count, _rank)
-        names = _per_output("layout", layout, count, str)
+        names = _per_output("layout", layout, count, _layout)
         outputs = []
         for i in range(count):
             if ranks[i] is None and names[i]:
@@ -72,6 +72,12 @@ def _per_output(name: str, value: Any, count: int, convert: Callable[[Any], Any]
         return [None if v is None else convert(v) for v in values]
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"argument `{name}`: {error}") from None
+
+
+def _layout(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected the names of axes as text, got {brief(value)}")
+    return value
 
 
 def _rank(value: Any) -> int:
