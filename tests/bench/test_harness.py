@@ -294,7 +294,7 @@ def test_data_is_found_nested_and_sorted(tmp_path: Path) -> None:
 def test_large_allocations_are_counted(tmp_path: Path) -> None:
     library = allocations.build(tmp_path)
     if library is None:
-        pytest.skip("no compiler")
+        pytest.skip("no C compiler, which builds the library that the test preloads")
     code = (
         "from benchmarks.allocations import counted\n"
         "import ctypes\n"

@@ -52,7 +52,7 @@ assert opens.value >= before + len(paths), "nothing was interrupted"
 def test_files_are_read_though_signals_interrupt(jpegs: Path, tmp_path: Path) -> None:
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        pytest.skip("no compiler")
+        pytest.skip("no C compiler, which builds the library that the test preloads")
     library = tmp_path / "interrupting.so"
     source = Path(__file__).with_name("interrupting.c")
     subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)

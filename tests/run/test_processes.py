@@ -231,7 +231,7 @@ say("well")
 # ---- fork ----
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork, which the test is about")
 @pytest.mark.parametrize("define", ["training(files)", "decoding(files)", "calling(lambda x: x)"])
 def test_fork(files: list[str], define: str) -> None:
     text = f"""
@@ -315,7 +315,7 @@ assert os.waitstatus_to_exitcode(status) == 5, os.waitstatus_to_exitcode(status)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork, which the test is about")
 @pytest.mark.parametrize(
     "module",
     ["stoker.ops.geometry.resize", "stoker.graph.planner", "stoker.codecs.jpeg.codec", "PIL.Image",

@@ -180,7 +180,7 @@ with reading([good, *(failing(errno.EIO, n) for n in range(3))], on_error="skip"
 def test_native_reads_follow_the_same_list(tmp_path: Path, files: list[str]) -> None:
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        pytest.skip("no compiler")
+        pytest.skip("no C compiler, which builds the library that the test preloads")
     library, source = tmp_path / "failing.so", Path(__file__).with_name("failing_opens.c")
     subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
     run_program(PROGRAM, files[0], str(tmp_path), LD_PRELOAD=str(library))

@@ -11,7 +11,7 @@ import pytest
 from stoker.native import _native
 
 
-@pytest.mark.skipif(_native.sanitized, reason="sanitizers replace the guards")
+@pytest.mark.skipif(_native.sanitized, reason="sanitizers intercept what the fortified functions replace")
 def test_the_extension_is_built_with_guards() -> None:
     """The extension imports the guards of the C library: for the stack, and for copies into buffers of known size."""
     data = Path(_native.__file__).read_bytes()

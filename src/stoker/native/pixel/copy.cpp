@@ -22,7 +22,7 @@ struct CopyAxis {
   int64_t extent, from, to;
 };
 
-// What the two or three inner axes of a copy are to a kernel.
+// How a kernel moves the one or two innermost axes of a copy.
 enum class Way { Runs, SmallRuns, Reversed, ReversedRuns, Deal, Weave, Tiles, Elements };
 
 class Copy {
