@@ -14,6 +14,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+# Here and not at its first use, which a fork by another thread might meet.
+try:
+    import resource
+
+    _HAS_LIMITS = True
+except ImportError:  # Windows
+    _HAS_LIMITS = False
+
 _MANY = 8  # cores
 _NO_LIMIT = 1 << 60  # bytes; version 1 of cgroups has a large number where there is no limit
 
@@ -133,17 +141,18 @@ def _left_in_cgroup(folder: str, *, is_v2: bool) -> int | None:
 
 def _address_space() -> int | None:
     """Return the address space that the process may still take; None without a limit."""
+    if not _HAS_LIMITS:
+        return None
     try:
-        import resource
-
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit == resource.RLIM_INFINITY:
             return None
         return limit - int(_read("/proc/self/statm").split()[0]) * resource.getpagesize()
-    except (ImportError, OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError):
         return None
 
 
 def _read(*parts: str) -> str:
-    with open(os.path.join(*parts), encoding="ascii") as file:
-        return file.read()
+    # In binary: opening a text in ASCII imports that codec at its first use, and a fork must not meet an import.
+    with open(os.path.join(*parts), "rb") as file:
+        return file.read().decode("ascii")
