@@ -100,6 +100,25 @@ def placed(dtype: DType, interpolator: str = "") -> list[st.Stage]:
     ]
 
 
+def elements() -> list[st.Stage]:
+    """Return programs with random bits of elements and with tables: flat, and with an expression for each channel."""
+    row, column, third = map(px.coordinate, range(3))
+    names = [px.uniform(n, DType.INT32) for n in (-7, 2**31 - 1, 0x12345678)]
+    stages = []
+    for dtype, entry in ((DType.UINT8, DType.FLOAT16), (DType.INT32, DType.UINT8), (DType.UINT16, DType.INT64)):
+        index = px.load(dtype).cast(DType.INT32)
+        flat = px.lookup(entry, 1, px.binary("and", index, 511), 300)
+        stages.append(compiled([[flat]], [dtype, entry]))
+        drawn = px.random((row * 300 + column) * 3 + third, names[0], names[1])
+        stages.append(compiled([[drawn], [px.binary("xor", drawn, index)]], [dtype]))
+        x = [px.load(dtype, 0, c).cast(DType.INT32) for c in range(3)]
+        tables = [px.lookup(entry, 1, px.binary("and", v, 511), 300) for v in x]
+        stages.append(compiled([tables], [dtype, entry], 3))
+        bits = [px.random(row * 300 + column, names[c], names[2]) for c in range(3)]
+        stages.append(compiled([[px.binary("add", b, v) for b, v in zip(bits, x, strict=True)]], [dtype], 3))
+    return stages
+
+
 def view_stage(pre, post):
     code = px.compile_program([[px.load(DType.UINT16)]], st.OPS, 1).code
     return st.Stage(code, 0, [DType.UINT16], [DType.UINT16], 0, pre=[pre], post=[post])
@@ -133,6 +152,7 @@ STAGES = {
     "operations": every_operation(),
     "chains": chains(),
     "views": viewed(),
+    "elements": elements(),
     "coordinates": [stage for dtype in (DType.UINT8, DType.FLOAT) for stage in placed(dtype)],
     **{
         f"coordinates {interpolator}": placed(DType.UINT8, interpolator)
@@ -397,6 +417,23 @@ def test_a_projection_refuses_what_the_cpu_refuses(library):
     st.assert_same(stage, kernel, rows, library.device)
     errors = st.reference(stage, rows)[1]
     assert [bool(e) for e in errors] == [False, True, True, True] and "up to four channels" in errors[1]
+
+
+def test_elements(library):
+    """Random bits depend on coordinates alone; a table is shared by all elements of a row."""
+    rng = np.random.default_rng(14)
+    for stage, kernel in kernels(library, "elements"):
+        rows = []
+        for height, width in ((5, 7), (1, 1), (0, 3), (70, 90), (6, 5)):
+            inputs = [images(rng, stage.in_types[0], (height, width, 3))]
+            inputs += [values(t.numpy.name, height, 300) for t in stage.in_types[1:]]
+            rows.append(st.Row(stage.numbers, inputs, [(height, width, 3)] * len(stage.out_types)))
+        for table in (np.zeros(299),) if len(stage.in_types) > 1 else ():
+            inputs = [images(rng, stage.in_types[0], (2, 2, 3)), table.astype(stage.in_types[1].numpy)]
+            rows.append(st.Row(stage.numbers, inputs, [(2, 2, 3)]))
+        st.assert_same(stage, kernel, rows, library.device)
+        errors = st.reference(stage, rows)[1]
+        assert [bool(e) for e in errors] == [False] * 5 + [True] * (len(rows) - 5)
 
 
 def test_coordinates(library):

@@ -11,7 +11,7 @@ import pytest
 from stoker import GraphError, Operator
 from stoker.contract.expr import Expr
 from stoker.contract.operator import Spec
-from stoker.contract.pixel import Px, coordinate, load, uniform
+from stoker.contract.pixel import Px, coordinate, load, lookup, random, uniform
 from stoker.contract.step import (
     ALIASES,
     CompiledPass,
@@ -68,12 +68,16 @@ def output(dtype: DType, *shape: Any, layout: str = "") -> Value:
 
 SUM = load(F32) + load(U8, 1).cast(F32)
 GOOD_STAGE = Stage(((load(U8),),), ((),), ((),))
+NAME = uniform(7, DType.INT32)
+LOOKED_UP = Stage(((lookup(F32, 1, load(U8).cast(DType.INT32), 256),),), ((), ()), ((),))
 
 
 def stage(
-    body: Stage = GOOD_STAGE, inputs: tuple[int, ...] = (IMAGE,), v2: Value | None = None, **more: Any
-) -> StepList:
-    return listed(Step(body, inputs, (OUTPUT,), 0, **more), **({"v2": v2} if v2 else {}))
+    body: Stage = GOOD_STAGE, inputs: tuple[int, ...] = (IMAGE,), v2: Value | None = None,
+    fed: Value | None = None, **more: Any
+) -> StepList:  # fmt: skip
+    values = {f"v{v.id}": v for v in (v2, fed) if v is not None}
+    return listed(Step(body, inputs, (OUTPUT,), 0, **more), **values)
 
 
 def of(*program: Px, **more: Any) -> Stage:
@@ -132,6 +136,8 @@ GOOD: dict[str, StepList] = {
     "channels": stage(of(*(load(U8, 0, c) for c in (2, 1, 0)), channels=3)),
     "more channels": stage(of(*(load(U8, 0, c) for c in (0, 1, 2, 2)), channels=4), v2=output(U8, 4, 5, 4)),
     "coordinates": stage(of(coordinate(2)), v2=output(DType.INT32, 4, 5, 3)),
+    "random bits": stage(of(random(coordinate(2), NAME, NAME)), v2=output(DType.INT32, 4, 5, 3)),
+    "a table": stage(LOOKED_UP, (IMAGE, OTHER), output(F32, 4, 5, 3), fed=Value(OTHER, F32, (256,))),
     "a size": stage(resampling(7), v2=output(U8, 8, 9, 3)),
     "frames": stage(frames=4, framed=(True,)),
     "a kernel": native(output(U8, 9)),
@@ -183,6 +189,22 @@ BROKEN: dict[str, tuple[StepList, str]] = {
     ),
     "a coordinate of a frame's axes": (
         stage(of(coordinate(2).cast(U8)), frames=4, framed=(True,)), r"coordinates of \[2\] in 2 axes",
+    ),
+    "a table of two axes": (stage(LOOKED_UP, (IMAGE, OTHER), output(F32, 4, 5, 3)), "is a table of 2 axes"),
+    "a table of another type": (
+        stage(LOOKED_UP, (IMAGE, OTHER), output(F32, 4, 5, 3), fed=Value(OTHER, U8, (256,))), "loads float",
+    ),
+    "a table and an image": (
+        stage(
+            Stage(((LOOKED_UP.program[0][0] + load(F32, 1),),), ((), ()), ((),)), (IMAGE, OTHER), output(F32, 4, 5, 3),
+            fed=Value(OTHER, F32, (256,)),
+        ), "is a table and an image",
+    ),
+    "a table that is sampled": (
+        stage(
+            Stage(((lookup(U8, 0, NAME, 4),),), ((),), ((),), 0, Interpolator("resample", (0.0,) * 7)),
+            fed=Value(IMAGE, U8, (4,)),
+        ), "an image to sample, got a table",
     ),
     "an input that does not spread": (stage(v2=output(U8, 4, 6, 3)), r"does not spread over \[4, 6, 3\]"),
     "an input of more axes": (stage(v2=output(U8, 5, 3)), "has 3 axes in a space of 2"),

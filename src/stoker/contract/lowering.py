@@ -13,7 +13,7 @@ from . import expr as ex
 from .errors import ArgumentError, ResourceError, UnsupportedError
 from .expr import Expr, Scalar, is_static
 from .operator import Operator, Spec
-from .pixel import Px, channel_count, coordinate, load, on_axes, scalars, uniform
+from .pixel import Px, channel_count, coordinate, load, on_axes, scalars, tables_of, uniform
 from .scope import Scope, Scoped
 from .step import (
     ALIASES,
@@ -280,7 +280,8 @@ class Lowering(Scoped):
     def _framing(self, program: Sequence[Px], inputs: Sequence[Value], shape: Sequence[Scalar]) -> tuple[Any, Any]:
         if not any(self.differs_by_frame(u) for u in scalars(list(program))):
             return None, ()
-        return shape[0], [x.rank == len(shape) for x in inputs]
+        tables = tables_of(program)
+        return shape[0], [x.rank == len(shape) and i not in tables for i, x in enumerate(inputs)]
 
     def differs_by_frame(self, x: Any) -> bool:
         """Return whether a number depends on the frame."""

@@ -39,13 +39,13 @@ UNSIGNED = {
 class Px:
     """Typed pixel expression.
 
-    ``op``: load, uniform, coordinate, cast, convert, select, or a name of BINARY or UNARY.
+    ``op``: load, uniform, coordinate, random, table, entry, cast, convert, select, or a name of BINARY or UNARY.
     """
 
     op: str
     dtype: DType
     args: tuple[Px, ...] = ()
-    port: int = 0  # of a load, or the axis of a coordinate
+    port: int = 0  # of a load or a table, or the axis of a coordinate
     channel: int = -1  # of a load; -1: the lane's own element
     value: Scalar = 0  # of a uniform
 
@@ -91,6 +91,36 @@ def coordinate(axis: int) -> Px:
     coordinates (:func:`on_axes`), so that the value stays the index in the space where it was written.
     """
     return Px("coordinate", DType.INT32, port=axis)
+
+
+def random(element: Px, key: Px, stream: Px) -> Px:
+    """Return 32 random bits for each element, INT32: a function of the element's number and the stream's name.
+
+    All operands are INT32. The two halves of the name are words of the row's draw (``ops/random/_elements.py``). The
+    function is Philox (``native/shared/element_random.hpp``).
+    """
+    return Px("random", DType.INT32, (element, key, stream))
+
+
+def lookup(dtype: DType, port: int, index: Px, length: Scalar) -> Px:
+    """Return element ``index`` (INT32) of input ``port``, a table of one axis; 0 if it has no such element.
+
+    Args:
+        dtype: element type of the table.
+        port: number of the input. Nothing else uses it.
+        index: number of the element.
+        length: number of elements that the table has at least.
+    """
+    return Px("entry", dtype, (index, uniform(length, DType.INT32), Px("table", dtype, port=port)))
+
+
+def tables_of(outputs: Sequence[Px]) -> set[int]:
+    """Return the inputs that the expressions use as tables."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    for x in outputs:
+        visit(x, lambda n: found.add(n.port) if n.op == "table" else None, seen)
+    return found
 
 
 def on_axes(x: Px, axes: Sequence[Px], memo: dict[int, Px] | None = None) -> Px:
@@ -161,6 +191,8 @@ def describe(x: Px) -> str:
         return f"{x.value!r}:{x.dtype}"
     if x.op == "coordinate":
         return f"@{x.port}"
+    if x.op == "table":
+        return f"${x.port}[]"
     suffix = f"<{x.dtype}>" if x.op in ("cast", "convert") else ""
     return f"{x.op}{suffix}({', '.join(map(describe, x.args))})"
 
@@ -217,24 +249,32 @@ class _Program:
         known = self._by_id.get(id(x))
         if known is not None:
             return known
-        operands = [self.value(a) for a in x.args]
+        port = x.args[2].port if x.op == "entry" else x.port
+        operands = [self.value(a) for a in x.args if a.op != "table"]
         if x.op == "uniform":
             result = (self.uniform(x.value), True)
         else:
-            key = (x.op, x.dtype, x.port, x.channel, tuple(operands), tuple(a.dtype for a in x.args))
+            key = (x.op, x.dtype, port, x.channel, tuple(operands), tuple(a.dtype for a in x.args))
             found = self._by_key.get(key)
             result = found if found is not None else (self._operation(x, operands), False)
             self._by_key[key] = result
         self._by_id[id(x)] = result
         return result
 
-    def _operation(self, x: Px, operands: list[tuple[int, bool]]) -> int:
+    def _from_port(self, x: Px, operands: list[tuple[int, bool]]) -> int:
         if x.op == "load":
             return self.emit("Load", x.dtype, port=x.port, channel=max(x.channel, 0))
-        if x.op == "coordinate":
-            if x.port not in self.coordinates:
-                self.coordinates.append(x.port)
-            return self.emit("Coordinate", x.dtype, port=self.inputs + self.coordinates.index(x.port))
+        if x.op == "entry":
+            return self.emit("Lookup", x.dtype, operands=operands, port=x.args[2].port)
+        if x.port not in self.coordinates:
+            self.coordinates.append(x.port)
+        return self.emit("Coordinate", x.dtype, port=self.inputs + self.coordinates.index(x.port))
+
+    def _operation(self, x: Px, operands: list[tuple[int, bool]]) -> int:
+        if x.op in ("load", "entry", "coordinate"):
+            return self._from_port(x, operands)
+        if x.op == "random":
+            return self.emit("Random", x.dtype, operands=operands)
         if x.op == "select":
             condition, a, b = operands
             return self.emit("Select", x.dtype, operands=[a, b, condition])

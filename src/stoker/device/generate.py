@@ -22,6 +22,8 @@ _PROJECTED = {"project_nearest": "NearestAt", "project_linear": "LinearAt", "pro
 _BYTES = 1
 _COMPARISONS = frozenset(["Eq", "Ne", "Lt", "Le", "Gt", "Ge", "ULt", "ULe", "UGt", "UGe"])
 _CONVERSIONS = frozenset(["Cvt", "UCvt", "Cast", "UCast", "Wrap"])
+_FROM_PORTS = frozenset(["Load", "Coordinate", "Lookup"])
+_TERNARY = frozenset(["Random", "Select"])
 _DIVISIONS = frozenset(["IDiv", "IMod", "UDiv", "UMod"])
 _NAMES = {"Not": "bit_not", "And": "bit_and", "Or": "bit_or", "Xor": "bit_xor"}
 _UNARY = frozenset(
@@ -117,6 +119,15 @@ class _Text:
         if how == "sample" and element == "U8":
             self.bytes[self.register[dst]] = channel
 
+    def from_port(self, instruction: Instruction, op: str, element: str) -> None:
+        _, kind, _, _, dst, a, b, _, flags, port, channel = instruction
+        if op == "Load":
+            return self.load(dst, kind, element, port, channel)
+        if op == "Coordinate":
+            return self.define(self.loads, dst, kind, f"lane.coordinate({port})")
+        index, length = self.operand(a, bool(flags & 1), _I32), self.operand(b, bool(flags & 2), _I32)
+        return self.define(self.computes, dst, kind, f"lane.template lookup<{element}>({port}, {index}, {length})")
+
     def convert(self, op: str, dst: int, kind: int, source: int, element: str, first: str) -> None:
         to = _REGISTERS[kind] if op in ("Cvt", "UCvt") else element
         if to in ("float", "F32") and first in self.bytes:
@@ -129,10 +140,8 @@ class _Text:
     def add(self, instruction: Instruction) -> None:
         number, kind, source, dtype, dst, a, b, c, flags, port, channel = instruction
         op, element = self.names[number], ELEMENTS[dtype]
-        if op == "Load":
-            return self.load(dst, kind, element, port, channel)
-        if op == "Coordinate":
-            return self.define(self.loads, dst, kind, f"lane.coordinate({port})")
+        if op in _FROM_PORTS:
+            return self.from_port(instruction, op, element)
         first = self.operand(a, bool(flags & 1), source if op in _CONVERSIONS else kind)
         if op == "Store":
             # Storing rounds again without effect, so the value before the first rounding can be stored instead.
@@ -146,7 +155,7 @@ class _Text:
         arguments = [first]
         if op not in _UNARY:
             arguments.append(self.operand(b, bool(flags & 2), kind))
-        if op == "Select":
+        if op in _TERNARY:
             arguments.append(self.operand(c, bool(flags & 4), _I32))
         if op in _DIVISIONS:
             arguments.append("fault")

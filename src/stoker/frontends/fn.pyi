@@ -907,6 +907,37 @@ def hue(
     """
     ...
 
+def lookup_table(
+    x: Input,
+    /,
+    *,
+    keys: int | Sequence[int] | npt.NDArray[np.generic] = (),
+    values: float | Sequence[float] | npt.NDArray[np.generic] = (),
+    default_value: float = 0.0,
+    dtype: DTypeLike = DType.FLOAT,
+    output_dtype: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Replace integers by values from a table. Input: integers, any shape. Output: the same shape in ``dtype``.
+
+    A number without a key, also a negative one, becomes ``default_value``. Of equal keys the last one counts. Values
+    are converted to ``dtype`` as `cast` does: integers are rounded half to even and saturate.
+
+    Args:
+        keys: Numbers that are replaced, from 0 to 65535.
+        values: Their replacements, one for each key.
+        default_value: Replacement of all other numbers.
+        dtype: Element type of the output.
+        output_dtype: Former name of `dtype`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def one_hot(
     x: Input,
     /,
@@ -2146,6 +2177,40 @@ class experimental:
             fill_value: Value outside of the image: one, or one per channel.
             interp_type: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
             size: Size of the output in pixels, (height, width).
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+class noise:
+    @staticmethod
+    def gaussian(
+        x: Input,
+        /,
+        *,
+        mean: float | DataNode = 0.0,
+        stddev: float | DataNode = 1.0,
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Add noise from the normal distribution to every element. Input: numbers of any shape. Output: the same type and
+        shape.
+
+        Each element has its own draw, also each channel. A draw depends on the seed, the epoch, the sample and the
+        element's place, so that batches, threads and devices change nothing. Sums are float32's, float64's for elements of
+        32 bits and more; integers are rounded half to even and saturate. DALI's CPU form rounds halves away from zero.
+
+        Source of the numbers: Box and Muller's method in float32, from 24 random bits each. So no draw is further than 5.77
+        standard deviations from the mean.
+
+        Args:
+            mean: Mean of the noise.
+            stddev: Standard deviation of the noise, at least 0.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

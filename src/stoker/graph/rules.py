@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..contract.expr import Expr, Scalar, is_static
-from ..contract.pixel import Px, coordinates_of, visit
+from ..contract.pixel import Px, coordinates_of, tables_of, visit
 from ..contract.step import (
     Interpolator,
     Native,
@@ -199,8 +199,12 @@ def _check_space(body: Stage, spaces: Sequence[Shape], stored: Sequence[Shape]) 
     _require(not body.channels or bool(stored[0]), "expected an axis of channels")
     for shape in stored[1:]:
         _require_alike(shape[:end], stored[0][:end], "an output stores")
+    tables = tables_of([x for port in body.program for x in port])
     for i, shape in enumerate(spaces):
-        if i == 0 and body.interpolator is not None:
+        if i in tables:
+            _require(len(shape) == 1, f"input {i} is a table of {len(shape)} axes, expected 1")
+            _require(i > 0 or body.interpolator is None, "expected an image to sample, got a table")
+        if i in tables or (i == 0 and body.interpolator is not None):
             continue
         _require(len(shape) <= len(stored[0]), f"input {i} has {len(shape)} axes in a space of {len(stored[0])}")
         for d in range(1 if body.channels else 0, len(shape)):
@@ -230,11 +234,15 @@ def _check_program(body: Stage, port: Sequence[Px], inputs: Sequence[Value], out
     seen: set[int] = set()
     for x in port:
         _require(x.dtype == out.dtype, f"expected a program of {out.dtype}, got {x.dtype}")
-        visit(x, lambda n: loads.append(n) if n.op == "load" else None, seen)
+        visit(x, lambda n: loads.append(n) if n.op in ("load", "table") else None, seen)
+    tables = tables_of(port)
     for n in loads:
         _require(n.port < len(inputs), f"the program loads from input {n.port} of {len(inputs)}")
         own = inputs[n.port].dtype
         _require(n.dtype == own, f"the program loads {n.dtype} from input {n.port} of {own}")
+        if n.op == "table":
+            continue
+        _require(n.port not in tables, f"input {n.port} is a table and an image")
         fits = n.channel == -1 if flat else 0 <= n.channel < most
         _require(fits, f"the program loads channel {n.channel}, of {body.channels} channels")
     axes = coordinates_of(port)

@@ -44,6 +44,8 @@ INDEX: dict[str, str] = {
     "gaussian_blur": "ops.image.gaussian_blur:GaussianBlur",
     "hsv": "ops.image.hsv:Hsv",
     "hue": "ops.image.hue:Hue",
+    "lookup_table": "ops.image.lookup_table:LookupTable",
+    "noise.gaussian": "ops.image.noise_gaussian:NoiseGaussian",
     "one_hot": "ops.generic.one_hot:OneHot",
     "ones": "ops.generic.ones:Ones",
     "ones_like": "ops.generic.ones_like:OnesLike",

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...contract.expr import identity, parts
+from ...contract.pixel import tables_of
 from ...contract.step import Native, Stage, Step, Value, View
 from ..lower import body_scalars
 
@@ -66,4 +67,5 @@ class CountsOnGpu:
             return not body.ops
         if not isinstance(body, Stage) or body.interpolator is not None:
             return False
-        return not any(body.post) and not any(body.pre[n] for n, _ in inputs)
+        tables = tables_of([x for port in body.program for x in port])
+        return not any(body.post) and not any(body.pre[n] or n in tables for n, _ in inputs)

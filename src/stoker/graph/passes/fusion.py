@@ -24,7 +24,18 @@ from dataclasses import replace
 import numpy as np
 
 from ...contract.expr import Expr, Scalar, identity, is_static, same
-from ...contract.pixel import Px, channel_count, coordinate, coordinates_of, on_axes, rewrite, size, uniform, visit
+from ...contract.pixel import (
+    Px,
+    channel_count,
+    coordinate,
+    coordinates_of,
+    on_axes,
+    rewrite,
+    size,
+    tables_of,
+    uniform,
+    visit,
+)
 from ...contract.step import Stage, Step, StepList, View, ViewOp
 from ...contract.types import DType
 from ..lower import number_sources
@@ -91,8 +102,9 @@ class _Work:
         second = self.steps[i]
         if second is None or not isinstance(second.body, Stage) or second.body.interpolator is not None:
             return False
+        tables = _tables(second.body)
         for port, value in enumerate(second.inputs):
-            m = self._sole_stage(value, second)
+            m = None if port in tables else self._sole_stage(value, second)
             first = self.steps[m] if m is not None else None
             joined = self._joined(first, second, port) if first is not None else None
             if m is not None and joined is not None:
@@ -130,6 +142,7 @@ class _Work:
             return None
         if turn and not self._full_rank(second, port):
             return None
+        tables = _tables(b)
         b = _in_space(b, _coordinates_after(forth, rank))
         program, channels = _compose(a, b, port, len(first.inputs), rank)
         if program is None or size([x for p in program for x in p]) > MAX_PROGRAM:
@@ -140,8 +153,11 @@ class _Work:
             return None
         body = Stage(
             program,
-            # A scalar has no axes to transform.
-            a.pre + tuple(b.pre[k] + (turn if self.list.values[second.inputs[k]].rank else ()) for k in others),
+            # A scalar and a table have no axes to transform.
+            a.pre
+            + tuple(
+                b.pre[k] + (turn if self.list.values[second.inputs[k]].rank and k not in tables else ()) for k in others
+            ),
             tuple(p + turn for p in b.post),
             channels,
             a.interpolator,
@@ -173,10 +189,10 @@ class _Work:
         outs = [self.list.values[v] for v in step.outputs]
         rank = outs[0].rank + _rank_change(body.post[0])
         post = [_without_frame_axis(ops) for ops in body.post]
-        pre, framed = [], []
-        for v, ops in zip(step.inputs, body.pre, strict=True):
+        pre, framed, tables = [], [], _tables(body)
+        for port, (v, ops) in enumerate(zip(step.inputs, body.pre, strict=True)):
             x = self.list.values[v]
-            framed.append(x.rank + _rank_change(ops) == rank)
+            framed.append(port not in tables and x.rank + _rank_change(ops) == rank)
             if framed[-1] and not same(x.shape[0], frames):
                 return None
             pre.append(_without_frame_axis(ops) if framed[-1] else ops)
@@ -197,9 +213,15 @@ class _Work:
         return all(_same_extents(value.shape, out.shape, bool(second.body.channels)) for out in stored)
 
     def _full_rank(self, step: Step, port: int) -> bool:
-        own = self.list.values[step.inputs[port]]
-        others = [self.list.values[v] for k, v in enumerate(step.inputs) if k != port]
+        assert isinstance(step.body, Stage)
+        own, tables = self.list.values[step.inputs[port]], _tables(step.body)
+        others = [self.list.values[v] for k, v in enumerate(step.inputs) if k != port and k not in tables]
         return all(o.rank == 0 or list(map(identity, o.shape)) == list(map(identity, own.shape)) for o in others)
+
+
+def _tables(body: Stage) -> set[int]:
+    """Return the inputs that a stage looks elements up in."""
+    return tables_of([x for port in body.program for x in port])
 
 
 def _may_divide_by_zero(body: Stage) -> bool:
@@ -318,9 +340,9 @@ def _compose(
 
     def put(x: Px, channel: int) -> Px:
         def leaf(n: Px) -> Px | None:
-            if n.op != "load":
+            if n.op not in ("load", "table"):
                 return None
-            at = n.channel if n.channel >= 0 else channel
+            at = n.channel if n.channel >= 0 or n.op == "table" else channel
             if n.port != port:
                 return replace(n, port=renumber(n.port), channel=at)
             if a.channels:

@@ -65,6 +65,14 @@ def draw(distribution: int, draw: int, own_seed: bool, seed: int, /) -> Kernel:
         own_seed: whether `seed` replaces the pipeline's
     """
 
+def draw_words(draw: int, own_seed: bool, seed: int, /) -> Kernel:
+    """Random bits, from which stages draw a number for each element.
+
+    Args:
+        draw: which of the graph's random calls
+        own_seed: whether `seed` replaces the pipeline's
+    """
+
 def equalize(frame: int, height: int, width: int, channel: int, /) -> Kernel:
     """Histogram equalization of every channel.
 

@@ -122,6 +122,8 @@ class PixelProgram {
     out_.clear();
     for (int i = 0; i < program_.inputs; ++i) in_.push_back(view_of(inputs[i], program_.input_dtype[i]));
     for (int i = 0; i < program_.outputs; ++i) out_.push_back(view_of(outputs[i], program_.output_dtype[i]));
+    if (!pixel::spread_tables(program_, uniforms.data(), out_.at(0), in_.data()))
+      throw std::invalid_argument("a table lacks elements");
   }
 
   pixel::Program program_;

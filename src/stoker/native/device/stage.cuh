@@ -41,6 +41,14 @@ inline typename E::Memory in_memory(typename E::Register x) {
   else return static_cast<typename E::Memory>(x);
 }
 
+// Number that a program computes with for a value in memory.
+template <class E>
+inline typename E::Register from_memory(typename E::Memory x) {
+  if constexpr (std::is_same_v<E, F16>) return op::half_to_float(x);
+  else if constexpr (std::is_same_v<E, BF16>) return float_from_bfloat(x);
+  else return static_cast<typename E::Register>(x);
+}
+
 // One lane: the interface that generated code reads and writes.
 template <class Program>
 struct Lane {
@@ -61,10 +69,12 @@ struct Lane {
   template <class E>
   typename E::Register load(int port, int c) const {
     const uint8_t* p = at[port] + (c ? c * channel[port] : 0);
-    const auto x = *reinterpret_cast<const typename E::Memory*>(p);
-    if constexpr (std::is_same_v<E, F16>) return op::half_to_float(x);
-    else if constexpr (std::is_same_v<E, BF16>) return float_from_bfloat(x);
-    else return static_cast<typename E::Register>(x);
+    return from_memory<E>(*reinterpret_cast<const typename E::Memory*>(p));
+  }
+  template <class E>
+  typename E::Register lookup(int port, int32_t index, int32_t length) const {
+    if (static_cast<uint32_t>(index) >= static_cast<uint32_t>(length)) return 0;
+    return from_memory<E>(reinterpret_cast<const typename E::Memory*>(at[port])[index]);
   }
   template <class E>
   typename E::Register sample(int c) const {

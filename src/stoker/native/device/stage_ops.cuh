@@ -3,6 +3,7 @@
 // meaning; where the GPU has an instruction with exactly this meaning, it is used.
 #pragma once
 #include "shared/device.cuh"
+#include "shared/element_random.hpp"
 #include "shared/pixel_scalar.hpp"
 
 namespace stoker::stage {
@@ -185,6 +186,11 @@ inline int32_t uge(int64_t a, int64_t b) { return static_cast<uint64_t>(a) >= st
 template <class T>
 inline T select(T a, T b, int32_t c) {
   return c ? a : b;
+}
+
+inline int32_t random(int32_t element, int32_t key, int32_t stream) {
+  return static_cast<int32_t>(
+      element_random::word(static_cast<uint32_t>(element), static_cast<uint32_t>(key), static_cast<uint32_t>(stream)));
 }
 
 // Functions compute in double and round once to the register's type. Functions that the GPU rounds correctly in float

@@ -126,7 +126,7 @@ class GpuStage : public gpu::Kernel {
     if (spec_.interpolator == Interpolator::Resample && !resampling_.describe(c, v)) return false;
     if (spec_.interpolator == Interpolator::Affine && !affine_.describe(c, *v)) return false;
     if (projects(spec_.interpolator) && !describe_projection(spec_, c, *v)) return false;
-    return spread(spec_, v->out[0], spec_.interpolator == Interpolator::None ? 0 : 1, v->in, c.error);
+    return spread(spec_, c.params, v->out[0], spec_.interpolator == Interpolator::None ? 0 : 1, v->in, c.error);
   }
 
   bool in_pairs(const Slot* slot) const {

@@ -72,7 +72,7 @@ bool GpuResampling::describe(const Call& c, Views* v) const {
   resample::Passes passes;
   if (!resample::make_passes(v->in[0], vertical, horizontal, resample::Order::Pillow, passes)) {
     // The CPU checks the operands' extents first, so this kernel does the same.
-    if (spread(spec_, v->out[0], 1, v->in, c.error)) *c.error = kCannotResample;
+    if (spread(spec_, c.params, v->out[0], 1, v->in, c.error)) *c.error = kCannotResample;
     return false;
   }
   s.source = source_of(v->in[0]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 
 #include "base/whole.hpp"
@@ -86,6 +87,25 @@ class Draw : public Kernel {
     if (dtype == DType::F16 && high > low) return std::min(x, below_in_half(high));
     return x >= high && high > low && dtype == DType::F64 ? std::nextafter(high, low) : x;
   }
+  DrawSpec spec_;
+};
+
+// Words of the row's random stream: names of its elements' streams (shared/element_random.hpp).
+class DrawWords : public Kernel {
+ public:
+  explicit DrawWords(DrawSpec spec) : spec_(spec) {}
+  Ports ports() const override { return {.kernel = "draw_words", .out = {port_of(DType::I32, 1)}}; }
+  Outcome run(const Call& c) const override {
+    philox::Stream s = stream_of(spec_, c);
+    const View& out = *c.out[0];
+    for (int64_t i = 0; i < out.shape[0]; ++i) {
+      const uint32_t word = s.next();
+      std::memcpy(out.data + i * out.stride[0], &word, sizeof word);
+    }
+    return Outcome::Ok;
+  }
+
+ private:
   DrawSpec spec_;
 };
 
@@ -225,6 +245,9 @@ std::shared_ptr<Kernel> make_draw(Distribution distribution, uint32_t draw, bool
   if (distribution > Distribution::Values) throw std::invalid_argument("expected a distribution");
   return std::make_shared<Draw>(DrawSpec{distribution, draw, own_seed, seed});
 }
+std::shared_ptr<Kernel> make_draw_words(uint32_t draw, bool own_seed, uint64_t seed) {
+  return std::make_shared<DrawWords>(DrawSpec{Distribution::Uniform, draw, own_seed, seed});
+}
 std::shared_ptr<Kernel> make_choice(uint32_t draw, bool own_seed, uint64_t seed, bool has_weights) {
   return std::make_shared<Choice>(DrawSpec{Distribution::Uniform, draw, own_seed, seed}, has_weights);
 }
@@ -238,6 +261,10 @@ const Registered kDraw{"draw",
                        "Random numbers.",
                        make_draw,
                        {{"distribution", "a Distribution"}, {"draw", kDrawId}, {"own_seed", kOwnSeed}, {"seed", ""}}};
+const Registered kDrawWords{"draw_words",
+                            "Random bits, from which stages draw a number for each element.",
+                            make_draw_words,
+                            {{"draw", kDrawId}, {"own_seed", kOwnSeed}, {"seed", ""}}};
 const Registered kChoice{
     "choice",
     "Random elements of the first input, with the weights of the second.",

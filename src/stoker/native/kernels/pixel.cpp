@@ -130,7 +130,7 @@ class Stage : public Kernel {
     stage::Views views;
     if (!stage::take_views(spec_, c, &views)) return Outcome::Error;
     if (views.out[0].elements() == 0) return Outcome::Ok;
-    double uniforms[256];
+    double uniforms[kMaxUniforms];
     for (size_t u = 0; u < spec_.uniforms.size(); ++u) uniforms[u] = c.params[spec_.uniforms[u]];
     switch (spec_.interpolator) {
       case Interpolator::None: return plain(c, views, uniforms);
@@ -150,7 +150,8 @@ class Stage : public Kernel {
   }
   Outcome plain(const Call& c, stage::Views& v, const double* uniforms) const {
     View *const in = v.in, *const out = v.out;
-    if (!stage::spread(spec_, out[0], 0, in, c.error) || !channels_.fit(spec_, v, c.error)) return Outcome::Error;
+    if (!stage::spread(spec_, c.params, out[0], 0, in, c.error) || !channels_.fit(spec_, v, c.error))
+      return Outcome::Error;
     return pixel::run(spec_.program, uniforms, in, out, c.work[0]) ? Outcome::Ok : divided(c);
   }
 
@@ -162,7 +163,7 @@ class Stage : public Kernel {
     View *const in = v.in, *const out = v.out;
     resample::Axis vertical, horizontal;
     if (!stage::resample_axes(spec_, c.params, in[0], out[0], &vertical, &horizontal, c.error) ||
-        !stage::spread(spec_, out[0], 1, in, c.error) || !channels_.fit(spec_, v, c.error))
+        !stage::spread(spec_, c.params, out[0], 1, in, c.error) || !channels_.fit(spec_, v, c.error))
       return Outcome::Error;
     View band_view = out[0];
     band_view.dtype = in[0].dtype;
@@ -248,7 +249,7 @@ const Registered kStage{
 
 pixel::Program program_of(std::vector<pixel::Instr> code, int channels, const std::vector<DType>& inputs,
                           const std::vector<DType>& outputs, size_t uniforms) {
-  if (inputs.size() > pixel::kMaxPorts || outputs.size() > pixel::kMaxPorts || uniforms > 256)
+  if (inputs.size() > pixel::kMaxPorts || outputs.size() > pixel::kMaxPorts || uniforms > kMaxUniforms)
     throw std::invalid_argument("a stage takes at most 8 inputs, 8 outputs and 256 uniforms");
   pixel::Program p;
   p.code = std::move(code);
@@ -276,7 +277,7 @@ StageSpec stage_spec(Interpolator interpolator, std::vector<int32_t> interpolato
                                 std::to_string(out_dtypes.size()) + " outputs, got " + std::to_string(inputs.size()) +
                                 " and " + std::to_string(outputs.size()));
   for (const pixel::Instr& q : code)  // the address of a coordinate's port is a number, and no memory
-    if ((q.op == pixel::Op::Load && q.port >= in_dtypes.size()) ||
+    if (((q.op == pixel::Op::Load || q.op == pixel::Op::Lookup) && q.port >= in_dtypes.size()) ||
         (q.op == pixel::Op::Coordinate && q.port < in_dtypes.size()))
       throw std::invalid_argument("expected loads from inputs and coordinates from their own ports, got port " +
                                   std::to_string(q.port));
@@ -288,6 +289,8 @@ StageSpec stage_spec(Interpolator interpolator, std::vector<int32_t> interpolato
   std::vector<DType> ports = in_dtypes;
   ports.resize(in_dtypes.size() + coordinates.size(), DType::I32);
   s.program = program_of(std::move(code), channels, ports, out_dtypes, uniforms.size());
+  for (const pixel::Table& t : s.program.tables)
+    if (t.port == 0 && interpolator != Interpolator::None) throw std::invalid_argument("a table cannot be sampled");
   s.coordinates = std::move(coordinates);
   s.uniforms = std::move(uniforms);
   s.inputs = std::move(inputs);

@@ -12,6 +12,7 @@
 namespace stoker {
 
 enum class Interpolator : uint8_t { None, Resample, Affine, ProjectNearest, ProjectLinear, ProjectCubic };
+constexpr size_t kMaxUniforms = 256;
 constexpr bool projects(Interpolator s) { return s >= Interpolator::ProjectNearest; }
 
 struct StageSpec {

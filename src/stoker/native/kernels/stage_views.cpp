@@ -46,6 +46,11 @@ bool are_alike(const StageSpec& spec, const Views& views, std::string* error) {
   return true;
 }
 
+bool is_table(const StageSpec& spec, size_t input) {
+  const auto& tables = spec.program.tables;
+  return std::any_of(tables.begin(), tables.end(), [&](const pixel::Table& t) { return t.port == input; });
+}
+
 // The sampled image has the output's size and the input's channels, which a repeated axis can make any number.
 bool can_sample(const StageSpec& spec, const Views& views, std::string* error) {
   if (spec.interpolator == Interpolator::None) return true;
@@ -104,7 +109,8 @@ void check(const StageSpec& spec, const StepFacts& step) {
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     const std::string name = "input " + std::to_string(i);
     const int32_t have = check_views(spec.inputs[i], step.in_rank(i), step, name);
-    step.require(have <= rank, name, "at most " + axes(rank), std::to_string(have));
+    if (is_table(spec, i)) step.require(have == 1, name, "a table of 1 axis", std::to_string(have));
+    else step.require(have <= rank, name, "at most " + axes(rank), std::to_string(have));
     if (i == 0) sampled = have;
   }
   check_interpolator(spec, step, sampled, rank);
@@ -127,9 +133,11 @@ bool take_views(const StageSpec& spec, const Call& call, Views* views) {
   return are_alike(spec, *views, call.error) && can_sample(spec, *views, call.error);
 }
 
-bool spread(const StageSpec& spec, const View& shape, size_t first, View* in, std::string* error) {
+bool spread(const StageSpec& spec, const double* params, const View& shape, size_t first, View* in,
+            std::string* error) {
   const bool channels = spec.program.channels > 0;
   for (size_t i = first; i < spec.inputs.size(); ++i) {
+    if (is_table(spec, i)) continue;
     for (int d = channels ? 1 : 0; d < in[i].rank; ++d) {
       const int64_t have = in[i].shape[in[i].rank - 1 - d], want = d < shape.rank ? shape.shape[shape.rank - 1 - d] : 1;
       if (have == 1 || have == want) continue;
@@ -138,6 +146,14 @@ bool spread(const StageSpec& spec, const View& shape, size_t first, View* in, st
       return false;
     }
     broadcast(shape, channels, &in[i]);
+  }
+  if (!spec.program.tables.empty()) {
+    double uniforms[kMaxUniforms];
+    for (size_t u = 0; u < spec.uniforms.size(); ++u) uniforms[u] = params[spec.uniforms[u]];
+    if (!pixel::spread_tables(spec.program, uniforms, shape, in)) {
+      *error = "expected a contiguous table with as many elements as the program reads";
+      return false;
+    }
   }
   for (size_t k = 0; k < spec.coordinates.size(); ++k) {
     const int axis = spec.coordinates[k];

@@ -22,9 +22,9 @@ void check(const StageSpec& spec, const StepFacts& step);
 // the outputs' iteration spaces differ.
 bool take_views(const StageSpec& spec, const Call& call, Views* views);
 
-// Broadcast the inputs from `first` on to the shape of the first output, and create the coordinates. Return false with
-// *error set if an extent does not fit.
-bool spread(const StageSpec& spec, const View& shape, size_t first, View* in, std::string* error);
+// Broadcast the inputs from `first` on to the shape of the first output, and create the coordinates. Tables are only
+// checked. Return false with *error set if an extent does not fit.
+bool spread(const StageSpec& spec, const double* params, const View& shape, size_t first, View* in, std::string* error);
 
 // Channels that a stage's program accesses, by port. Views with fewer channels are refused, because the kernels would
 // read or write beyond their pixels.

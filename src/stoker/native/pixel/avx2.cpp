@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pixel/kernels.hpp"
+#include "shared/element_random.hpp"
 #include "shared/half.hpp"
 
 // This include comes last, so that no inline function of the standard library is compiled for AVX2: the linker might

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pixel/kernels.hpp"
+#include "shared/element_random.hpp"
 #include "shared/half.hpp"
 
 #include "base/target_begin_avx512.hpp"

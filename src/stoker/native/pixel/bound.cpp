@@ -62,11 +62,24 @@ ComputeFn kernel_of(const Kernels& k, const Compute& c) {
     case Op::Cast: return k.cast[at(c.from)][at(c.dtype)];
     case Op::UCast: return k.ucast[at(c.dtype)];
     case Op::Wrap: return k.wrap[at(c.from)][at(c.dtype)];
+    case Op::Lookup: return k.table[at(c.dtype)];
     default: return k.op[at(c.op)][at(c.type)];
   }
 }
 
 }  // namespace
+
+bool spread_tables(const Program& program, const double* uniforms, const View& shape, View* inputs) {
+  for (const Table& t : program.tables) {
+    View& v = inputs[t.port];
+    const auto length = static_cast<int32_t>(either_int64(uniforms[t.length]));
+    if (v.rank != 1 || !v.contiguous() || length < 0 || length > v.shape[0]) return false;
+    v.rank = shape.rank;
+    std::copy_n(shape.shape, shape.rank, v.shape);
+    std::fill_n(v.stride, shape.rank, 0);
+  }
+  return true;
+}
 
 void set_tables(bool on) { tables_on.store(on, std::memory_order_relaxed); }
 
@@ -122,6 +135,7 @@ void Bound::resolve_computes(const ScratchLayout& layout) {
       m.step[i] = !c.arg[i].uniform;
     }
     if (c.op == Op::Cast) range_of(c.dtype, m.low, m.high);
+    if (c.op == Op::Lookup) m.table = base_[c.port];
   }
 }
 

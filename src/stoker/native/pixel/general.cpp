@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block kernels of operations that are rare or cannot be vectorized: 64-bit casts, integer division and powers, and the
 // transcendental functions. Scalar code that runs exactly the existing lanes.
+#include <cstring>
 #include <type_traits>
 
 #include "pixel/kernels.hpp"
@@ -123,6 +124,38 @@ void fill_compares(Kernels& k, Op first, int type) {
   k.op[op++][type] = compare<T, 5>;
 }
 
+// Lookup: each lane chooses its element. A negative index is above any length as an unsigned number.
+template <class Memory, class Register, class F>
+void look_up(const Micro& m, int lanes, F value) {
+  map2<Register, int32_t>(m, lanes, [&](int32_t index, int32_t length) -> Register {
+    if (static_cast<uint32_t>(index) >= static_cast<uint32_t>(length)) return 0;
+    Memory x;  // memory may be unaligned
+    std::memcpy(&x, m.table + static_cast<int64_t>(index) * static_cast<int64_t>(sizeof x), sizeof x);
+    return static_cast<Register>(value(x));
+  });
+}
+
+template <class Memory, class Register>
+void table(const Micro& m, int lanes) {
+  look_up<Memory, Register>(m, lanes, [](Memory x) { return x; });
+}
+void table_f16(const Micro& m, int lanes) { look_up<uint16_t, float>(m, lanes, float_from_half); }
+void table_bf16(const Micro& m, int lanes) { look_up<uint16_t, float>(m, lanes, float_from_bfloat); }
+
+void fill_tables(ComputeFn* row) {
+  row[at(DType::Bool)] = row[at(DType::U8)] = table<uint8_t, int32_t>;
+  row[at(DType::U16)] = table<uint16_t, int32_t>;
+  row[at(DType::U32)] = table<uint32_t, int64_t>;
+  row[at(DType::U64)] = row[at(DType::I64)] = table<int64_t, int64_t>;
+  row[at(DType::I8)] = table<int8_t, int32_t>;
+  row[at(DType::I16)] = table<int16_t, int32_t>;
+  row[at(DType::I32)] = table<int32_t, int32_t>;
+  row[at(DType::F16)] = table_f16;
+  row[at(DType::BF16)] = table_bf16;
+  row[at(DType::F32)] = table<float, float>;
+  row[at(DType::F64)] = table<double, double>;
+}
+
 void select8(const Micro& m, int lanes) {
   const auto* a = reinterpret_cast<const uint64_t*>(m.arg[0]);
   const auto* b = reinterpret_cast<const uint64_t*>(m.arg[1]);
@@ -221,6 +254,7 @@ void fill_general(Kernels& k) {
   fill_cast<uint64_t>(k.ucast);
   fill_wrap<int32_t>(k.wrap[at(Type::I32)]);
   fill_wrap<int64_t>(k.wrap[at(Type::I64)]);
+  fill_tables(k.table);
 }
 
 }  // namespace stoker::pixel

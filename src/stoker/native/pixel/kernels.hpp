@@ -20,8 +20,9 @@ struct Micro {
   void (*run)(const Micro& m, int lanes) = nullptr;
   uint8_t* dst = nullptr;
   const uint8_t* arg[3] = {};
-  uint8_t step[3] = {};      // 1: a block, 0: a splat
-  double low = 0, high = 0;  // range of the dtype, for Cast
+  uint8_t step[3] = {};            // 1: a block, 0: a splat
+  double low = 0, high = 0;        // range of the dtype, for Cast
+  const uint8_t* table = nullptr;  // for Lookup
   int* fault = nullptr;
 };
 
@@ -57,6 +58,7 @@ struct Kernels {
   ComputeFn cast[kTypes][kDTypes] = {};  // [from][dtype]
   ComputeFn ucast[kDTypes] = {};
   ComputeFn wrap[kTypes][kDTypes] = {};
+  ComputeFn table[kDTypes] = {};                            // Lookup; [dtype of the table]
   ConvertFn load[kDTypes][kTypes] = {};                     // the register may be F32 for small integers: a fused Cvt
   ConvertFn store[kDTypes][kTypes] = {};                    // the register may be F32 for small integers: a fused Cast
   LoadGroupFn load_group[kMaxGroup + 1][kTypes] = {};       // U8 pixels, [channels][register type]

@@ -136,6 +136,31 @@ void select4(const Micro& m, int lanes) {
     *d = *c != 0 ? *a : *b;
 }
 
+// shared/element_random.hpp for a vector of elements. The multiplication is that of 32 bits to 64, of the even lanes and of
+// the odd ones.
+inline V<uint32_t> random_words(V<uint32_t> element, V<uint32_t> key, V<uint32_t> stream) {
+  using Wide = V<uint64_t>;
+  constexpr uint64_t kLow = 0xFFFFFFFFu;
+  V<uint32_t> low = element, high = stream;
+  for (int i = 0; i < element_random::kRounds; ++i, key += element_random::kKeyStep) {
+    const Wide even = ((Wide)low & kLow) * uint64_t{element_random::kMultiplier};
+    const Wide odd = ((Wide)low >> 32) * uint64_t{element_random::kMultiplier};
+    low = (V<uint32_t>)((even >> 32) | (odd & ~kLow)) ^ key ^ high;
+    high = (V<uint32_t>)((even & kLow) | (odd << 32));
+  }
+  return low;
+}
+
+void random_bits(const Micro& m, int lanes) {
+  using U = V<uint32_t>;
+  const auto* a = reinterpret_cast<const U*>(m.arg[0]);
+  const auto* b = reinterpret_cast<const U*>(m.arg[1]);
+  const auto* c = reinterpret_cast<const U*>(m.arg[2]);
+  auto* d = reinterpret_cast<Loose<uint32_t>*>(m.dst);
+  for (int i = 0; i < lanes; i += kLanes<uint32_t>, a += m.step[0], b += m.step[1], c += m.step[2], ++d)
+    *d = random_words(*a, *b, *c);
+}
+
 // Adding 1.5 * 2^23 leaves no bits for a fraction, so that the addition rounds half to even, and the integer is in the
 // low bits. |x| <= 2^22.
 inline V<int32_t> round_small(V<float> x) { return (V<int32_t>)(x + 12582912.0f) - 0x4B400000; }
@@ -274,6 +299,7 @@ void fill_loops(Kernels& k) {
   fill_arithmetic<double>(k);
   fill_pairs(k, std::make_integer_sequence<int, kPaired * kPaired>{});
   fill_casts(k);
+  k.op[at(Op::Random)][at(Type::I32)] = random_bits;
   fill_accesses(k);
   k.count = count;
 }

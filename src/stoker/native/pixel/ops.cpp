@@ -22,7 +22,7 @@ bool compares(Op op) { return op >= Op::Eq && op <= Op::UGe; }
 bool converts(Op op) { return op >= Op::Cvt && op <= Op::Wrap; }
 bool names_dtype(Op op) {
   return op == Op::Load || op == Op::Store || op == Op::Cast || op == Op::UCast || op == Op::Wrap ||
-         op == Op::Coordinate;
+         op == Op::Coordinate || op == Op::Lookup;
 }
 
 bool exists(const Instr& in) {
@@ -32,6 +32,7 @@ bool exists(const Instr& in) {
     case Op::Store:
     case Op::Copy: return true;
     case Op::Coordinate: return in.dtype == DType::I32;
+    case Op::Lookup: return k.table[at(in.dtype)];
     case Op::Cvt: return k.cvt[at(in.from)][at(in.type)];
     case Op::UCvt: return in.from == Type::I64 && k.ucvt[at(in.type)];
     case Op::Cast: return k.cast[at(in.from)][at(in.dtype)];
@@ -47,6 +48,7 @@ int arity(Op op) {
   switch (op) {
     case Op::Load:
     case Op::Coordinate: return 0;
+    case Op::Random:
     case Op::Select: return 3;
     case Op::Store:
     case Op::Copy:
@@ -63,7 +65,7 @@ int arity(Op op) {
 }
 
 Type operand_type(const Instr& in, int k) {
-  if (in.op == Op::Select && k == 2) return Type::I32;
+  if ((in.op == Op::Select && k == 2) || in.op == Op::Lookup) return Type::I32;
   return converts(in.op) ? in.from : in.type;
 }
 Type result_type(const Instr& in) { return compares(in.op) ? Type::I32 : in.type; }
@@ -79,6 +81,8 @@ float cost_of(const Instr& in) {
     case Op::IPow:
     case Op::UPow: return 20.f;
     case Op::Pow: return 80.f;
+    case Op::Random: return 8.f;
+    case Op::Lookup: return 1.5f;
     case Op::Div:
     case Op::Sqrt: return wide ? 1.5f : .7f;
     case Op::Load:
@@ -117,7 +121,7 @@ bool Checker::fields(size_t i) const {
   if (at(in.type) >= kTypes || at(in.from) >= kTypes) return fail(i, "no such type");
   if (at(in.dtype) >= kDTypes) return fail(i, "no such dtype");
   if (names_dtype(in.op) && in.type != type_of(in.dtype)) return fail(i, "dtype does not live in this type");
-  if (in.op == Op::Load || in.op == Op::Store || in.op == Op::Coordinate) {
+  if (in.op == Op::Load || in.op == Op::Store || in.op == Op::Coordinate || in.op == Op::Lookup) {
     const bool load = in.op != Op::Store;
     if (in.port >= (load ? p.inputs : p.outputs)) return fail(i, "no such port");
     if (in.channel >= std::max(1, p.channels)) return fail(i, "no such channel");

@@ -47,6 +47,9 @@ constexpr Type type_of(DType t) {
 //   Store       output[port] (channel) = a; type = type_of(dtype); the value must be in dtype's range (Cast or
 //               Wrap before), except F16 and BF16, which are rounded here, half to even
 //   Coordinate  dst = the coordinate that input[port] stands at (I32); see shared/coordinate.hpp
+//   Random      dst = 32 random bits (I32) of element a in the stream (b, c), all I32; see shared/element_random.hpp
+//   Lookup      dst = element a (I32) of input[port], which is a table of b elements (a uniform, I32); 0 if there is
+//               none. type = type_of(dtype); dtype = the port's. No other operation uses the port
 //   Copy        dst = a (also turns a uniform into a register)
 //   Add Sub Mul; Div (floats only)
 //   IDiv IMod   signed, truncating, C's remainder; MIN / -1 wraps (remainder 0). By zero: 0, and the run faults
@@ -74,7 +77,7 @@ constexpr Type type_of(DType t) {
   X(Eq) X(Ne) X(Lt) X(Le) X(Gt) X(Ge) X(ULt) X(ULe) X(UGt) X(UGe) X(Select)                                       \
   X(Floor) X(Ceil) X(Trunc) X(Round) X(Sqrt) X(Rsqrt) X(Cbrt) X(Exp) X(Log) X(Log2) X(Log10) X(Sin) X(Cos) X(Tan) \
   X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Tanh) X(Asinh) X(Acosh) X(Atanh) X(Atan2)                             \
-  X(Cvt) X(UCvt) X(Cast) X(UCast) X(Wrap) X(Coordinate)
+  X(Cvt) X(UCvt) X(Cast) X(UCast) X(Wrap) X(Coordinate) X(Random) X(Lookup)
 
 enum class Op : uint8_t {
 #define STOKER_PIXEL_NAME(name) name,
@@ -96,7 +99,7 @@ struct Instr {
   DType dtype = DType::U8;  // Load, Store, Cast, UCast, Wrap
   uint16_t dst = 0, a = 0, b = 0, c = 0;
   uint8_t uniform = 0;  // kUniformA | kUniformB | kUniformC
-  uint8_t port = 0;     // Load, Store, Coordinate
+  uint8_t port = 0;     // Load, Store, Coordinate, Lookup
   uint8_t channel = 0;  // Load, Store
   uint8_t unused = 0;
 };
@@ -107,6 +110,12 @@ constexpr int kMaxChannels = 16;
 
 struct Plan;  // result of validate(); see pixel/plan.hpp
 
+// An input that is a table: it has one axis, and no part in the iteration.
+struct Table {
+  uint8_t port;
+  uint16_t length;  // the uniform that has the number of elements
+};
+
 struct Program {
   std::vector<Instr> code;
   // 0: a flat program, whose lanes are all elements. C > 0: the last axis of every view is the channel axis, loads and
@@ -114,13 +123,19 @@ struct Program {
   int channels = 0;
   int inputs = 0, outputs = 0, uniforms = 0;
   std::array<DType, kMaxPorts> input_dtype{}, output_dtype{};
-  std::shared_ptr<const Plan> plan;  // set by validate() and shared by copies
+  // Set by validate(); copies share the plan.
+  std::vector<Table> tables;
+  std::shared_ptr<const Plan> plan;
 };
 
 // Check the program (operands are defined before use with the right type; ports, channels and every operation's types
 // are legal) and plan it. Must succeed once before the program runs, because running checks nothing. On failure *why
 // has the reason.
 bool validate(Program& program, std::string* why);
+
+// Check that each of the program's tables is contiguous and has the elements that its uniform promises, and turn its view
+// into one of `shape` whose strides are 0. Must succeed before the program runs.
+bool spread_tables(const Program& program, const double* uniforms, const View& shape, View* inputs);
 
 // Run the program over the views inputs[program.inputs] and outputs[program.outputs]. Flat: all views have one shape
 // (broadcast by stride 0). Channelled: all have one rank and one shape except for the last axis, of which a load or

@@ -9,6 +9,7 @@
 
 #include "base/simd.hpp"
 #include "pixel/kernels.hpp"
+#include "shared/element_random.hpp"
 #include "shared/half.hpp"
 
 namespace stoker::pixel {

@@ -36,11 +36,13 @@ class Planner {
   Planner(const Program& program, std::string* why) : p_(program), check_{program, why} {}
 
   bool rename();
+  const std::vector<Table>& tables() const { return tables_; }
   void fuse();
   std::shared_ptr<const Plan> finish();
 
  private:
   Argument spread(const Node& store);
+  bool take_table(size_t i);
   void fuse_loads();
   void fuse_stores();
   void fuse_pairs();
@@ -55,6 +57,7 @@ class Planner {
 
   const Program& p_;
   Checker check_;
+  std::vector<Table> tables_;
   std::vector<Node> nodes_;
   std::vector<int> loads_, computes_, stores_;
   std::vector<std::vector<int>> load_groups_, store_groups_;
@@ -74,12 +77,26 @@ Argument Planner::spread(const Node& store) {
   return {false, static_cast<int>(nodes_.size()) - 1};
 }
 
+// Note the table of a Lookup. Other operations do not use the table's port, and all lookups use one length.
+bool Planner::take_table(size_t i) {
+  const Instr& in = p_.code[i];
+  if (!(in.uniform & kUniformB)) return check_.fail(i, "expected a uniform as length");
+  for (const Instr& other : p_.code)
+    if ((other.op == Op::Load || other.op == Op::Coordinate) && other.port == in.port)
+      return check_.fail(i, "the port is a table and an image");
+  for (const Table& t : tables_)
+    if (t.port == in.port) return t.length == in.b || check_.fail(i, "a table of two lengths");
+  tables_.push_back({in.port, in.b});
+  return true;
+}
+
 bool Planner::rename() {
   if (!check_.header()) return false;
   std::vector<int> value(65536, kNone);       // register -> node
   std::map<std::pair<int, int>, int> loaded;  // (port, channel) -> node
   for (size_t i = 0; i < p_.code.size(); ++i) {
     if (!check_.fields(i)) return false;
+    if (p_.code[i].op == Op::Lookup && !take_table(i)) return false;
     Node node;
     node.in = p_.code[i];
     node.args = arity(node.in.op);
@@ -323,7 +340,7 @@ void Planner::allocate() {
       if (!n.arg[k].uniform) release(n.arg[k].index, i);
     take(i);
     nodes_[i].compute = static_cast<int>(plan_.computes.size());
-    Compute c{n.in.op, n.in.type, n.in.from, n.in.dtype, slot_[i], n.args, {}, n.then};
+    Compute c{n.in.op, n.in.type, n.in.from, n.in.dtype, slot_[i], n.args, {}, n.then, n.in.port};
     for (int k = 0; k < n.args; ++k) c.arg[k] = operand(n.arg[k], operand_type(n.in, k));
     plan_.computes.push_back(c);
   }
@@ -348,6 +365,7 @@ bool validate(Program& program, std::string* why) {
   Planner planner(program, why);
   if (!planner.rename()) return false;
   planner.fuse();
+  program.tables = planner.tables();
   program.plan = planner.finish();
   return true;
 }

@@ -29,6 +29,7 @@ struct Compute {
   int args = 0;
   Operand arg[3];
   Op then = Op::kCount;  // kCount: none; else `op` and `then` run as a pair
+  uint8_t port = 0;      // of a Lookup
 };
 
 // One load or store of `count` channels (first, first + 1, ...) of a port. More than one channel only if the channels 0

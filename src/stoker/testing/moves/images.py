@@ -180,6 +180,21 @@ def color_space(g: GraphGrower) -> Any:
     return fn.color_space_conversion(x, image_type=g.pick(kinds), output_type=g.pick(kinds))
 
 
+@move(0.8)
+def noisy(g: GraphGrower) -> Any:
+    x = g.choose(lambda v: g.dtype(v) != DType.BOOL)
+    return fn.noise.gaussian(x, mean=g.pick((0.0, -3.0)), stddev=g.number(0, 40))
+
+
+@move(0.8)
+def looked_up(g: GraphGrower) -> Any:
+    x = g.choose(lambda v: not g.dtype(v).is_float and g.dtype(v) != DType.BOOL)
+    keys = [int(k) for k in g.rng.choice(300, g.whole(0, 40), replace=False)]
+    values = [float(np.float32(v)) for v in g.rng.uniform(-300, 300, len(keys))]
+    dtype = g.pick((DType.FLOAT, DType.UINT8, DType.INT16, DType.FLOAT16, DType.INT64))
+    return fn.lookup_table(x, keys=keys, values=values, default_value=g.pick((0.0, 77.0)), dtype=dtype)
+
+
 # ---- neighbourhoods, reductions ----
 
 _FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, DType.FLOAT)

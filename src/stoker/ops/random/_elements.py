@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random numbers of single elements, in pixel expressions and in NumPy.
+
+A row's draw gives words, from Philox4x32 of (seed, epoch, row key, draw id). Two words name a stream, and element ``i``
+of a stream is Philox2x32 of them and ``i``. So a number depends on nothing but the row, the draw and the place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...contract.expr import Scalar
+from ...contract.lowering import Lowering
+from ...contract.operator import RowContext
+from ...contract.pixel import Px, binary, coordinate, random, unary, uniform
+from ...contract.types import DType
+
+Floats = npt.NDArray[np.float32]
+_BITS = 24  # of a uniform number: as many as a float32 holds
+
+
+class ElementDraws:
+    """Random numbers of the elements of a tensor with the given extents.
+
+    Args:
+        c: the builder; the operator declares ``draws = 1``.
+        shape: extents of the iteration space.
+        streams: number of streams that the operator uses.
+        shared: axes along which all elements share their numbers.
+    """
+
+    def __init__(self, c: Lowering, shape: Sequence[Scalar], streams: int, shared: Collection[int] = ()) -> None:
+        count: Scalar = 1
+        element = uniform(0, DType.INT32)
+        for axis, extent in enumerate(shape):
+            if axis not in shared:
+                count = count * extent
+                element = element * extent + coordinate(axis)
+        c.require(count <= 1 << 32, "expected at most 2**32 elements, got {0}", count)
+        words = c.native("draw_words", [], [(DType.INT32, (2 * streams,), "")], attrs=c.draw)[0]
+        self._element = element
+        self._words = [uniform(c.element(words, i), DType.INT32) for i in range(2 * streams)]
+
+    def bits(self, stream: int) -> Px:
+        """Return 32 random bits for each element, INT32."""
+        return random(self._element, *self._words[2 * stream : 2 * stream + 2])
+
+    def whole(self, stream: int) -> Px:
+        """Return a number from 0 to 2**24 - 1 for each element, INT32."""
+        return binary("and", binary("shr", self.bits(stream), 32 - _BITS), (1 << _BITS) - 1)
+
+    def uniform(self, stream: int) -> Px:
+        """Return a number in [0, 1) for each element, FLOAT."""
+        return self.whole(stream).cast(DType.FLOAT) * 2.0**-_BITS
+
+    def normal(self, first: int, second: int) -> Px:
+        """Return a number from the standard normal distribution for each element, FLOAT, by Box and Muller's method.
+
+        Every operation is rounded to float32. The largest possible number is 5.77.
+        """
+        above_zero = (uniform(1 << _BITS, DType.INT32) - self.whole(first)).cast(DType.FLOAT) * 2.0**-_BITS
+        radius = unary("sqrt", unary("log", above_zero) * -2.0)
+        return radius * unary("cos", self.uniform(second) * float(np.float32(math.tau)))
+
+
+class ElementDrawsReference:
+    """The same random numbers in NumPy, as arrays of the given shape."""
+
+    def __init__(self, row: RowContext, shape: Sequence[int], streams: int, shared: Collection[int] = ()) -> None:
+        own = [1 if axis in shared else n for axis, n in enumerate(shape)]
+        self._element = np.arange(math.prod(own), dtype=np.uint64).reshape(own)
+        self._shape = tuple(shape)
+        self._words = [row.stream.word() for _ in range(2 * streams)]
+
+    def bits(self, stream: int) -> npt.NDArray[np.uint32]:
+        low = self._element & np.uint64(0xFFFFFFFF)
+        high = np.full_like(low, self._words[2 * stream + 1])
+        key = self._words[2 * stream]
+        for _ in range(10):
+            product = low * np.uint64(0xD256D193)
+            low, high = (product >> np.uint64(32)) ^ np.uint64(key) ^ high, product & np.uint64(0xFFFFFFFF)
+            key = key + 0x9E3779B9 & 0xFFFFFFFF
+        return np.broadcast_to(low.astype(np.uint32), self._shape)
+
+    def uniform(self, stream: int) -> Floats:
+        return (self.bits(stream) >> 8).astype(np.float32) * np.float32(2.0**-_BITS)
+
+    def normal(self, first: int, second: int) -> Floats:
+        above_zero = np.float32(1) - self.uniform(first)
+        radius = np.sqrt(np.log(above_zero.astype(np.float64)).astype(np.float32) * np.float32(-2))
+        angle = self.uniform(second) * np.float32(math.tau)
+        cosine: Any = np.cos(angle.astype(np.float64)).astype(np.float32)
+        return radius * cosine  # type: ignore[no-any-return]
