@@ -178,6 +178,7 @@ class Writer {
       const int64_t channels = file.info.model == stoker::jpeg::Model::Gray || choose_.one_in(4) ? 1 : 3;
       Numbers numbers{static_cast<double>(channels)};
       add_window(numbers, file.info.height, file.info.width);
+      numbers.push_back(static_cast<double>(choose_.below(2)));  // leniency
       return put(Op::Decode, -1, numbers);
     }
     const int64_t height = choose_.between(1, 40), width = choose_.between(1, 40), channels = choose_.one_in(3) ? 1 : 3;

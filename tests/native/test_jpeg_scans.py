@@ -158,10 +158,10 @@ def test_pillows_inks(subsampling):
         check(encode(image, subsampling=subsampling, progressive=progressive))
 
 
-def turbo(data: bytes, scale: int) -> np.ndarray:
+def turbo(data: bytes, scale: int, *, strict: bool = True) -> np.ndarray:
     height, width = simplejpeg.decode_jpeg_header(data)[:2]
     least = {"min_height": -(-height // scale), "min_width": -(-width // scale), "min_factor": 1}
-    return simplejpeg.decode_jpeg(data, "RGB", fastdct=False, fastupsample=False, **least)
+    return simplejpeg.decode_jpeg(data, "RGB", fastdct=False, fastupsample=False, strict=strict, **least)
 
 
 @pytest.mark.parametrize("scale", [2, 4, 8])

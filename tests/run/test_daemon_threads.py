@@ -44,8 +44,8 @@ DECODE = [name for name, *_ in _native.recipe.OPS].index("Decode")
 pool = _native.recipe.WorkerPool(1)
 
 def order(count=3):
-    numbers = np.array([DECODE, -1, 3, 0, 0, 8, 8] * count, np.float64)
-    return _native.recipe.make_batch(numbers, 7 * np.arange(count + 1), [data_array] * count, [], [])
+    numbers = np.array([DECODE, -1, 3, 0, 0, 8, 8, 0] * count, np.float64)
+    return _native.recipe.make_batch(numbers, 8 * np.arange(count + 1), [data_array] * count, [], [])
 
 def waiting(timeout_s):
     pool.wait(never, timeout_s)

@@ -59,7 +59,7 @@ def test_a_pipeline_whose_threads_never_started_closes(files: list[str]) -> None
 def order_of_one(data: np.ndarray) -> _native.recipe.RecipeBatch:
     """Decode one file."""
     decode = [name for name, *_ in _native.recipe.OPS].index("Decode")
-    numbers = np.array([decode, -1, 3, 0, 0, 8, 8], np.float64)
+    numbers = np.array([decode, -1, 3, 0, 0, 8, 8, 0], np.float64)
     return _native.recipe.make_batch(numbers, np.array([0, len(numbers)]), [data], [], [])
 
 

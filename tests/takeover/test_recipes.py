@@ -205,7 +205,7 @@ def test_random_recipes_equal_pillow(seed: int) -> None:
 @settings(max_examples=400, deadline=None)
 def test_any_numbers_are_refused_or_run(numbers: list[float], seed: int) -> None:
     rng = random.Random(seed)
-    start: list[float] = [steps.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT]
+    start: list[float] = [steps.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT, 0]
     for _ in range(rng.randrange(4)):  # well-formed steps, so that the invalid ones have images to damage
         start += [steps.TRANSPOSE, 0, rng.randrange(9)]
     array = np.array([*start, *numbers], np.float64)
@@ -291,8 +291,8 @@ def test_a_recipe_is_checked_before_its_first_step(step: list[float], why: str) 
 @pytest.mark.parametrize("cut", [0, 1, 20, 300, -2])
 def test_a_truncated_file_is_refused(cut: int) -> None:
     data = np.frombuffer(FILES[3][:cut], np.uint8)
-    numbers = np.array([steps.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT], np.float64)
-    order = _native.recipe.make_batch(numbers, np.array([0, 7]), [data], [], [])
+    numbers = np.array([steps.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT, 0], np.float64)
+    order = _native.recipe.make_batch(numbers, np.array([0, 8]), [data], [], [])
     _native.recipe.materialize(order)
     assert order.failures == [(0, "")]
 
@@ -325,8 +325,8 @@ def test_threads_give_the_same_pixels_as_the_caller() -> None:
 def test_a_closed_worker_pool_reports_orders_that_never_ran() -> None:
     pool = _native.recipe.WorkerPool(1)
     pool.close()
-    numbers = np.array([steps.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT], np.float64)
-    order = _native.recipe.make_batch(numbers, np.array([0, 7]), [np.frombuffer(FILES[3], np.uint8)], [], [])
+    numbers = np.array([steps.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT, 0], np.float64)
+    order = _native.recipe.make_batch(numbers, np.array([0, 8]), [np.frombuffer(FILES[3], np.uint8)], [], [])
     pool.submit(order)
     assert pool.wait(order, 1)
     assert order.failures == [(0, "it was not begun")]

@@ -76,8 +76,9 @@ struct Window {
 };
 
 // Truncated: the file ended early. Corrupt: the file is damaged otherwise. In both cases the whole window was written:
-// by libjpeg's rules as far as the data went, and zero where not even tables could be read. Unsupported: nothing was
-// written.
+// by libjpeg's rules as far as the data went, and zero where not even tables could be read. The pixels of a truncated
+// file equal Pillow's with LOAD_TRUNCATED_IMAGES: as if an end marker followed the data, and zero if the data end in a
+// marker segment between scans. Unsupported: nothing was written.
 enum class Status : uint8_t { Ok, Truncated, Corrupt, Unsupported };
 
 constexpr int channels(const Info& info, Format format) {

@@ -36,13 +36,14 @@ class MultipleScans {
 
   Status run(Scratch& scratch) {
     const Status begun = begin(scratch);
-    if (begun == Status::Corrupt) return picture_.give_up();
+    if (begun == Status::Corrupt || begun == Status::Truncated) picture_.give_up();
     if (begun != Status::Ok) return begun;
     const int rows = picture_.needed_mcu_rows();
     for (int row = 0; row < rows; ++row) {
       hold(row);
       decode_held(row);
       if (info_.progressive) set_ends(row);
+      if (smooths_) smooth(row);
       picture_.transform(row);
       picture_.finish_row(row, row + 1 == rows);
     }
@@ -70,16 +71,18 @@ class MultipleScans {
     return scan.count > 1 ? picture_.mcu_rows() : picture_.plane[scan.component[0]].blocks_high();
   }
 
-  // Return Corrupt if there is nothing to decode with.
+  // Return Corrupt if there is nothing to decode with, and Truncated if libjpeg would wait for the rest of a segment.
   Status begin(Scratch& scratch) {
     stop_ = survey();
     if (stop_ == Stop::Refused) return Status::Corrupt;
     if (unsupported_) return Status::Unsupported;
+    if (cut_in_segment_) return Status::Truncated;
     Carver measure;
     carve(measure);
     Carver pieces(scratch.get(measure.used()));
     carve(pieces);
-    return prepare() ? Status::Ok : Status::Corrupt;
+    if (smooths_ && !find_dcs()) return Status::Corrupt;
+    return prepare(damage_) ? Status::Ok : Status::Corrupt;
   }
 
   void decode_held(int row) {
@@ -116,17 +119,17 @@ class MultipleScans {
       if (!visit(state, pos)) return Stop::AtScan;
       const Stop stop = walk_markers(data_, size_, pos, frame_seen, state);
       if (stop == Stop::Refused && damage_) damage_->note(state.at);
+      cut_in_segment_ = stop == Stop::OutOfData && pos != 0;
       if (stop != Stop::AtScan) return stop;
     }
   }
 
   // Count the scans, read quantisers, and record what is missing.
   Stop survey() {
-    Precision precision;
     bool seen[kMaxComponents] = {};
     const Stop stop = each_scan([&](const Info& state, size_t) {
       const Scan& scan = state.scan;
-      precision.note(scan);
+      precision_.note(scan);
       for (int i = 0; i < scan.count; ++i) {
         const int c = scan.component[i];
         if (seen[c]) continue;  // a component keeps the table of its first scan
@@ -139,8 +142,10 @@ class MultipleScans {
     });
     const bool complete = std::all_of(seen, seen + info_.components, [](bool s) { return s; });
     damaged_ |= !complete;
-    const bool smoothed = info_.progressive && complete && precision.smoothed(picture_.plane, picture_.planes());
+    const bool smoothed = info_.progressive && complete && precision_.smoothed(picture_.plane, picture_.planes());
+    // Not every libjpeg has this smoothing. So files that the other decoder reads without an error are left to it.
     unsupported_ = count_ == kMaxScans || (smoothed && stop == Stop::AtEnd);
+    smooths_ = smoothed && stop == Stop::OutOfData;
     return stop;
   }
 
@@ -160,12 +165,24 @@ class MultipleScans {
     picture_.carve_blocks(pieces, picture_.mcu_columns());
     for (int i = 0; i < picture_.planes(); ++i) {
       const Plane& p = picture_.plane[i];
-      if (!p.needed()) continue;
       const size_t blocks = static_cast<size_t>(p.blocks_wide() * p.v);
-      masks_[i] = pieces.take<uint64_t>(info_.progressive ? blocks : 0);
+      if (p.needed() || smooths_) masks_[i] = pieces.take<uint64_t>(info_.progressive ? blocks : 0);
+      if (!p.needed()) continue;
+      if (smooths_) carve_dcs(pieces, i);
       aside_[i] = pieces.take<int16_t>(again ? 64 * blocks : 0);
       aside_ends_[i] = pieces.take<uint8_t>(again ? blocks : 0);
     }
+  }
+
+  // Take memory for the DCs of the blocks that estimates use. Below the last block is padding to whole MCUs.
+  void carve_dcs(Carver& pieces, int i) {
+    const Plane& p = picture_.plane[i];
+    Dcs& dcs = dcs_[i];
+    dcs.rows = Range{p.rows.begin - kReach, p.rows.end + kReach}.clipped({0, picture_.mcu_rows() * p.v});
+    dcs.columns = Range{p.columns.begin - kReach, p.columns.end + kReach}.clipped({0, p.blocks_wide()});
+    const size_t blocks = static_cast<size_t>(dcs.rows.size()) * static_cast<size_t>(dcs.columns.size());
+    dcs.memory = pieces.take<int16_t>(blocks);
+    if (dcs.memory) std::fill_n(dcs.memory, blocks, int16_t{0});
   }
 
   void begin_pass(const Info& state, size_t end, bool* seen, Pass& pass) const {
@@ -173,6 +190,7 @@ class MultipleScans {
     pass.coding = coding_of(info_.progressive, state.scan);
     pass.length = end - state.scan.data;
     const bool ac = pass.coding == Coding::AcFirst || pass.coding == Coding::AcRefine;
+    pass.wanted = smooths_;  // the last row with data in the last scan matters, whatever its components
     for (int i = 0; i < state.scan.count; ++i) {
       const int c = state.scan.component[i];
       const Plane& p = picture_.plane[c];
@@ -195,18 +213,41 @@ class MultipleScans {
     }
   }
 
-  bool prepare() {
+  // Decode all scans for the DCs of all blocks and for the last row of MCUs with data in the last scan. Return false if
+  // a table is missing.
+  bool find_dcs() {
+    Plane original[kMaxComponents];
+    std::copy_n(picture_.plane, kMaxComponents, original);
+    for (int i = 0; i < picture_.planes(); ++i) {
+      Plane& p = picture_.plane[i];
+      if (!p.needed()) continue;
+      p.stride = 1;
+      p.coefficients = dcs_[i].memory;
+      p.held_rows = dcs_[i].rows;
+      p.held_columns = dcs_[i].columns;
+    }
+    const bool has_all = prepare(nullptr);
+    for (int row = 0; has_all && row < picture_.mcu_rows(); ++row) {
+      clear_masks();
+      decode_held(row);
+      if (passes_[count_ - 1].segments.take_fed()) last_fed_row_ = row;
+    }
+    std::copy_n(original, kMaxComponents, picture_.plane);
+    return has_all;
+  }
+
+  bool prepare(Damage* damage) {
     for (int i = 0; i < count_; ++i) {
       Pass& pass = passes_[i];
       const Scan& scan = pass.head.scan;
       if (!pass.wanted) continue;
       if (!has_tables(pass)) return false;
       const bool refinement = pass.coding == Coding::AcRefine;
-      if (pass.bands && !build_band(ac_symbols(data_, pass.head, 0), refinement, *pass.bands, damage_)) return false;
-      if (pass.dc && !build_tables(data_, size_, pass.head, pass.dc, pass.ac, damage_)) return false;
+      if (pass.bands && !build_band(ac_symbols(data_, pass.head, 0), refinement, *pass.bands, damage)) return false;
+      if (pass.dc && !build_tables(data_, size_, pass.head, pass.dc, pass.ac, damage)) return false;
       pass.mcu = make_mcu(pass.head, picture_.plane, pass.dc, pass.ac);
       pass.band = {pass.bands, scan.first, scan.last, scan.shift, 0};
-      pass.segments = Segments(data_, size_, pass.entropy, damage_);
+      pass.segments = Segments(data_, size_, pass.entropy, damage);
       pass.segments.start_scan(scan.data, pass.head.restart_interval);
     }
     return true;
@@ -226,7 +267,14 @@ class MultipleScans {
       Plane& p = picture_.plane[i];
       p.held_rows = p.rows.clipped({row * p.v, (row + 1) * p.v});
       p.held_columns = p.columns;
-      if (info_.progressive && p.needed())
+    }
+    clear_masks();
+  }
+
+  void clear_masks() {
+    for (int i = 0; i < picture_.planes(); ++i) {
+      const Plane& p = picture_.plane[i];
+      if (info_.progressive && masks_[i])
         std::memset(masks_[i], 0, static_cast<size_t>(p.blocks_wide() * p.v) * sizeof(uint64_t));
     }
   }
@@ -261,7 +309,7 @@ class MultipleScans {
   BandRow band_row(int component, int block_row, int within) const {
     const Plane& p = picture_.plane[component];
     BandRow out{masks_[component] + static_cast<ptrdiff_t>(within) * p.blocks_wide(), nullptr, p.held_columns.begin, 0};
-    if (!p.held_rows.has(block_row)) return out;
+    if (p.stride == 1 || !p.held_rows.has(block_row)) return out;
     out.coefficients = p.coefficients + 64 * p.block_index(block_row);
     out.kept = p.held_columns.size();
     return out;
@@ -310,6 +358,42 @@ class MultipleScans {
     }
   }
 
+  // Replace coefficients of the held blocks that libjpeg would estimate.
+  void smooth(int row) {
+    for (int i = 0; i < picture_.planes(); ++i) {
+      const Plane& p = picture_.plane[i];
+      if (!p.needed()) continue;
+      const int8_t* missing = row > last_fed_row_ ? precision_.missing_before(i) : precision_.missing(i);
+      const int block_rows = std::min(p.v, p.blocks_high() - row * p.v);
+      for (int r = p.held_rows.begin; r < p.held_rows.end; ++r) {
+        const RowsAround around = rows_around(r, r - row * p.v, block_rows, row, picture_.mcu_rows());
+        const size_t index = p.block_index(r);
+        for (int x = p.columns.begin; x < p.columns.end; ++x) {
+          const size_t at = index + static_cast<size_t>(x - p.columns.begin);
+          smooth_block(dcs_[i].around(around, x, p.blocks_wide()), missing, p.quantiser, p.stride == 1,
+                       p.coefficients + static_cast<size_t>(p.stride) * at, p.ends[at]);
+        }
+      }
+    }
+  }
+
+  // DCs of a component near the window, without estimates.
+  struct Dcs {
+    Range rows, columns;
+    int16_t* memory = nullptr;
+
+    DcNeighbors around(const RowsAround& row, int column, int blocks_wide) const {
+      DcNeighbors out;
+      for (int y = 0; y <= 2 * kReach; ++y)
+        for (int x = 0; x <= 2 * kReach; ++x) {
+          const int from = std::clamp(column + x - kReach, 0, blocks_wide - 1);
+          out.dc[y][x] = memory[static_cast<size_t>(row.at[y] - rows.begin) * static_cast<size_t>(columns.size()) +
+                                static_cast<size_t>(from - columns.begin)];
+        }
+      return out;
+    }
+  };
+
   const uint8_t* data_;
   size_t size_;
   const Info& info_;
@@ -319,6 +403,11 @@ class MultipleScans {
   int count_ = 0;
   Damage* damage_;
   bool unsupported_ = false, damaged_ = false;
+  bool cut_in_segment_ = false;  // the data end in a marker segment after the first scan
+  bool smooths_ = false;         // libjpeg would estimate coefficients
+  Precision precision_;
+  int last_fed_row_ = 0;  // last row of MCUs in which data of the last scan were left
+  Dcs dcs_[kMaxComponents];
   Stop stop_ = Stop::Refused;
   uint32_t quantiser_[kMaxComponents] = {};
   bool wide_[kMaxComponents] = {};

@@ -13,6 +13,7 @@
 #include "jpeg/progressive.hpp"
 #include "jpeg/scan.hpp"
 #include "jpeg/segments.hpp"
+#include "jpeg/smoothing.hpp"
 
 namespace stoker::jpeg {
 
@@ -65,21 +66,35 @@ struct BandCoder {
 // Number of low bits that each coefficient still lacks, counted as in libjpeg; -1: all.
 class Precision {
  public:
-  Precision() { std::memset(missing_, -1, sizeof missing_); }
+  Precision() {
+    std::memset(missing_, -1, sizeof missing_);
+    std::memset(before_, -1, sizeof before_);
+  }
 
   void note(const Scan& scan) {
-    for (int i = 0; i < scan.count; ++i)
-      std::fill(missing_[scan.component[i]] + scan.first, missing_[scan.component[i]] + scan.last + 1,
-                static_cast<int8_t>(scan.shift));
+    for (int i = 0; i < scan.count; ++i) {
+      const int c = scan.component[i];
+      const int begin = std::min<int>(scan.first, 1), end = std::max<int>(scan.last, kEstimated) + 1;
+      if (is_first_) std::fill(before_[c] + begin, before_[c] + end, int8_t{0});
+      else std::copy(missing_[c] + begin, missing_[c] + end, before_[c] + begin);
+      std::fill(missing_[c] + scan.first, missing_[c] + scan.last + 1, static_cast<int8_t>(scan.shift));
+    }
+    is_single_ = is_first_;
+    is_first_ = false;
   }
+
+  // Return the numbers of a component, by zig-zag position.
+  const int8_t* missing(int component) const { return missing_[component]; }
+  // Return the numbers before the component's last scan, as libjpeg keeps them for rows without data of the last scan
+  // of the file: of the first positions alone, and zero before the file's first scan unless there is only one.
+  const int8_t* missing_before(int component) const { return is_single_ ? kAll : before_[component]; }
 
   // Return whether libjpeg would smooth: if every component has a DC, it estimates low frequencies that are not known
   // exactly from neighbouring blocks.
   bool smoothed(const Plane* planes, int count) const {
-    constexpr int kGuessed = 10;
     bool useful = false;
     for (int i = 0; i < count; ++i) {
-      for (int k = 0; k < kGuessed; ++k) {
+      for (int k = 0; k <= kEstimated; ++k) {
         if (planes[i].quantiser[natural_position(k)] == 0) return false;
         useful |= k > 0 && missing_[i][k] != 0;
       }
@@ -89,7 +104,10 @@ class Precision {
   }
 
  private:
-  int8_t missing_[kMaxComponents][64];
+  static constexpr int8_t kAll[kEstimated + 1] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+
+  int8_t missing_[kMaxComponents][64], before_[kMaxComponents][64];
+  bool is_first_ = true, is_single_ = false;
 };
 
 }  // namespace stoker::jpeg

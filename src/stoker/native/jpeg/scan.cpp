@@ -80,7 +80,7 @@ void aim_mcu(const ScanHead& head, const Plane* planes, int row, Mcu& mcu) {
       if (!block.stored) continue;
       const size_t index = p.block_index(block_row);
       block.coefficients = p.coefficients + static_cast<size_t>(p.stride) * index;
-      block.ends = p.ends + index;
+      block.ends = p.stride > 1 ? p.ends + index : nullptr;  // unused for the DC alone
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <utility>
 
 #include "jpeg/damage.hpp"
 #include "jpeg/huffman.hpp"
@@ -25,6 +26,7 @@ class Segments {
   template <typename Coder>
   void decode(Coder&& coder, int first, int last) {
     while (first < last && !(stuck_ && starved_)) {
+      fed_ |= !starved_;
       if (interval_ && left_ == 0) {
         restart();
         coder.restart();
@@ -33,6 +35,7 @@ class Segments {
       if (!starved_) {
         bool overrun = false;
         reached = coder(bits_, first, reached, overrun);
+        fed_ |= reached > first + 1;
         starved_ = overrun;
         damaged_ |= overrun;
         if (damage_ && (overrun || damage_->unplaced)) report_damage(overrun);
@@ -54,6 +57,10 @@ class Segments {
   bool truncated() const { return pos_ >= size_; }
   bool damaged() const { return damaged_; }
 
+  // Return whether an MCU has begun with data since the last call, as libjpeg counts: the first MCU after a restart
+  // does not if the data before the restart ran out.
+  bool take_fed() { return std::exchange(fed_, false); }
+
  private:
   void restart();
   void next_segment(size_t pos);
@@ -70,7 +77,7 @@ class Segments {
   size_t pos_ = 0, begin_ = 0;  // offsets of the next marker and of the segment's data
   int interval_ = 0, left_ = 0, number_ = 0;
   // Starved: out of data until the next restart. Stuck: at a marker that no restart will pass.
-  bool starved_ = false, stuck_ = false, damaged_ = false;
+  bool starved_ = false, stuck_ = false, damaged_ = false, fed_ = false;
 };
 
 // Decoder of the MCUs of a sequential scan.

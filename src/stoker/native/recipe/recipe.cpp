@@ -111,6 +111,7 @@ class Interpreter {
     const auto status =
         jpeg::decode(source_.data, source_.size, info, window, luma ? jpeg::Format::GRAY : jpeg::Format::ANY, v.data,
                      v.stride[0], images_.work(0));
+    if (status == jpeg::Status::Truncated && p[5] != 0) return;
     // Damaged data: Pillow decides what is an error and what only deserves a warning.
     if (status != jpeg::Status::Ok) throw SkipFile{};
   }

@@ -150,6 +150,7 @@ class Verifier {
     const bool decoded = step.op == Op::Decode;
     const int64_t channels = whole(step.p[decoded ? 0 : 2]);
     require(channels == 1 || channels == 3, "neither one nor three channels");
+    require(!decoded || step.p[5] == 0 || step.p[5] == 1, "leniency that is neither 0 nor 1");
     if (decoded) return window(step.p + 1, {kMaxSide, kMaxSide, channels}, "a window without pixels");
     return window(step.p + 4, {side(step.p[0]), side(step.p[1]), channels}, "a window that leaves the image");
   }

@@ -109,7 +109,7 @@ def _pack_chain(row: Row) -> SingleRecipe | None:
     if row.table is not None:
         memory, item = row.table.memory()
         numbers, table = [1, 0, item, memory.size // (VALUES * item)], 0
-    numbers += (s.DECODE, -1, node.step.channels, *window)
+    numbers += (s.DECODE, -1, node.step.channels, *window, node.step.is_lenient)
     for count, step in enumerate(reversed(chain)):
         params = (0, 0, x1 - x0, y1 - y0) if cut and not count else _parameters_of(step.step)
         numbers += (step.op, count, *params)
@@ -247,7 +247,7 @@ class _Recipe:
     def _root(self, node: Node) -> int:
         step, window = node.step, self._windows[id(node)]
         if isinstance(step, s.Decode):
-            return self._step(s.DECODE, -1, (step.channels, *window))
+            return self._step(s.DECODE, -1, (step.channels, *window, step.is_lenient))
         assert isinstance(step, s.Pixels)
         return self._step(s.PIXELS, -1, (*step[:4], *window))
 

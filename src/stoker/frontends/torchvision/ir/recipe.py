@@ -64,11 +64,20 @@ class Node:
         untrack(step)  # Python untracks plain tuples itself, but no subclasses
 
     @classmethod
-    def decode(cls, source: Source, size: Size, channels: int, strict: bool = False) -> Node:
-        """Return a node for the whole image of a file. ``strict``: torchvision decodes the file if it is damaged; see
-        :class:`StrictDecode`."""
+    def decode(
+        cls, source: Source, size: Size, channels: int, *, strict: bool = False, is_lenient: bool = False
+    ) -> Node:
+        """Return a node for the whole image of a file.
+
+        Args:
+            source: the file.
+            size: of the image.
+            channels: of the image.
+            strict: torchvision decodes the file if it is damaged; see :class:`StrictDecode`.
+            is_lenient: damage is no error, as in Pillow with ``LOAD_TRUNCATED_IMAGES``.
+        """
         kind = StrictDecode if strict else steps.Decode
-        return cls(kind(channels, 0, 0, *size), None, size, channels, source)
+        return cls(kind(channels, 0, 0, *size, int(is_lenient)), None, size, channels, source)
 
     @classmethod
     def pixels(cls, data: Bytes, size: Size, channels: int, planar: bool = False) -> Node:

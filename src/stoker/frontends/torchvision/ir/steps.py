@@ -52,13 +52,14 @@ PATCH = 43
 
 
 class Decode(NamedTuple):
-    """The recipe's file, of which a window x0 y0 x1 y1 is wanted; from = -1."""
+    """The recipe's file, of which a window x0 y0 x1 y1 is wanted; is_lenient: even if truncated; from = -1."""
 
     channels: int
     window_0: int
     window_1: int
     window_2: int
     window_3: int
+    is_lenient: int
 
     @property
     def window(self) -> tuple[int, ...]:

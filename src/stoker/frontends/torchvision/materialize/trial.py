@@ -23,7 +23,7 @@ from ..ir import steps
 from ..ir.recipe import Node
 from ..ir.tables import Table
 from ..reference import trial_cache
-from ..reference.replay import plain_image
+from ..reference.replay import LenientJpegFile, plain_image
 from ..transport.source import Source
 from .eager import planar_pixels
 
@@ -118,6 +118,32 @@ def _pillow_decodes_equally() -> bool:
         return np.asarray(JpegImageFile(io.BytesIO(data)))
 
     return all(decodes_equally("Pillow", kind, decode) for kind in (None, *_SUBSAMPLING, _TALL))
+
+
+def pillow_truncates_equally() -> bool:
+    """Return whether Pillow completes truncated files with the same pixels as native code.
+
+    libjpeg estimates missing coefficients of progressive files. libjpeg-turbo 2.1 changed these estimates.
+    """
+    return trial_cache.find_once(("Pillow's decoder, truncated",), _pillow_truncates_equally)
+
+
+def _pillow_truncates_equally() -> bool:
+    noise = np.random.Generator(np.random.PCG64(9)).integers(0, 256, (48, 64, 3), np.uint8)
+    for options in ({"progressive": False}, {"progressive": True}):
+        out = io.BytesIO()
+        plain_image(noise).save(out, "JPEG", quality=60, **options)
+        data = out.getvalue()
+        scans = data.index(b"\xff\xda")
+        for part in range(1, 8):
+            cut = data[: scans + (len(data) - scans) * part // 8]
+            if _left_to_pillow(cut) != _native.jpeg.jpeg_decode(cut, None, "ANY")[0].tobytes():
+                return False
+    return True
+
+
+def _left_to_pillow(data: bytes) -> bytes:
+    return LenientJpegFile(io.BytesIO(data)).tobytes()
 
 
 _SUBSAMPLING = {(1, 1): 0, (2, 1): 1, (2, 2): 2}  # subsamplings that Pillow writes

@@ -92,29 +92,30 @@ class LazyJpeg(RecordingImage, JpegImageFile):
         """Read the file where Pillow's ``load`` would; do not decode it if native code is sure to succeed later."""
         file = self.fp
         plain = self.mode in ("L", "RGB") and len(self.tile) == 1 and not self.decoderconfig
-        plain = plain and not ImageFile.LOAD_TRUNCATED_IMAGES and trial.pillow_decodes_equally()
-        source = self._read_source(file) if plain and file is not None else None
+        is_lenient = bool(ImageFile.LOAD_TRUNCATED_IMAGES)
+        plain = plain and trial.pillow_decodes_equally() and (not is_lenient or trial.pillow_truncates_equally())
+        source = self._read_source(file, is_lenient) if plain and file is not None else None
         if file is None or source is None:
             counts.add(counts.PILLOW)
             self._is_left_to_pillow = True
             return
         source.origin = retry.current_origin()
-        self._node = Node.decode(source, self.size, 1 if self.mode == "L" else 3)
+        self._node = Node.decode(source, self.size, 1 if self.mode == "L" else 3, is_lenient=is_lenient)
         self.tile = []
         self.readonly = 0
         if self._exclusive_fp and getattr(self, "_close_exclusive_fp_after_loading", True):
             file.close()
         self.fp = None
 
-    def _read_source(self, file: Any) -> Source | None:
-        """Return the whole file; None if native code may fail to decode it."""
+    def _read_source(self, file: Any, is_lenient: bool) -> Source | None:
+        """Return the whole file; None if native code may fail to decode it. Lenient: it may lack its end."""
         if not retry.has_damaged():
-            source = _regular_source(file) if self._header is not None else self._refer_source(file)
+            source = _regular_source(file, is_lenient) if self._header is not None else self._refer_source(file)
             if source is not None:
                 return source
         file.seek(0)
         data = file.read()
-        fits = has_end_marker(data) and _is_supported(data, self) and not retry.is_damaged(data)
+        fits = (is_lenient or has_end_marker(data)) and _is_supported(data, self) and not retry.is_damaged(data)
         return Source.from_bytes(data) if fits else None
 
     def _refer_source(self, file: Any) -> Source | None:
@@ -151,8 +152,8 @@ def _is_regular(file: Any) -> bool:
     return type(file) is io.BufferedReader and type(file.raw) is io.FileIO
 
 
-def _regular_source(file: Any) -> Source | None:
-    """Return a regular file as a source; None if it lacks its end marker."""
+def _regular_source(file: Any, is_lenient: bool) -> Source | None:
+    """Return a regular file as a source; None if it lacks its end marker, unless ``is_lenient``."""
     if not _is_regular(file):
         return None
     fd = file.fileno()
@@ -160,7 +161,7 @@ def _regular_source(file: Any) -> Source | None:
     if ref is not None:
         return Source.from_open_file(ref, fd)
     size = os.fstat(fd).st_size
-    if size < _MARKER_ROOM or not has_end_marker(os.pread(fd, _MARKER_ROOM, size - _MARKER_ROOM)):
+    if not is_lenient and (size < _MARKER_ROOM or not has_end_marker(os.pread(fd, _MARKER_ROOM, size - _MARKER_ROOM))):
         return None
     return Source.from_file(fd, size)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Callable
 from typing import Any
@@ -46,12 +47,38 @@ def replay(node: Node) -> Image.Image:
         array = data.reshape(shape).transpose(1, 2, 0) if node.step.planar else data.reshape(*shape[1:], shape[0])
         return plain_image(array if node.channels > 1 else array[..., 0])
     if node.parent is None:
-        image = JpegImageFile(io.BytesIO(node.source.data.tobytes()))
-        if node.channels == 1:
-            image.draft("L", image.size)  # the file's luma, unconverted
-        image.load()
-        return image
+        return _decode(node)
     return _STEPS[node.op](replay(node.parent), node.step, node)
+
+
+def _decode(node: Node) -> Image.Image:
+    assert isinstance(node.step, steps.Decode)
+    file = io.BytesIO(node.source.data.tobytes())
+    image = LenientJpegFile(file) if node.step.is_lenient else JpegImageFile(file)
+    if node.channels == 1:
+        image.draft("L", image.size)  # the file's luma, unconverted
+    image.load()
+    return image
+
+
+class LenientJpegFile(JpegImageFile):
+    """JPEG file that is decoded as with ``LOAD_TRUNCATED_IMAGES``, which is a setting of the whole process."""
+
+    def load_read(self, read_bytes: int) -> bytes:
+        """Read more of the file; an end marker follows the data."""
+        assert self.fp is not None
+        data = self.fp.read(read_bytes)
+        if not data and not hasattr(self, "_ended"):
+            self._ended = True
+            return b"\xff\xd9"
+        return data
+
+    def load(self) -> Any:
+        """Decode as much of the image as the data have."""
+        with contextlib.suppress(OSError):
+            super().load()
+        self.tile = []
+        return super().load()
 
 
 def _resize(image: Image.Image, p: steps.Resize, node: Node) -> Image.Image:
