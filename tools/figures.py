@@ -134,6 +134,27 @@ def histogram(x: Array, limits: tuple[float, float], bins: int = 64) -> Image.Im
     return picture
 
 
+def wave(x: Array) -> Image.Image:
+    """Draw a signal: the smallest and largest sample of each column of pixels."""
+    width, height = LONGEST, 120
+    picture = Image.new("RGB", (width, height), _PALE)
+    pen, most = ImageDraw.Draw(picture), max(float(np.abs(x).max()), 1e-9)
+    samples = np.asarray(x).reshape(-1)
+    for column in range(width):
+        part = samples[column * len(samples) // width : (column + 1) * len(samples) // width + 1]
+        high, low = (height / 2 * (1 - 0.95 * float(v) / most) for v in (part.max(), part.min()))
+        pen.line((column, high, column, max(low, high + 1)), fill=_ACCENT)
+    return picture
+
+
+def spectrum(x: Array, height: int = 180) -> Image.Image:
+    """Draw a spectrogram with the axes f and t: time to the right, frequency upwards, large values dark."""
+    values = 255 - rescaled(np.asarray(x, np.float64))[::-1]
+    gray = Image.fromarray(values.round().astype(np.uint8))
+    colored = ImageOps.colorize(gray, _INK, _PALE, mid=_ACCENT)
+    return colored.resize((LONGEST, height), Image.Resampling.BICUBIC)
+
+
 def _picture(x: Array, factor: float) -> Image.Image:
     """Return an array as a picture, scaled by ``factor``."""
     pixels = np.asarray(x)

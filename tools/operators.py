@@ -25,6 +25,7 @@ _FAMILIES = {
     "decoders": "Decoders",
     "geometry": "Size, position and shape",
     "image": "Images",
+    "audio": "Audio",
     "random": "Random numbers",
     "transforms": "Matrices",
     "reductions": "Reductions",

@@ -32,7 +32,11 @@ def is_tested_elsewhere(operator: type[Operator]) -> bool:
     return reads or operator.scope == "batch" or operator.stateful or not operator.pure
 
 
-FLOATS = {"_arithmetic": "float32", "random.normal": "float32"}  # default outputs
+FLOATS = dict.fromkeys(
+    (
+        "_arithmetic", "mel_filter_bank", "mfcc", "power_spectrum", "random.normal", "spectrogram", "to_decibels",
+    ), "float32",
+)  # fmt: skip # default outputs
 # Arguments in addition to the operator's cases.
 MORE_CASES: dict[str, Sequence[dict[str, Any]]] = {
     "resize": (

@@ -938,6 +938,73 @@ def lookup_table(
     """
     ...
 
+def mel_filter_bank(
+    x: Input,
+    /,
+    *,
+    nfilter: int = 128,
+    sample_rate: float = 44100.0,
+    freq_low: float = 0.0,
+    freq_high: float = 0.0,
+    normalize: bool = True,
+    mel_formula: Literal["slaney", "htk"] = "slaney",
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Sum the bins of a spectrum over triangular filters, spaced evenly on the mel scale. Input: float32 with an axis f
+    of ``nfft // 2 + 1`` bins (without names, the last axis but one). Output: the same with ``nfilter`` bins.
+
+    The edges of the filters are evenly spaced in mel, their sides are straight in Hz. Sums are in float32, in ascending
+    order of bins; both layouts give the same bits. ``mel_formula="slaney"`` with ``normalize`` gives librosa's filters,
+    "htk" without it torchaudio's.
+
+    Args:
+        nfilter: Number of filters.
+        sample_rate: Sampling rate of the signal in Hz. It is not taken from the file.
+        freq_low: Lower edge of the first filter in Hz.
+        freq_high: Upper edge of the last filter in Hz; 0: half of `sample_rate`, the largest value.
+        normalize: Divide each filter by half its width in Hz, so that all have one area.
+        mel_formula: Mel scale: "slaney" (linear to 1 kHz), or "htk" (logarithmic).
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def mfcc(
+    x: Input,
+    /,
+    *,
+    n_mfcc: int = 20,
+    dct_type: int = 2,
+    normalize: bool = False,
+    axis: int = 0,
+    lifter: float = 0.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Compute mel-frequency cepstral coefficients: a discrete cosine transform along the axis of a mel spectrogram in
+    decibels. Input: float32, any shape. Output: the same with ``n_mfcc`` elements along ``axis``.
+
+    Without ``normalize`` the values are half of SciPy's, as DALI's are; with it they are SciPy's with ``norm="ortho"``.
+    Coefficient i (from 0) is multiplied by ``1 + lifter / 2 sin(pi (i + 1) / lifter)``. Sums are in float32.
+
+    Args:
+        n_mfcc: Number of coefficients, at most as many as the axis has elements.
+        dct_type: Type of the discrete cosine transform, 1 to 4.
+        normalize: Use an orthonormal transform; not with type 1.
+        axis: The axis of mel bands.
+        lifter: Coefficient of the lifter, which raises higher coefficients; 0: none.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def one_hot(
     x: Input,
     /,
@@ -1085,6 +1152,61 @@ def permute_batch(
 
     Args:
         indices: Number of the row to take, counted in the batch from 0.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def power_spectrum(
+    x: Input,
+    /,
+    *,
+    axis: int = -1,
+    nfft: int | None = None,
+    power: int = 2,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Compute the power of the spectrum along an axis. Input: float32, any shape. Output: float32, with
+    ``nfft // 2 + 1`` bins along the axis.
+
+    Any ``nfft`` works; products of 2, 3 and 5 are fast. The largest error is about 4e-7 of the largest value of a
+    spectrum.
+
+    Args:
+        axis: The axis of time.
+        nfft: Points of the transform; by default the extent of the axis. Larger: zeros follow the data.
+        power: Exponent of the magnitude: 2 for the power, 1 for the magnitude.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def preemphasis_filter(
+    x: Input,
+    /,
+    *,
+    preemph_coeff: float | DataNode = 0.97,
+    border: Literal["clamp", "zero", "reflect"] = "clamp",
+    dtype: DTypeLike = DType.FLOAT,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Raise the high frequencies of a signal: ``y[t] = x[t] - c x[t - 1]``. Input: one channel, ``(n,)`` or ``(n, 1)``,
+    any number type. Output: the same shape. Computed in float32, exactly in this order.
+
+    Signals of several channels are refused: DALI filters them as one sequence, across channels.
+
+    Args:
+        preemph_coeff: The coefficient c.
+        border: Sample before the first: the first (clamp), 0 (zero) or the second (reflect).
+        dtype: Element type of the output. Integers are rounded and saturate.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1642,6 +1764,49 @@ def slice(
     """
     ...
 
+def spectrogram(
+    x: Input,
+    /,
+    *,
+    nfft: int | None = None,
+    window_length: int = 512,
+    window_step: int = 256,
+    window_fn: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    power: int = 2,
+    center_windows: bool = True,
+    reflect_padding: bool = True,
+    layout: Literal["ft", "tf"] = "ft",
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Compute the power of the spectrum of overlapping frames (a short-time Fourier transform). Input: a signal of one
+    channel, float32 ``(n,)`` or ``(n, 1)``. Output: float32 ``(nfft // 2 + 1, frames)``, layout ft, or tf.
+
+    With ``center_windows`` frame t has its centre at sample ``t * window_step``, and there are ``n // window_step + 1``
+    frames. Otherwise frame t begins there, and only frames within the signal count; a signal that is less than one step
+    too short for a window is filled up with zeros. Any ``nfft`` works; products of 2, 3 and 5 are fast. The largest
+    error is about 4e-7 of a frame's largest value. Bits depend neither on the machine nor on the other frames.
+
+    Source: DALI's operator. Its Hann window is ``0.5 (1 - cos(2 pi (n + 1/2) / N))``, half a sample from the periodic
+    window of librosa and torchaudio, which can be given as ``window_fn``.
+
+    Args:
+        nfft: Points of the transform; by default `window_length`. Larger: zeros around the frame.
+        window_length: Samples of a frame.
+        window_step: Samples from one frame to the next.
+        window_fn: Factors of the samples of a frame; by default a Hann window.
+        power: Exponent of the magnitude: 2 for the power, 1 for the magnitude.
+        center_windows: Extend the signal, so that frames have their centres at multiples of the step.
+        reflect_padding: Extend by mirroring the signal (dcb|abcd|cba), else by zeros.
+        layout: Axes of the output: "ft" or "tf".
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def squeeze(
     x: Input,
     /,
@@ -1680,6 +1845,34 @@ def stack(
     Args:
         axis: The new axis.
         axis_name: Name of the new axis; without it the output's axes have no names.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def to_decibels(
+    x: Input,
+    /,
+    *,
+    multiplier: float = 10.0,
+    reference: float = 0.0,
+    cutoff_db: float = -200.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Convert powers or magnitudes to decibels: ``multiplier log10(max(x / reference, 10^(cutoff_db / multiplier)))``.
+    Input: float32, any shape. Output: the same.
+
+    The logarithm is computed in float32, with an error below 1 ulp. A NaN stays one. With the default reference, a row
+    that contains a NaN becomes NaN, and a row of zeros becomes ``cutoff_db``.
+
+    Args:
+        multiplier: Factor of the logarithm: 10 for powers, 20 for magnitudes.
+        reference: Value of 0 dB; 0: the largest value of the row.
+        cutoff_db: Smallest result in dB.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.

@@ -46,6 +46,19 @@ def crop_window(draw: int, own_seed: bool, seed: int, attempts: int, /) -> Kerne
         attempts: draws before the fallback
     """
 
+def dct_weights(coefficients: int, type: int, normalize: bool, lifter: float, /) -> Kernel:
+    """Rows of a discrete cosine transform.
+
+    Args:
+        coefficients: number of rows
+        type: 1 to 4
+        normalize: orthonormal
+        lifter: liftering coefficient, 0: none
+    """
+
+def decibels() -> Kernel:
+    """Logarithm of the ratio to a reference."""
+
 def decode(adjust: bool, format: int, scale_log2: int, max_scan_pixels: int, /) -> Kernel:
     """A window of an encoded image. The twin handles everything but JPEG files of a usual kind.
 
@@ -83,6 +96,13 @@ def equalize(frame: int, height: int, width: int, channel: int, /) -> Kernel:
         channel: the axis, -1: none
     """
 
+def fft_table(nfft: int, /) -> Kernel:
+    """Factors of a transform.
+
+    Args:
+        nfft: points of the transform
+    """
+
 def filter(frame: int, height: int, width: int, channel: int, border: int, /) -> Kernel:
     """Correlation with a window of weights.
 
@@ -110,6 +130,18 @@ def lookup(table: npt.NDArray[Any], rows: int, reader: int, /) -> Kernel:
         reader: the column of the batch's indices
     """
 
+def mel_weights(filters: int, sample_rate: float, low: float, high: float, htk: bool, normalize: bool, /) -> Kernel:
+    """Triangular filters over the bins of a spectrum.
+
+    Args:
+        filters: number of filters
+        sample_rate: of the signal, in Hz
+        low: lowest frequency in Hz
+        high: highest frequency in Hz
+        htk: HTK's mel scale, else Slaney's
+        normalize: divide by half the width of the filter
+    """
+
 def other_row(value: int, /) -> Kernel:
     """A value of another row of the batch, whose number is the input.
 
@@ -125,6 +157,28 @@ def peek(adjust: bool, format: int, scale_log2: int, max_pixels: int, /) -> Kern
         format: a jpeg::Format
         scale_log2: images are 1 / 2^scale_log2 as wide and high
         max_pixels: the most pixels as stored; 0: no limit
+    """
+
+def power_spectrum(axis: int, magnitude: bool, /) -> Kernel:
+    """Power of the spectrum along an axis.
+
+    Args:
+        axis: the axis
+        magnitude: the root of the power
+    """
+
+def preemphasis(before: int, /) -> Kernel:
+    """Differences of a signal and its delayed form.
+
+    Args:
+        before: the sample before the first one: the first one, zero, the second one
+    """
+
+def project(axis: int, /) -> Kernel:
+    """Weighted sums over the elements of an axis, in their order.
+
+    Args:
+        axis: the axis
     """
 
 def python() -> Kernel:
@@ -172,6 +226,17 @@ def scalars() -> Kernel:
 
 def select() -> Kernel:
     """The second or the third input, by the first."""
+
+def spectrogram(nfft: int, step: int, reflect: bool, magnitude: bool, by_time: bool, /) -> Kernel:
+    """Power of the spectrum of frames of a signal.
+
+    Args:
+        nfft: points of the transform
+        step: samples from one frame to the next
+        reflect: mirror the signal at its ends, else zeros follow
+        magnitude: the root of the power
+        by_time: frames are the first axis of the output
+    """
 
 def stage(
     interpolator: int,

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spectra for AVX-512.
+#if defined(__x86_64__)
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "shared/border.hpp"
+#include "shared/half.hpp"
+#include "signal/signal.hpp"
+
+#include "base/target_begin_avx512.hpp"
+
+#include "shared/xmath_float.hpp"  // its vectors are those of the target
+
+namespace stoker::signal {
+namespace {
+
+#define STOKER_VECTOR_BYTES 64
+#include "base/vectors.ipp"
+
+#include "signal/frames.ipp"
+
+#include "signal/bins.ipp"
+#include "signal/spectrum.ipp"
+
+void fill_kernels(Kernels& k) { k = {spectrum, project, decibels, differences}; }
+
+}  // namespace
+
+void fill_avx512(Kernels& k) { fill_kernels(k); }
+
+}  // namespace stoker::signal
+
+#include "base/target_end.hpp"
+#endif

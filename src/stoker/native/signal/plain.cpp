@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spectra for the baseline's vectors (SSE2 or NEON), and the choice of an instruction set.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "base/simd.hpp"
+#include "shared/border.hpp"
+#include "shared/half.hpp"
+#include "shared/xmath_float.hpp"
+#include "signal/signal.hpp"
+
+namespace stoker::signal {
+namespace {
+
+#define STOKER_VECTOR_BYTES 16
+#include "base/vectors.ipp"
+
+#include "signal/frames.ipp"
+
+#include "signal/bins.ipp"
+#include "signal/spectrum.ipp"
+
+void fill_kernels(Kernels& k) { k = {spectrum, project, decibels, differences}; }
+
+Kernels filled(void (*fill)(Kernels&)) {
+  Kernels k;
+  fill(k);
+  return k;
+}
+
+}  // namespace
+
+void fill_plain(Kernels& k) { fill_kernels(k); }
+
+const Kernels& kernels() {
+  static const Kernels plain = filled(fill_plain);
+#if defined(__x86_64__)
+  static const Kernels avx2 = filled(fill_avx2), avx512 = filled(fill_avx512);
+  if (isa() == Isa::AVX512) return avx512;
+  if (isa() == Isa::AVX2) return avx2;
+#endif
+  return plain;
+}
+
+// Memory for the widest vectors.
+constexpr int64_t kWidest = 64, kFramesOfWidest = 16;
+
+int64_t spectrum_bytes(const fft::Plan& plan, int64_t length) {
+  return (4 * int64_t{plan.length} + plan.bins) * kWidest +
+         kFramesOfWidest * length * static_cast<int64_t>(sizeof(float));
+}
+
+int64_t project_bytes(int64_t bins, int64_t rows) { return (bins + rows) * kWidest; }
+
+}  // namespace stoker::signal

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared code of audio operators: their inputs, weights over bins, and signals for tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.lowering import Lowering
+from ...contract.samples import Rows, each
+from ...contract.step import Value, ViewOp
+from ...contract.types import DType
+
+MAX_NFFT = 1 << 20  # native/shared/fft.hpp
+
+
+def expect_floats(c: Lowering, x: Value) -> None:
+    """Require float32 data with at least one axis."""
+    c.expect(
+        x.dtype == DType.FLOAT and x.rank > 0,
+        f"expected float32 with at least one axis, got {x.dtype} with {x.rank} axes; `decoders.audio` gives float32, "
+        "`cast` converts other numbers",
+    )
+
+
+def mono(c: Lowering, x: Value) -> Value:
+    """Return a signal of one channel without the axis of channels."""
+    text = "expected one channel, got {0}; `decoders.audio(downmix=True)` gives one, or take one with `slice`"
+    c.expect(x.rank in (1, 2), f"expected a signal with one axis (and one for channels), got {x.rank} axes")
+    if x.rank == 1:
+        return x
+    c.require(ex.equal(x.shape[1], 1), text, x.shape[1])
+    return c.view(x, [ViewOp("drop", 1)], "")
+
+
+def frequency_axis(c: Lowering, x: Value) -> int:
+    """Return the axis of the bins: f of the layout, or the last but one."""
+    if x.layout:
+        c.expect("f" in x.layout, f"expected an axis f in the layout, got {x.layout!r}")
+        return x.layout.index("f")
+    return max(x.rank - 2, 0)
+
+
+def along_axis(c: Lowering, x: Value, axis: int, kernel: str, rows: int, constants: tuple[Any, ...]) -> Value:
+    """Return the sums over an axis, weighted by the rows that ``kernel`` computes for its extent."""
+    bins = x.shape[axis]
+    (weights,) = c.native(kernel, [], [(DType.FLOAT, (rows, bins), "")], attrs=constants, params=(bins,))
+    shape = (*x.shape[:axis], rows, *x.shape[axis + 1 :])
+    return c.native("project", [x, weights], [(DType.FLOAT, shape, x.layout)], attrs=(axis,))[0]
+
+
+def weighted(x: Any, weights: Any, axis: int) -> Any:
+    """Return the sums of :func:`along_axis` in NumPy."""
+    return np.moveaxis(np.tensordot(weights, x.astype(np.float64), (1, axis)), 0, axis).astype(np.float32)
+
+
+def signals(case: Mapping[str, Any]) -> Rows:
+    """Return clips of different lengths, with tones and noise."""
+    rows = []
+    for i, size in enumerate((700, 1201, 333)):
+        t, rng = np.arange(size), np.random.default_rng(i)
+        rows.append((0.2 * np.sin(t * (0.05 + 0.1 * i)) + rng.normal(0, 0.02, size)).astype(np.float32))
+    return each(*rows)
+
+
+def spectra(case: Mapping[str, Any]) -> Rows:
+    """Return power spectra, axes f and t."""
+    return each(*(np.random.default_rng(i).uniform(0, 1, (65, 9 + 8 * i)).astype(np.float32) for i in range(3)))
+
+
+def at_least(c: Lowering, name: str, least: int) -> int:
+    """Return a constant integer argument that must not be smaller."""
+    value: int = c.const(name)
+    c.expect(value >= least, f"expected `{name}` of at least {least}, got {value}")
+    return value
+
+
+def is_finite(value: float) -> bool:
+    """Return whether a constant is a finite number."""
+    return math.isfinite(value)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native code of spectra: the same bits on every instruction set, and the error against float64."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import eager
+from stoker.native import _native
+
+Array = Any
+FAST = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    10,
+    15,
+    16,
+    25,
+    27,
+    32,
+    48,
+    64,
+    81,
+    100,
+    125,
+    128,
+    200,
+    256,
+    400,
+    480,
+    512,
+    1024,
+    1536,
+    4096,
+)
+CHIRPS = (7, 11, 14, 22, 34, 37, 74, 111, 222, 441, 511, 882, 1102, 1103, 4099)
+
+
+def noise(shape: Any, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(0, 0.1, shape).astype(np.float32)
+
+
+def on_all_instruction_sets(make: Callable[[], Array]) -> Array:
+    """Return the result, after comparing the bits that every instruction set gives."""
+    before, found = _native.get_isa(), {}
+    try:
+        for isa in _native.instruction_sets():
+            _native.set_isa(isa)
+            found[isa] = np.asarray(make())
+    finally:
+        _native.set_isa(before)
+    for isa, result in found.items():
+        assert result.tobytes() == found["plain"].tobytes(), isa
+    return found["plain"]
+
+
+@pytest.mark.parametrize("nfft", [*FAST, *CHIRPS])
+def test_error_of_a_transform(nfft: int) -> None:
+    """Within a few units of float32's precision of a spectrum's largest value, as pocketfft in float32."""
+    x = noise((37, nfft), nfft)
+    got = on_all_instruction_sets(lambda: eager.power_spectrum(x, axis=1))
+    want = np.abs(np.fft.rfft(x.astype(np.float64), axis=1)) ** 2
+    error = np.abs(got - want) / want.max(1, keepdims=True)
+    assert error.max() < (1.2e-6 if nfft in CHIRPS else 6e-7)
+    theirs = np.abs(np.fft.rfft(x.astype(np.float64) * (1 + 1e-5), axis=1)) ** 2  # the bound detects a small error
+    assert (np.abs(theirs - want) / want.max(1, keepdims=True)).max() > 6e-6
+
+
+@pytest.mark.parametrize("layout", ["ft", "tf"])
+@pytest.mark.parametrize(("nfft", "length"), [(512, 320), (400, 400), (37, 20), (100, 63)])
+def test_layouts_and_widths_do_not_change_bits(nfft: int, length: int, layout: str) -> None:
+    """A frame has the bits that it has alone; the layouts hold the same values."""
+    x = noise(5 * 160 * 7 + 3)
+    arguments = {"nfft": nfft, "window_length": length, "window_step": 61, "center_windows": False}
+    all_frames = on_all_instruction_sets(lambda: eager.spectrogram(x, layout=layout, **arguments))
+    by_time = all_frames if layout == "tf" else all_frames.T
+    for t in (0, 1, 16, 40):
+        (alone,) = np.asarray(eager.spectrogram(x[61 * t : 61 * t + length], layout="tf", **arguments))
+        assert by_time[t].tobytes() == alone.tobytes()
+
+
+def test_weighted_sums_have_the_same_bits_in_both_layouts() -> None:
+    x = noise((257, 90)) ** 2
+    arguments = {"nfilter": 40, "sample_rate": 16000.0}
+    rows = on_all_instruction_sets(lambda: eager.mel_filter_bank(x, **arguments))
+    columns = on_all_instruction_sets(lambda: eager.mfcc(rows, n_mfcc=13))
+    turned = on_all_instruction_sets(lambda: eager.mfcc(np.ascontiguousarray(rows.T), n_mfcc=13, axis=1))
+    assert columns.tobytes() == np.ascontiguousarray(turned.T).tobytes()
+
+
+def test_tables_have_fixed_bits() -> None:
+    """Tables come from functions with the same bits on every machine, so results do too."""
+    x = np.ones((2, 75), np.float32)
+    x[1] = np.arange(75)
+    results = [eager.power_spectrum(x, axis=1, nfft=n) for n in (75, 128, 77)]
+    results += [
+        eager.mel_filter_bank(np.ones((65, 3), np.float32), nfilter=9, mel_formula=f) for f in ("slaney", "htk")
+    ]
+    results.append(eager.mfcc(np.ones((20, 2), np.float32), n_mfcc=7, lifter=22.0, normalize=True))
+    results.append(eager.to_decibels(np.ldexp(np.float32(1.3), np.arange(-30, 30)).astype(np.float32), reference=1.0))
+    assert [zlib.crc32(np.asarray(r).tobytes()) for r in results] == DIGESTS
+
+
+DIGESTS = [2523615282, 2739438579, 3752368569, 2315762194, 3372617886, 3485853240, 2519793855]
+
+
+def test_log2_is_within_an_ulp() -> None:
+    """Mantissas on both sides of 1, and exponents, through a multiplier that makes the factor 1."""
+    multiplier = 1 / np.log10(2.0)
+    assert np.float32(multiplier * 0.30102999566398120) == 1
+    mantissas = np.arange(0x3E800000, 0x40800000, 11, dtype=np.uint32).view(np.float32)
+    exponents = np.ldexp(np.float32(1.2345678), np.arange(-124, 128)).astype(np.float32)
+    for x in (mantissas, exponents):
+        got = on_all_instruction_sets(
+            lambda x=x: eager.to_decibels(x, multiplier=multiplier, reference=1.0, cutoff_db=-125.0)
+        )
+        want = np.log2(x.astype(np.float64))
+        ulp = np.spacing(np.abs(want).astype(np.float32)).astype(np.float64)
+        assert (np.abs(got - want) / ulp).max() <= 1.0

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audio operators: meanings of arguments, borders, short and hostile signals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import eager, fn, pipeline_def
+from stoker.contract.errors import ArgumentError, DataError, UnsupportedError
+
+REFUSED = (ArgumentError, DataError, UnsupportedError)
+
+
+def signal(size: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(0, 0.1, size).astype(np.float32)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 40])
+def test_short_signals_are_mirrored_repeatedly(size: int) -> None:
+    x = signal(size)
+    got = np.asarray(eager.spectrogram(x, window_length=32, window_step=4, layout="tf"))
+    assert got.shape == (size // 4 + 1, 17)
+    period = max(2 * (size - 1), 1)
+    mirrored = [(i % period) if (i % period) < size else period - i % period for i in range(-16, 16)]
+    window = 0.5 * (1 - np.cos(2 * np.pi * (np.arange(32) + 0.5) / 32))
+    want = np.abs(np.fft.rfft(x[mirrored] * window)) ** 2
+    np.testing.assert_allclose(got[0], want, atol=1e-6 * want.max())
+
+
+def test_a_signal_that_is_a_little_too_short_is_filled_up() -> None:
+    x = signal(60)
+    assert eager.spectrogram(x, window_length=64, window_step=5, center_windows=False).shape == (33, 1)
+    padded = np.pad(x, (0, 4))
+    np.testing.assert_array_equal(
+        eager.spectrogram(x, window_length=64, window_step=5, center_windows=False),
+        eager.spectrogram(padded, window_length=64, window_step=5, center_windows=False),
+    )
+    with pytest.raises(REFUSED, match="more than 60 samples"):
+        eager.spectrogram(x, window_length=64, window_step=4, center_windows=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"nfft": 256}, "expected `nfft` from 512"),
+        ({"nfft": 1 << 21}, "to 1048576"),
+        ({"window_length": 0}, "`window_length` of at least 1"),
+        ({"window_step": 0}, "`window_step` of at least 1"),
+        ({"window_fn": [1.0, 2.0]}, "expected 512 numbers as `window_fn`"),
+        ({"power": 3}, "expected one of 1, 2"),
+        ({"layout": "tft"}, "expected one of 'ft', 'tf'"),
+    ],
+)
+def test_arguments_of_spectrograms_are_checked(arguments: dict[str, Any], text: str) -> None:
+    with pytest.raises(REFUSED, match=text):
+        eager.spectrogram(signal(1000), **arguments)
+
+
+def test_other_signals_are_refused() -> None:
+    with pytest.raises(REFUSED, match="expected a signal with samples"):
+        eager.spectrogram(signal(0))
+    with pytest.raises(REFUSED, match="expected float32"):
+        eager.spectrogram(np.zeros(1000, np.int16))
+    with pytest.raises(REFUSED, match="one channel"):
+        eager.spectrogram(np.zeros((1000, 2), np.float32))
+    one = signal(1000)
+    np.testing.assert_array_equal(eager.spectrogram(one[:, None]), eager.spectrogram(one))
+
+
+def test_nan_stays_in_its_frames() -> None:
+    x = signal(4000)
+    clean = np.asarray(eager.spectrogram(x, window_length=64, window_step=64, layout="tf"))
+    x[1000] = np.nan
+    got = np.asarray(eager.spectrogram(x, window_length=64, window_step=64, layout="tf"))
+    bad = np.isnan(got).any(1)
+    assert bad.sum() == 1
+    np.testing.assert_array_equal(got[~bad], clean[~bad])
+
+
+def test_a_power_spectrum_of_any_axis() -> None:
+    x = signal(3 * 20 * 5).reshape(3, 20, 5)
+    for axis in (0, 1, 2, -2):
+        got = np.asarray(eager.power_spectrum(x, axis=axis, nfft=24))
+        want = np.abs(np.fft.rfft(x.astype(np.float64), 24, axis)) ** 2
+        np.testing.assert_allclose(got, want, atol=1e-6 * want.max())
+    with pytest.raises(REFUSED, match="expected `axis`"):
+        eager.power_spectrum(x, axis=3)
+    with pytest.raises(REFUSED, match="at most 8 elements"):
+        eager.power_spectrum(x, axis=1, nfft=8)
+
+
+def test_mel_filters_are_refused_outside_of_the_spectrum() -> None:
+    x = np.ones((257, 4), np.float32)
+    for arguments in ({"freq_high": 30000.0}, {"freq_low": 9000.0, "freq_high": 8000.0}, {"freq_low": -1.0}):
+        with pytest.raises(REFUSED, match="half of `sample_rate`"):
+            eager.mel_filter_bank(x, **arguments)
+    with pytest.raises(REFUSED, match="positive `sample_rate`"):
+        eager.mel_filter_bank(x, sample_rate=0.0)
+    with pytest.raises(REFUSED, match="two bins"):
+        eager.mel_filter_bank(x[:1])
+
+
+@pytest.mark.parametrize("formula", ["slaney", "htk"])
+def test_filters_sum_to_one_between_their_middles(formula: str) -> None:
+    """Neighbouring triangles add up to 1 where they are not divided by their widths."""
+    got = np.asarray(
+        eager.mel_filter_bank(np.eye(513, dtype=np.float32), nfilter=10, normalize=False, mel_formula=formula)
+    )
+    total = got.sum(0)
+    first, last = int(got[0].argmax()) + 1, int(got[-1].argmax())
+    np.testing.assert_allclose(total[first:last], 1, atol=1e-5)
+
+
+def test_decibels_of_special_values() -> None:
+    x = np.array([1.0, 0.5, 0.0, 1e-30, np.inf], np.float32)
+    got = np.asarray(eager.to_decibels(x, reference=1.0, cutoff_db=-80.0))
+    np.testing.assert_allclose(got, [0, -3.0103, -80, -80, np.inf], rtol=1e-5)
+    assert np.isnan(np.asarray(eager.to_decibels(np.array([np.nan, 1.0], np.float32), reference=1.0))).tolist() == [
+        True,
+        False,
+    ]
+    assert np.asarray(eager.to_decibels(np.zeros(4, np.float32), cutoff_db=-70.0)).tolist() == pytest.approx(
+        [-70.0] * 4
+    )
+    tiny = np.full(3, 1e-45, np.float32)  # the reciprocal of a subnormal reference is infinite
+    assert not np.isnan(np.asarray(eager.to_decibels(np.array([2.0**-126, 2.0**-125], np.float32)))).any()
+    assert np.asarray(eager.to_decibels(tiny, reference=1.0)).tolist() == pytest.approx([-200.0] * 3)
+    for arguments in ({"multiplier": 0.0}, {"reference": -1.0}, {"cutoff_db": -3000.0}, {"cutoff_db": float("nan")}):
+        with pytest.raises(REFUSED, match="expected"):
+            eager.to_decibels(x, **arguments)
+
+
+def test_preemphasis_borders() -> None:
+    x = np.array([1.0, 3.0, 2.0], np.float32)
+    for border, first in (("clamp", 0.5), ("zero", 1.0), ("reflect", -0.5)):
+        got = np.asarray(eager.preemphasis_filter(x, preemph_coeff=0.5, border=border))
+        np.testing.assert_array_equal(got, np.array([first, 2.5, 0.5], np.float32))
+    np.testing.assert_array_equal(eager.preemphasis_filter(x, preemph_coeff=0.0), x)
+    assert eager.preemphasis_filter(x[:0]).shape == (0,)
+    np.testing.assert_array_equal(eager.preemphasis_filter(x[:1], preemph_coeff=0.25, border="reflect"), [0.75])
+    np.testing.assert_array_equal(
+        eager.preemphasis_filter(np.array([100, -100], np.int8), border="zero", preemph_coeff=1.0, dtype="int8"),
+        [100, -128],
+    )
+    with pytest.raises(REFUSED, match="one channel"):
+        eager.preemphasis_filter(np.zeros((9, 2), np.float32))
+
+
+def test_the_mel_chain_in_a_pipeline_with_coefficients_per_row() -> None:
+    clips = [signal(n, n) for n in (900, 1600, 333)]
+    coefficients = [np.float32(c) for c in (0.0, 0.5, 0.97)]
+
+    @pipeline_def(batch_size=3, num_threads=2)
+    def chain() -> Any:
+        x = fn.external_source(source=lambda: clips)
+        c = fn.external_source(source=lambda: coefficients)
+        x = fn.preemphasis_filter(x, preemph_coeff=c)
+        x = fn.spectrogram(x, nfft=128, window_length=100, window_step=40)
+        x = fn.mel_filter_bank(x, nfilter=20, sample_rate=8000.0)
+        return fn.mfcc(fn.to_decibels(x, cutoff_db=-80.0), n_mfcc=13)
+
+    with chain() as pipe:
+        (batch,) = pipe.run()
+    for clip, c, row in zip(clips, coefficients, batch, strict=True):
+        y = eager.preemphasis_filter(clip, preemph_coeff=float(c))
+        y = eager.mel_filter_bank(
+            eager.spectrogram(y, nfft=128, window_length=100, window_step=40), nfilter=20, sample_rate=8000.0
+        )
+        np.testing.assert_array_equal(np.asarray(row), eager.mfcc(eager.to_decibels(y, cutoff_db=-80.0), n_mfcc=13))
