@@ -272,10 +272,11 @@ def run_torchvision(data: Data, *, operator: str) -> Loop:
     """Call torchvision's functions on the batch as one tensor of planes, with one thread."""
     import torch
 
-    declare_operators(torch)
+    declared = declare_operators(torch)
     from torchvision.transforms import InterpolationMode
     from torchvision.transforms.v2 import functional as F
 
+    del declared
     torch.set_num_threads(1)
     stack = torch.from_numpy(np.stack(photographs(data)))
     x = stack.permute(0, 3, 1, 2).contiguous()

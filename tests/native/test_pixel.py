@@ -201,7 +201,8 @@ def test_functions(op):
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_rounding(isa, op, fn, dtype):
-    x = np.concatenate([values(dtype), np.arange(-8, 8, 0.25), [2.0**23 + 0.5, 2.0**52 - 0.5]]).astype(dtype)
+    large = np.array([2.0**e + d for e in (22, 23, 24, 31, 52) for d in (-1.5, -0.5, 0.5, 1.5)])
+    x = np.concatenate([values(dtype), np.arange(-8, 8, 0.25), [-0.0], large, -large]).astype(dtype)
     same(function(op, x), fn(x))
 
 

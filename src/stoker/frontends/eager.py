@@ -33,12 +33,11 @@ from ..executor.run import Run
 from ..executor.schedule import Rows
 from ..graph.load import load
 from ..graph.planner import make_plan
-from ..ops._index import INDEX
 from ..settings import default_threads
 from . import registry
 from .constants import Constant
 from .definition import GraphBuilder
-from .registry import attribute, find, members
+from .registry import attribute, find, is_built_in, members
 
 _MAX_CACHED_PLANS = 256
 _FLOAT64 = (int(DType.FLOAT64), 0, "")
@@ -85,10 +84,15 @@ class _PlannedCall:
         """Compute several rows on threads. Handles operators in Python and rows that fail."""
         keys = np.arange(rows, dtype=np.uint64)
         where = Rows(keys, np.zeros(rows, np.int64), (), 0, 0)
-        fed = [(k, 0) for k in range(len(data))]
-        feeds = {key: x if isinstance(x, (list, Batch)) else [x] * rows for key, x in zip(fed, data, strict=True)}
-        feeds = {k: [np.asarray(v, np.float64) if isinstance(v, float) else v for v in x] for k, x in feeds.items()}
+        feeds = {(k, 0): x if isinstance(x, list) else _repeated(x, rows) for k, x in enumerate(data)}
         return self.run.run_inline(where, feeds, seed=seed)
+
+
+def _repeated(x: Any, rows: int) -> Any:
+    """Return the value of an argument, or a sample, for every row. Rows of an array share its memory."""
+    if isinstance(x, float):
+        return np.full(rows, x)
+    return np.broadcast_to(x, (rows, *x.shape)) if isinstance(x, np.ndarray) else [x] * rows
 
 
 def _find(name: str) -> type[Operator]:
@@ -239,12 +243,24 @@ def _rows(inputs: Sequence[Any], arguments: dict[str, Any], name: str) -> int | 
 def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[Any, ...]]:
     if not isinstance(x, (list, tuple, Batch)):
         return _sample(x, name)
+    if spec := _common_spec(x):
+        return list(x), spec
     samples = [_sample(v, name) for v in x]
     specs = {_spec(v, x.layout) for v, _ in samples} if isinstance(x, Batch) and x.layout else {s for _, s in samples}
     kinds = {s[:3] for s in specs}
     if len(kinds) != 1:
         raise ArgumentError(f"`eager.{name}`: expected samples of one type and rank, got {len(kinds)} kinds")
     return [v for v, _ in samples], specs.pop() if len(specs) == 1 else kinds.pop()
+
+
+def _common_spec(x: Any) -> tuple[Any, ...] | None:
+    """Return the type of a list of NumPy arrays that agree in type, rank and channels; None for any other input."""
+    if type(x) is not list or not x or {*map(type, x)} != {np.ndarray} or x[0].dtype not in _DTYPES:
+        return None
+    first = x[0]
+    if not 3 <= first.ndim <= 4 or len({(v.dtype, v.ndim, v.shape[-1:]) for v in x}) != 1:
+        return None
+    return _spec(first)
 
 
 def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) -> tuple[Any, Any]:
@@ -308,14 +324,14 @@ def imread(path: str | os.PathLike[str], **arguments: Any) -> Any:
     return _call("decoders.image", [np.fromfile(path, np.uint8)], arguments)
 
 
-_functions: dict[str, Any] = {}  # only built-in operators: a user's may be registered again
+_functions: dict[str, Any] = {}  # and groups; only built-in ones
 
 
 def __getattr__(name: str) -> Any:
     found = _functions.get(name)
     if found is None:
         found = _get(name)
-        if name in INDEX:
+        if is_built_in(name):
             _functions[name] = found
     return found
 

@@ -11,19 +11,18 @@ from typing import Any
 
 from ..contract.errors import ArgumentError, StateError
 from ..contract.operator import Operator
-from ..ops._index import INDEX
 from .data_node import DataNode
 from .definition import current
-from .registry import attribute, find, members
+from .registry import attribute, find, is_built_in, members
 
-_functions: dict[str, Any] = {}  # only built-in operators: a user's may be registered again
+_functions: dict[str, Any] = {}  # and groups; only built-in ones
 
 
 def _get(name: str) -> Any:
     found = _functions.get(name)
     if found is None:
         found = attribute("fn", name, _get, _make_function)
-        if name in INDEX:
+        if is_built_in(name):
             _functions[name] = found
     return found
 

@@ -74,6 +74,11 @@ def is_group(prefix: str) -> bool:
     return any(n.startswith(prefix + ".") for n in names())
 
 
+def is_built_in(name: str) -> bool:
+    """Return whether Stoker itself has this operator, or operators in this group. A user's may be registered again."""
+    return name in INDEX or any(n.startswith(name + ".") for n in INDEX)
+
+
 def members(prefix: str = "") -> list[str]:
     """Return the names after ``prefix`` (empty, or a group's name with its dot): operators and groups."""
     rest = (n[len(prefix) :] for n in names() if n.startswith(prefix))
@@ -95,7 +100,11 @@ class Group:
         self.__name__ = f"{module}.{prefix}"
 
     def __getattr__(self, name: str) -> Any:
-        return self._get(f"{self._prefix}.{name}")
+        qualified = f"{self._prefix}.{name}"
+        found = self._get(qualified)
+        if is_built_in(qualified):
+            self.__dict__[name] = found
+        return found
 
     def __dir__(self) -> list[str]:
         return members(self._prefix + ".")

@@ -79,17 +79,16 @@ class Equalize : public Kernel {
   void check(const StepFacts& step) const override { require_axes(step, axes_); }
   Outcome run(const Call& c) const override {
     const View from = framed(*c.in[0], axes_), to = framed(*c.out[0], axes_);
-    for (int64_t f = 0; f < from.shape[0]; ++f)
-      for (int64_t channel = 0; channel < from.shape[3]; ++channel) {
-        View a = frame(from, f), b = frame(to, f);
-        a.data += channel * a.stride[2];
-        b.data += channel * b.stride[2];
-        int64_t counts[256] = {};
-        uint8_t table[256];
-        histogram::count(a, counts);
-        histogram::equalized(counts, table);
-        histogram::apply(a, table, b);
-      }
+    const int64_t channels = from.shape[3];
+    auto* counts = reinterpret_cast<int64_t*>(c.work[0].get(static_cast<size_t>(channels) * 256 * sizeof(int64_t)));
+    uint8_t* const tables = c.work[1].get(static_cast<size_t>(channels) * 256);
+    for (int64_t f = 0; f < from.shape[0]; ++f) {
+      const View a = frame(from, f);
+      std::fill_n(counts, 256 * channels, 0);
+      histogram::count(a, counts);
+      for (int64_t k = 0; k < channels; ++k) histogram::equalized(counts + 256 * k, tables + 256 * k);
+      histogram::apply(a, tables, 256, frame(to, f));
+    }
     return Outcome::Ok;
   }
 

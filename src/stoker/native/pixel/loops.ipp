@@ -172,6 +172,63 @@ inline V<float> clamp_float(V<float> x, V<float> low, V<float> high) {
   return high < x ? high : x;
 }
 
+// Rounds to a whole number by `f`, which gets the absolute values of numbers below 2^23. Larger ones are whole, and the
+// addition makes NaNs quiet. The sign stays, also of zero.
+template <class F>
+inline V<float> round_by(V<float> x, F f) {
+  constexpr uint32_t kSign = 0x80000000;
+  const V<uint32_t> sign = (V<uint32_t>)x & kSign;
+  const V<float> size = (V<float>)((V<uint32_t>)x & ~kSign), limit = V<float>{} + 8388608.0f;
+  const V<float> whole = f(size < limit ? size : V<float>{}, sign != 0);
+  return size < limit ? (V<float>)((V<uint32_t>)whole | sign) : x + 0.0f;
+}
+
+inline V<float> truncated(V<float> size) {
+  return __builtin_convertvector(__builtin_convertvector(size, V<int32_t>), V<float>);
+}
+
+inline V<float> next_if(V<int32_t> condition, V<float> x) { return condition != 0 ? x + 1.0f : x; }
+
+inline V<float> round_even(V<float> x) {
+  return round_by(x, [](V<float> size, V<int32_t>) { return (size + 8388608.0f) - 8388608.0f; });
+}
+
+void round_f32(const Micro& m, int lanes) { map1<float, float>(m, lanes, round_even); }
+
+void trunc_f32(const Micro& m, int lanes) {
+  map1<float, float>(m, lanes, [](V<float> x) -> V<float> {
+    return round_by(x, [](V<float> size, V<int32_t>) { return truncated(size); });
+  });
+}
+
+// Away from zero where the sign is that of the direction.
+void floor_f32(const Micro& m, int lanes) {
+  map1<float, float>(m, lanes, [](V<float> x) -> V<float> {
+    return round_by(x, [](V<float> size, V<int32_t> negative) {
+      const V<float> whole = truncated(size);
+      return next_if(negative & (V<int32_t>)(whole < size), whole);
+    });
+  });
+}
+
+void ceil_f32(const Micro& m, int lanes) {
+  map1<float, float>(m, lanes, [](V<float> x) -> V<float> {
+    return round_by(x, [](V<float> size, V<int32_t> negative) {
+      const V<float> whole = truncated(size);
+      return next_if(~negative & (V<int32_t>)(whole < size), whole);
+    });
+  });
+}
+
+void cast_f32_i32(const Micro& m, int lanes) {
+  const V<float> low = V<float>{} - 2147483648.0f, high = V<float>{} + 2147483520.0f;  // the largest float below 2^31
+  const V<int32_t> most = V<int32_t>{} + 2147483647;
+  map1<int32_t, float>(m, lanes, [=](V<float> x) -> V<int32_t> {
+    const V<int32_t> inside = __builtin_convertvector(clamp_float(round_even(x), low, high), V<int32_t>);
+    return x > high ? most : inside;
+  });
+}
+
 void cast_f32_small(const Micro& m, int lanes) {
   const V<float> low = V<float>{} + static_cast<float>(m.low), high = V<float>{} + static_cast<float>(m.high);
   map1<int32_t, float>(m, lanes, [=](V<float> x) -> V<int32_t> { return round_small(clamp_float(x, low, high)); });
@@ -229,6 +286,12 @@ void fill_arithmetic(Kernels& k) {
   set(Op::Max, maximum<X>);
   set(Op::Neg, negate<X>);
   set(Op::Abs, absolute<X>);
+  if constexpr (std::is_same_v<X, float>) {
+    set(Op::Floor, floor_f32);
+    set(Op::Ceil, ceil_f32);
+    set(Op::Trunc, trunc_f32);
+    set(Op::Round, round_f32);
+  }
   if constexpr (kFloat<X>) {
     set(Op::Div, divide<X>);
   } else {
@@ -267,6 +330,7 @@ void fill_casts(Kernels& k) {
     k.cast[f32][at(d)] = cast_f32_small;
     k.cast[i32][at(d)] = clamp_i32;
   }
+  k.cast[f32][at(DType::I32)] = cast_f32_i32;
   k.cast[f32][at(DType::F16)] = cast_f32_f16;
   k.cast[f32][at(DType::Bool)] = cast_f32_bool;
   k.cast[i32][at(DType::Bool)] = cast_i32_bool;

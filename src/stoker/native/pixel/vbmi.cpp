@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interleaved bytes of three channels to planes and back, with the byte permutations of AVX-512 VBMI: 64 pixels at a
-// time.
+// Interleaved bytes of three channels to planes and back, and lookups of bytes, with the byte permutations of AVX-512
+// VBMI: 64 pixels at a time.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -102,6 +102,22 @@ void reverse_pixels(void* dst, const void* src, int n) {
   _mm512_mask_storeu_epi8(d - ahead, whole & ~first_bits(ahead), mirrored);
 }
 
+// Look up bytes in a table of four vectors. An instruction looks up in two of them with the lower seven bits.
+void lookup_bytes(void* dst, const uint8_t* src, const void* table, int n) {
+  auto* d = static_cast<uint8_t*>(dst);
+  __m512i t[4];
+  for (int k = 0; k < 4; ++k) t[k] = _mm512_loadu_si512(static_cast<const uint8_t*>(table) + 64 * k);
+  const auto found = [&](__m512i at) {
+    const __m512i low = _mm512_permutex2var_epi8(t[0], at, t[1]), high = _mm512_permutex2var_epi8(t[2], at, t[3]);
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(at), low, high);
+  };
+  int i = 0;
+  for (; i + 64 <= n; i += 64) _mm512_storeu_si512(d + i, found(_mm512_loadu_si512(src + i)));
+  if (i == n) return;
+  const __mmask64 rest = first_bits(n - i);
+  _mm512_mask_storeu_epi8(d + i, rest, found(_mm512_maskz_loadu_epi8(rest, src + i)));
+}
+
 }  // namespace
 
 void fill_vbmi(Kernels& k) {
@@ -110,6 +126,7 @@ void fill_vbmi(Kernels& k) {
   k.reverse[12] = reverse_pixels<12>;
   k.deal[1][3] = deal_rgb;
   k.weave[1][3] = weave_rgb;
+  k.lookup[1] = lookup_bytes;
 }
 
 }  // namespace stoker::pixel

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/simd.hpp"
-#include "filter/histogram.hpp"
 #include "pixel/rows.hpp"
 
 namespace stoker::recipe {
@@ -99,45 +98,6 @@ void pad_edges(const View& from, int64_t left, int64_t top, Border border, const
     if (inside > 0) std::memcpy(out + begin * channels, row + (begin - left) * channels, inside);
     beyond(end, width);
   }
-}
-
-void map(const View& from, const uint8_t* values, int64_t per_channel, const View& to) {
-  const pixel::LookupFn lookup = pixel::kernels().lookup[1];
-  Rows rows(from);
-  Planes3 planes;
-  const bool apart = per_channel && from.shape[2] == 3;
-  for (int64_t y = 0; y < from.shape[0]; ++y) {
-    uint8_t* out = to.data + y * to.stride[0];
-    if (!apart) {
-      lookup(out, rows.row(y), values, static_cast<int>(rows.bytes()));
-      continue;
-    }
-    planes.each(rows.row(y), from.shape[1], [&](int64_t x, int n) {
-      for (int c = 0; c < 3; ++c) lookup(planes.at[c], planes.at[c], values + c * per_channel, n);
-      planes.put(out, x, n);
-    });
-  }
-}
-
-void count_values(const View& from, int64_t* counts) {
-  if (from.shape[2] != 3 || from.elements() > int64_t{1} << 31) {
-    for (int64_t c = 0; c < from.shape[2]; ++c) {
-      View plane = from;
-      plane.data += c * from.stride[2];
-      histogram::count(plane, counts + 256 * c);
-    }
-    return;
-  }
-  // Two tables per channel, so that the increments of a run of equal values do not wait for each other's stores.
-  uint32_t part[2][3][256] = {};
-  Rows rows(from);
-  for (int64_t y = 0; y < from.shape[0]; ++y) {
-    const uint8_t* p = rows.row(y);
-    for (int64_t x = 0; x < from.shape[1]; ++x, p += 3)
-      for (int c = 0; c < 3; ++c) ++part[x & 1][c][p[c]];
-  }
-  for (int c = 0; c < 3; ++c)
-    for (int i = 0; i < 256; ++i) counts[256 * c + i] += int64_t{part[0][c][i]} + part[1][c][i];
 }
 
 void saturate(const View& from, float factor, const View& to) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipe steps that move pixels or look up each value, by whole rows for any strides.
+// Recipe steps that move or blend pixels, by whole rows for any strides.
 //
 // All images are [H,W,C] of U8 with one or three channels. Outputs have contiguous pixels and do not overlap the input.
 #pragma once
@@ -17,12 +17,6 @@ void pad(const View& from, int64_t left, int64_t top, const uint8_t* color, cons
 
 // Extend the image by the border mode (not Constant); `left` and `top` may be negative.
 void pad_edges(const View& from, int64_t left, int64_t top, Border border, const View& to);
-
-// Map each value by a table of 256; the tables of the channels are `per_channel` bytes apart.
-void map(const View& from, const uint8_t* values, int64_t per_channel, const View& to);
-
-// Add the histogram of each channel to `counts`, 256 numbers per channel.
-void count_values(const View& from, int64_t* counts);
 
 // Pillow's ImageEnhance.Color: blend three channels with their luma.
 void saturate(const View& from, float factor, const View& to);

@@ -24,7 +24,7 @@ void each(const View& v, const View& out, F f) {
 }
 
 void mapped(Images& images, const View& v, const uint8_t* values, int64_t per_channel) {
-  recipe::map(v, values, per_channel, images.alike(v));
+  histogram::apply(v, values, per_channel, images.alike(v));
 }
 
 void map(Images& images, const View& v, const double* p) {
@@ -61,7 +61,7 @@ void hue(Images& images, const View& v, uint8_t shift) {
 void by_histogram(Images& images, const View& v, void (*table_of)(const int64_t*, uint8_t*)) {
   uint8_t values[3 * 256];
   int64_t counts[3 * 256] = {};
-  count_values(v, counts);
+  histogram::count(v, counts);
   for (int64_t c = 0; c < v.shape[2]; ++c) table_of(counts + 256 * c, values + 256 * c);
   mapped(images, v, values, 256);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Column statistics for AVX2.
 #if defined(__x86_64__)
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <limits>

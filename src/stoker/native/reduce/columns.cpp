@@ -2,6 +2,7 @@
 // Column statistics for the baseline's vectors (SSE2 or NEON), and the choice of an instruction set.
 #include "reduce/columns.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <limits>

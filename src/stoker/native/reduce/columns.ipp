@@ -2,7 +2,8 @@
 // Column statistics, written once over the vectors of base/vectors.ipp, which the including file includes first.
 //
 // A step takes `kPhases` vectors, so that a lane of a vector stays in one column: four for 1, 2 and 4 columns, three for
-// 3. Every lane has an accumulator of twice its bits or more, and is added to the totals before it can overflow.
+// 3. Every lane has an accumulator of twice its bits or more. Before it can overflow, after kSteps steps, `widen` moves
+// it into a wider one, and after kWidenings of these it is added to the totals.
 
 constexpr int kMaxPhases = 4;
 
@@ -22,11 +23,43 @@ inline V<Wide<T>> odd_lanes(V<T> x) {
   return (V<Wide<T>>)x >> static_cast<int>(8 * sizeof(T));
 }
 
-// Accumulator of sums: a lane overflows after kSteps steps at the earliest.
+// Sums of bytes: words take 256 bytes (255 signed ones), and 32 bits take 2^15 words.
+template <class T>
+struct ByteSumOf {
+  using Element = T;
+  using Total = std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>;
+  static constexpr int kSteps = std::is_signed_v<T> ? 255 : 256, kWidenings = 32768;
+  V<Wide<T>> even, odd;
+  V<Total> lane[4];  // each takes every fourth byte
+
+  ByteSumOf() : even{}, odd{}, lane{} {}
+  void add(V<T> x) {
+    even += even_lanes<T>(x);
+    odd += odd_lanes<T>(x);
+  }
+  void widen() {
+    lane[0] += even_lanes<Wide<T>>(even);
+    lane[1] += even_lanes<Wide<T>>(odd);
+    lane[2] += odd_lanes<Wide<T>>(even);
+    lane[3] += odd_lanes<Wide<T>>(odd);
+    even = odd = V<Wide<T>>{};
+  }
+  // Call visit(i, value) for every element of a vector.
+  template <class Visit>
+  void each(Visit visit) const {
+    for (int i = 0; i < kLanes<Total>; ++i)
+      for (int k = 0; k < 4; ++k) visit(4 * i + k, static_cast<int64_t>(lane[k][i]));
+  }
+  static T padding() { return 0; }
+  static int64_t join(int64_t a, int64_t b) { return a + b; }
+  static int64_t term(T x) { return x; }
+};
+
+// Sums of words.
 template <class T>
 struct SumOf {
   using Element = T;
-  static constexpr int kSteps = sizeof(T) == 1 ? (std::is_signed_v<T> ? 255 : 256) : 32768;
+  static constexpr int kSteps = 32768, kWidenings = 1;
   V<Wide<T>> even, odd;
 
   SumOf() : even{}, odd{} {}
@@ -34,7 +67,7 @@ struct SumOf {
     even += even_lanes<T>(x);
     odd += odd_lanes<T>(x);
   }
-  // Call visit(i, value) for every element of a vector.
+  void widen() {}
   template <class Visit>
   void each(Visit visit) const {
     for (int i = 0; i < kLanes<Wide<T>>; ++i) {
@@ -51,7 +84,7 @@ struct SumOf {
 template <class T>
 struct SquaresOf {
   using Element = T;
-  static constexpr int kSteps = 32768;
+  static constexpr int kSteps = 32768, kWidenings = 1;
   V<uint32_t> lane[4];
 
   SquaresOf() : lane{} {}
@@ -60,6 +93,7 @@ struct SquaresOf {
     add_words((V<uint16_t>)(even * even), 0);
     add_words((V<uint16_t>)(odd * odd), 1);
   }
+  void widen() {}
   template <class Visit>
   void each(Visit visit) const {
     for (int i = 0; i < kLanes<uint32_t>; ++i)
@@ -79,7 +113,7 @@ struct SquaresOf {
 template <class T, bool kMax>
 struct ExtremeOf {
   using Element = T;
-  static constexpr int kSteps = 1 << 30;
+  static constexpr int kSteps = 1 << 30, kWidenings = 1;
   V<T> best;
 
   ExtremeOf() : best(V<T>{} + padding()) {}
@@ -87,6 +121,7 @@ struct ExtremeOf {
     if constexpr (kMax) best = x > best ? x : best;
     else best = x < best ? x : best;
   }
+  void widen() {}
   template <class Visit>
   void each(Visit visit) const {
     for (int i = 0; i < kLanes<T>; ++i) visit(i, static_cast<int64_t>(best[i]));
@@ -104,8 +139,8 @@ void add_blocks(const uint8_t* p, int64_t count, int columns, int64_t* totals) {
   bool padded = false;
   while (count > 0) {
     Accumulator found[kPhases];
-    int64_t steps = count / kStep;
-    if (steps > Accumulator::kSteps) steps = Accumulator::kSteps;
+    constexpr int64_t kMostSteps = int64_t{Accumulator::kSteps} * Accumulator::kWidenings;
+    int64_t steps = std::min(count / kStep, kMostSteps);
     if (steps == 0) {  // the last elements, in a step of their own
       std::memcpy(rest, p, static_cast<size_t>(count) * sizeof(T));
       for (int64_t i = count; i < kStep; ++i) rest[i] = Accumulator::padding();
@@ -113,8 +148,13 @@ void add_blocks(const uint8_t* p, int64_t count, int columns, int64_t* totals) {
       steps = 1;
       padded = true;
     }
-    for (int64_t s = 0; s < steps; ++s, p += kPhases * STOKER_VECTOR_BYTES)
-      for (int k = 0; k < kPhases; ++k) found[k].add(load_vector<T>(p + k * STOKER_VECTOR_BYTES));
+    for (int64_t s = 0; s < steps;) {
+      for (const int64_t end = std::min<int64_t>(steps, s + Accumulator::kSteps); s < end; ++s) {
+        for (int k = 0; k < kPhases; ++k) found[k].add(load_vector<T>(p + k * STOKER_VECTOR_BYTES));
+        p += kPhases * STOKER_VECTOR_BYTES;
+      }
+      for (Accumulator& one : found) one.widen();
+    }
     count = padded ? 0 : count - steps * kStep;
     int64_t lanes[kStep];
     for (int k = 0; k < kPhases; ++k) found[k].each([&](int i, int64_t value) { lanes[k * kLanes<T> + i] = value; });
@@ -132,7 +172,8 @@ void add(const uint8_t* p, int64_t count, int columns, int64_t* totals) {
 template <class T>
 void fill_integer(Kernels& k, int type) {
   const auto set = [&](Statistic s, Add f) { k.add[static_cast<int>(s)][type] = f; };
-  if constexpr (sizeof(T) <= 2) set(Statistic::Sum, add<SumOf<T>>);
+  if constexpr (sizeof(T) == 1) set(Statistic::Sum, add<ByteSumOf<T>>);
+  if constexpr (sizeof(T) == 2) set(Statistic::Sum, add<SumOf<T>>);
   if constexpr (sizeof(T) == 1) set(Statistic::Squares, add<SquaresOf<T>>);
   set(Statistic::Min, add<ExtremeOf<T, false>>);
   set(Statistic::Max, add<ExtremeOf<T, true>>);
