@@ -78,6 +78,7 @@ def test_the_catalogue_covers_stokers_operators() -> None:
     assert not NAMES & set(ALIASES)
     assert set(ALIASES.values()) <= NAMES
     own = {"boolean_mask", "shapes", "permute_batch", "per_frame", "readers.concat", "readers.mix"}
+    own |= {"autocontrast", "channel_shuffle", "coarse_dropout", "posterize", "sharpness", "solarize"}
     assert {n for n in INDEX if not n.startswith("_")} - NAMES <= own
 
 

@@ -15,6 +15,29 @@ from .data_node import DataNode
 Input: TypeAlias = DataNode | Constant | npt.ArrayLike
 DTypeLike: TypeAlias = DType | npt.DTypeLike
 
+def autocontrast(
+    x: Input,
+    /,
+    *,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Stretch the values of each channel to the type's full range. Input: images of uint8, uint16 or float32, with axes
+    H and W. Output: the same.
+
+    The smallest element of a channel becomes 0, the largest one ``full``: the type's largest number, 1 for floats.
+    Channels of one value stay as they are. Frames of a video are independent. Equal to torchvision's ``autocontrast``,
+    bit for bit; as there, fractions are cut off.
+
+    Args:
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def batch_permutation(
     *,
     allow_repetitions: bool = False,
@@ -215,6 +238,62 @@ def cat(
     Args:
         axis: The axis to join along.
         axis_name: The axis by name; wins over `axis`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def channel_shuffle(
+    x: Input,
+    /,
+    *,
+    channels: int = 3,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Put the channels of an image into a random order. Input: images of any type with an axis C. Output: the same.
+
+    Every order is equally probable. All frames of a video have the same order.
+
+    Args:
+        channels: Number of channels, up to 16, if it is known only at run time.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def coarse_dropout(
+    x: Input,
+    /,
+    *,
+    holes: int | Sequence[int] | npt.NDArray[np.generic] = (1, 8),
+    height: float | Sequence[float] | npt.NDArray[np.generic] = (0.1, 0.2),
+    width: float | Sequence[float] | npt.NDArray[np.generic] = (0.1, 0.2),
+    fill_value: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 0.0,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Fill random rectangles of an image. Input: images of any type, with axes H and W. Output: the same.
+
+    The number of holes, their sizes and their places are drawn for each sample. A hole has at least one pixel and lies
+    inside of the image. All channels and frames have the same holes. Cutout is ``holes=1``. Source: DeVries and Taylor,
+    "Improved regularization of convolutional neural networks with Cutout" (2017).
+
+    Args:
+        holes: Smallest and largest number of holes, or the number; at most 32.
+        height: Range of a hole's height as a share of the image's, or the share.
+        width: Range of a hole's width as a share of the image's, or the share.
+        fill_value: One value, or one for each channel.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -553,6 +632,50 @@ def equalize(
     """
     ...
 
+def erase(
+    x: Input,
+    /,
+    *,
+    anchor: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = (),
+    shape: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = (),
+    axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    axis_names: str | None = None,
+    fill_value: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 0.0,
+    centered_anchor: bool = False,
+    normalized: bool = False,
+    normalized_anchor: bool = False,
+    normalized_shape: bool = False,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Fill regions of a tensor. Input: any type; axes are named, or it is an image HW or HWC, or `axes` is given.
+    Output: the same.
+
+    ``anchor`` and ``shape`` have one number for each axis and region, region by region. A region begins at
+    ``int(anchor)`` and ends before ``int(anchor + shape)``, computed in float32; its part outside of the tensor is
+    ignored. Other axes are filled whole. Without ``anchor`` regions begin at 0; without both nothing is filled. The
+    number of regions is the same for all rows; an empty region fills nothing.
+
+    DALI converts fill values as C does, so that 300 becomes 44 in a byte; here they saturate.
+
+    Args:
+        anchor: Starts of the regions.
+        shape: Extents of the regions.
+        axes: Axes of `anchor` and `shape`, as numbers.
+        axis_names: The same as names; by default all named axes but C, in the layout's order.
+        fill_value: One value, or one for each channel.
+        centered_anchor: `anchor` is the centre of a region.
+        normalized: `anchor` and `shape` are shares of the tensor's extents.
+        normalized_anchor: `anchor` is a share of the extents.
+        normalized_shape: `shape` is a share of the extents.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def expand_dims(
     x: Input,
     /,
@@ -848,6 +971,41 @@ def gaussian_blur(
             `window_size`.
         window_size: Odd size of the window in pixels: one, or (vertical, horizontal); 0: from `sigma`.
         dtype: Element type of the output: float32, or the input's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def grid_mask(
+    x: Input,
+    /,
+    *,
+    tile: int | DataNode = 100,
+    ratio: float | DataNode = 0.5,
+    angle: float | DataNode = 0.0,
+    shift_x: float | DataNode = 0.0,
+    shift_y: float | DataNode = 0.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Set squares of a grid to 0. Input: images of any type, with axes H and W. Output: the same.
+
+    In a tile of the grid, the square of ``ratio * tile`` pixels at its upper left corner becomes 0. Positions are
+    computed in float32. Channels and frames have the same grid. Source: Chen and others, "GridMask data augmentation"
+    (2020).
+
+    Pixels outside of the squares keep their bits, and those inside are 0, also if they were NaN. DALI multiplies by 0
+    and 1, which keeps NaN. It also treats axes 0 and 1 as rows and columns in every layout.
+
+    Args:
+        tile: Side of a tile in pixels, at least 1.
+        ratio: Side of a square as a share of the tile, from 0 to 1.
+        angle: Angle in radians by which the grid is turned.
+        shift_x: Shift of the turned grid along x, in pixels.
+        shift_y: Shift of the turned grid along y, in pixels.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1152,6 +1310,28 @@ def permute_batch(
 
     Args:
         indices: Number of the row to take, counted in the batch from 0.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def posterize(
+    x: Input,
+    /,
+    *,
+    bits: int | DataNode,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Keep the highest bits of every element. Input: unsigned bytes of any shape. Output: the same shape.
+
+    Equal to torchvision's ``posterize`` and Pillow's ``ImageOps.posterize``, bit for bit.
+
+    Args:
+        bits: Number of bits to keep, from 0 to 8.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1712,6 +1892,31 @@ def shapes(
     """
     ...
 
+def sharpness(
+    x: Input,
+    /,
+    *,
+    factor: float | DataNode,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Change the sharpness of images. Input: uint8, uint16 or float32, HW, HWC, CHW or these with a leading F. Output:
+    the same.
+
+    ``x + (1 - factor) * (smooth - x)``, where ``smooth`` averages a pixel, five times, and its eight neighbours. Pixels
+    of the edges stay as they are. For integers ``smooth`` is rounded, and the result's fraction is cut off. These are
+    torchvision's ``adjust_sharpness``; its sums have another order, so that integers may differ by 1.
+
+    Args:
+        factor: 0: smooth, 1: unchanged, 2: sharp; at least 0.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def slice(
     x: Input,
     /,
@@ -1758,6 +1963,29 @@ def slice(
         rel_shape: Number of elements as a share of the extent.
         normalized_anchor: Whether the positional anchor is relative.
         normalized_shape: Whether the positional shape is relative.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def solarize(
+    x: Input,
+    /,
+    *,
+    threshold: float | DataNode | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Invert all elements from a threshold on. Input: uint8, uint16 or floats of any shape. Output: the same.
+
+    An element ``x >= threshold`` becomes ``full - x``, where ``full`` is the type's largest number, 1 for floats. Equal
+    to torchvision's ``solarize``, bit for bit, and for bytes to Pillow's ``ImageOps.solarize``.
+
+    Args:
+        threshold: Smallest number that is inverted; by default half: 128 for uint8, 0.5 for floats.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -2403,6 +2631,43 @@ class noise:
         Args:
             mean: Mean of the noise.
             stddev: Standard deviation of the noise, at least 0.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def salt_and_pepper(
+        x: Input,
+        /,
+        *,
+        prob: float | DataNode = 0.05,
+        salt_vs_pepper: float | DataNode = 0.5,
+        per_channel: bool = False,
+        salt_val: float | DataNode | None = None,
+        pepper_val: float | DataNode | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Replace random pixels by one of two values. Input: numbers of any shape. Output: the same type and shape.
+
+        All channels of a pixel are replaced together, unless ``per_channel`` is set. Channels are the axis C of the layout;
+        an unnamed tensor of three axes is HWC, one of two axes has none. DALI takes the last axis of every unnamed tensor
+        for channels, so that it replaces whole rows of an image without channels.
+
+        A draw depends on the seed, the epoch, the sample and the pixel's place.
+
+        Args:
+            prob: Probability of a pixel to be replaced.
+            salt_vs_pepper: Probability of a replaced pixel to become salt.
+            per_channel: Draw for each channel.
+            salt_val: Value of salt; by default the type's largest number, 1 for floats.
+            pepper_val: Value of pepper; by default the type's smallest number, -1 for floats.
             seed: Seed of this operator's draws; by default it follows from the pipeline's.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.

@@ -195,6 +195,37 @@ def looked_up(g: GraphGrower) -> Any:
     return fn.lookup_table(x, keys=keys, values=values, default_value=g.pick((0.0, 77.0)), dtype=dtype)
 
 
+@move(0.8)
+def erased(g: GraphGrower) -> Any:
+    x = g.choose(lambda v: len(g.layout(v)) > 0 and "?" not in g.layout(v))
+    rank = len(g.layout(x))
+    axes = tuple(int(i) for i in g.rng.permutation(rank)[: g.whole(1, rank)])
+    count = len(axes) * g.whole(1, 2)
+    args: dict[str, Any] = {"axes": axes, "centered_anchor": g.chance(0.3), "normalized_shape": g.chance(0.3)}
+    for name, low, high in (("anchor", -2, 9), ("shape", -1, 6)):
+        args[name] = [float(np.float32(v)) for v in g.rng.uniform(low, high, count)]
+    return fn.erase(x, fill_value=g.pick((0.0, 9.5, 400.0)), **args)
+
+
+@move(0.8)
+def effect(g: GraphGrower) -> Any:
+    form = g.pick(("grid_mask", "salt_and_pepper", "coarse_dropout", "solarize", "posterize", "channel_shuffle"))
+    if form == "grid_mask":
+        return fn.grid_mask(g.image(), tile=g.whole(1, 6), ratio=g.number(0, 1), shift_x=g.number(-3, 3))
+    if form == "salt_and_pepper":
+        x = g.choose(lambda v: g.dtype(v) != DType.BOOL)
+        return fn.noise.salt_and_pepper(x, prob=g.number(0, 1), per_channel=g.chance(0.5))
+    if form == "coarse_dropout":
+        return fn.coarse_dropout(g.image(), holes=(0, g.whole(0, 3)), height=(0.1, 0.9), fill_value=7.0)
+    if form == "solarize":
+        x = g.choose(lambda v: g.dtype(v) in (DType.UINT8, DType.UINT16, DType.FLOAT, DType.FLOAT16))
+        return fn.solarize(x, threshold=g.number(0, 200))
+    if form == "posterize":
+        return fn.posterize(g.choose(lambda v: g.dtype(v) == DType.UINT8), bits=g.number(0, 8, whole=True))
+    x = g.choose(lambda v: "C" in g.layout(v) and len({a.shape[g.layout(v).index("C")] for a in g.arrays(v)}) == 1)
+    return fn.channel_shuffle(x, channels=g.least(x, "C"))
+
+
 # ---- neighbourhoods, reductions ----
 
 _FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, DType.FLOAT)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators with random bits, tables and coordinates, on an emulated GPU: the CPU's bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import emulated_stages
+import numpy as np
+import pytest
+
+from stoker import fn, pipeline_def, types
+from stoker.device.gpu import Gpu
+
+ROWS = 3
+OPERATORS: dict[str, Callable[[Any], Any]] = {
+    "noise.gaussian": lambda x: fn.noise.gaussian(x, mean=2.0, stddev=fn.random.uniform(range=[5, 40])),
+    "noise.salt_and_pepper": lambda x: fn.noise.salt_and_pepper(x, prob=0.3, per_channel=True),
+    "lookup_table": lambda x: fn.lookup_table(
+        fn.cast(x, dtype=types.UINT16), keys=[0, 9, 200], values=[7, 8, 9], default_value=-1.5
+    ),
+    "posterize": lambda x: fn.solarize(fn.posterize(x, bits=3)),
+    "autocontrast": lambda x: fn.autocontrast(x),
+    "sharpness": lambda x: fn.sharpness(x, factor=2.5),
+    "erase": lambda x: fn.erase(x, anchor=[1, 2, 0, 0], shape=[2, 3, 1, 9], fill_value=[1, 2, 3]),
+    "coarse_dropout": lambda x: fn.coarse_dropout(x, holes=[0, 4], height=[0.1, 0.5]),
+    "grid_mask": lambda x: fn.grid_mask(x, tile=4, angle=fn.random.uniform(range=[-1, 1])),
+    "channel_shuffle": lambda x: fn.channel_shuffle(x),
+}
+
+
+@pytest.fixture(autouse=True)
+def gpu(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Gpu, "open", staticmethod(lambda number, memory_limit=None: emulated_stages.EmulatedStages(folder))
+    )
+
+
+def images(info: Any) -> Any:
+    rng = np.random.default_rng(info.idx_in_epoch)
+    return rng.integers(0, 256, (5 + 30 * (info.idx_in_epoch % 2), 9 + info.idx_in_epoch, 3), dtype=np.uint8)
+
+
+@pipeline_def(batch_size=ROWS, num_threads=1, seed=4, device_id=0)
+def every_operator(device: str) -> Any:
+    x = fn.external_source(source=images, batch=False, dtype=types.UINT8, ndim=3, layout="HWC", device=device)
+    # The noise moves with its element through a flip, and both are one kernel.
+    return *(define(x) for define in OPERATORS.values()), fn.flip(fn.noise.gaussian(x), horizontal=1)
+
+
+def test_outputs_are_the_cpus() -> None:
+    names = [*OPERATORS, "a flip of noise"]
+    with every_operator("gpu") as on_gpu, every_operator("cpu") as on_cpu:
+        for _ in range(2):
+            for name, got, want in zip(names, on_gpu.run(), on_cpu.run(), strict=True):
+                for a, b in zip(got.as_cpu(), want, strict=True):
+                    np.testing.assert_array_equal(np.asarray(a), np.asarray(b), name)
