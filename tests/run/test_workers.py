@@ -138,7 +138,7 @@ def test_a_state_is_independent_of_the_workers() -> None:
     ("arguments", "text"),
     [
         ({"source": lambda: 1}, "a function of one argument .* with parallel=True, got one of none"),
-        ({"source": iter([1])}, "got an iterator, which cannot move to another process"),
+        ({"source": (i for i in [1]), "method": "spawn"}, "sent to another process, got one that cannot: .* made at"),
         ({}, "expected a `source` with"),
         ({"source": row, "batch": False, "prefetch_queue_depth": 0}, "`prefetch_queue_depth` from 1 to"),
         ({"source": row, "count": 0}, "`py_num_workers` >= 1"),
@@ -150,6 +150,16 @@ def test_a_state_is_independent_of_the_workers() -> None:
 def test_sources_that_cannot_run_in_workers_are_refused(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         pipeline(**arguments).build()
+
+
+def test_a_forked_worker_goes_through_an_iterator_once() -> None:
+    with pipeline(source=(np.full((2, 1), i) for i in range(3))) as pipe:
+        assert [pipe.run()[0].as_array().ravel().tolist() for _ in range(3)] == [[i, i] for i in range(3)]
+        with pytest.raises(StopIteration):
+            pipe.run()
+        pipe.reset()
+        with pytest.raises(StateError, match="has ended and cannot begin again"):
+            pipe.run()
 
 
 class Pickler:

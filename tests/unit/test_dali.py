@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -276,7 +277,7 @@ def test_code_compiled_for_dali_is_refused() -> None:
 @pytest.mark.parametrize(
     ("owner", "name"),
     [(dali, "tfrecord"), (dali, "experimental"), (dali.backend, "GetSchema"),
-     (dali.backend.TensorListCPU([np.zeros(2)]), "reinterpret"), (dali.backend.TensorCPU(np.zeros(2)), "get_property"),
+     (dali.backend.TensorListCPU([np.zeros(2)]), "reset"), (dali.backend.TensorCPU(np.zeros(2)), "source_info"),
      (dali.Pipeline(1, 1, None), "enable_api_check")],
     ids=lambda x: x if isinstance(x, str) else "",
 )  # fmt: skip
@@ -366,3 +367,43 @@ def test_types() -> None:
     assert types.to_numpy_type(types.FLOAT16) is np.float16 and types.to_dali_type("int64") == types.INT64
     assert types.INTERP_GAUSSIAN.name == "INTERP_GAUSSIAN" and types.INTERP_NN == 0
     assert types.NCHW == "CHW" and types.DALIImageType.BGR == types.BGR
+
+
+def test_the_number_of_gpus() -> None:
+    assert dali.backend.GetCUDADeviceCount() >= 0
+
+
+def test_errors_are_of_the_classes_that_dali_raises_and_survive_pickling() -> None:
+    with pytest.raises(ArgumentError) as error:
+        fn.resize(3, sise=4)
+    assert isinstance(error.value, RuntimeError) and isinstance(error.value, TypeError)
+    again = pickle.loads(pickle.dumps(error.value))
+    assert type(again) is ArgumentError and str(again) == str(error.value)
+    for kind in (RuntimeError, ValueError, TypeError):
+        with pytest.raises(kind, match="no outputs yet"):
+            dali.Pipeline(1, 1, None).build()
+        with pytest.raises(kind, match="expected `batch_size` >= 1"):
+            dali.Pipeline(0, 1, None)
+        with pytest.raises(kind, match="not in Stoker yet"):
+            fn.optical_flow(3)
+        with pytest.raises(kind, match="unknown argument `debgu`"):
+            pipeline_def(batch_size=1, debgu=True)
+
+
+def test_a_node_outside_is_one_node_of_each_pipeline() -> None:
+    x = fn.external_source(name="x")
+    y = x + 1
+    pipe = dali.Pipeline(1, 1, None)
+    with pipe:
+        z = y * x
+    pipe.set_outputs(z, x)
+    assert [node.operator.name for node in pipe.graph.nodes].count("external_source") == 1
+    for value in (3, 5):
+        assert [int(o.at(0)) for o in pipe.run(x=[np.int32(value)])] == [(value + 1) * value, value]
+    draws = fn.random.uniform(), fn.random.uniform()
+    drawing = dali.Pipeline(4, 1, None, seed=1)
+    drawing.set_outputs(*draws)
+    first, second = drawing.run()
+    assert first.as_array().tolist() != second.as_array().tolist(), "each has numbers of its own"
+    pipe.close()
+    drawing.close()

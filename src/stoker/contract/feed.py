@@ -176,8 +176,29 @@ class Feeder(ABC):
         """
 
 
+def is_capsule(data: Any) -> bool:
+    """Return whether an object is a DLPack capsule, the result of an object's ``__dlpack__``."""
+    return type(data).__name__ == "PyCapsule"
+
+
+class _CapsuleOwner:
+    """Object whose ``__dlpack__`` returns a given capsule of host memory.
+
+    NumPy refuses a capsule of other memory.
+    """
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
 def to_array(data: Any) -> npt.NDArray[Any]:
-    """Convert an array, DLPack tensor, number or bytes to a contiguous NumPy array in native byte order.
+    """Convert an array, DLPack tensor or capsule, number or bytes to a contiguous NumPy array in native byte order.
 
     Raises:
         TypeError: the data are none of these, or not numeric.
@@ -203,6 +224,8 @@ def _read(data: Any) -> npt.NDArray[Any]:
             return np.frombuffer(data, np.uint8)
         if hasattr(data, "__dlpack__"):
             return np.from_dlpack(data)
+        if is_capsule(data):
+            return np.from_dlpack(_CapsuleOwner(data))
         return np.asarray(data)
     except MemoryError:
         raise

@@ -10,5 +10,12 @@ from ..frontends.dali.tensors import TensorListCPU as TensorListCPU
 from ..frontends.dali.tensors import TensorListGPU as TensorListGPU
 
 
+def GetCUDADeviceCount() -> int:
+    """Return the number of CUDA GPUs that this process sees."""
+    from ..native import _native
+
+    return int(_native.gpu.count_cuda())
+
+
 def __getattr__(name: str) -> NoReturn:
     _refuse("dali.backend", name)

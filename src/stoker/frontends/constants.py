@@ -38,7 +38,7 @@ class Constant:
     ):
         if device is not None and not (isinstance(device, str) and device == "cpu"):
             raise ArgumentError(f'`Constant`: expected device="cpu", got {brief(device)}')
-        array = as_array(value, "Constant") if dtype is None else of_type(value, _type(dtype), "Constant")
+        array = as_array(value, "Constant") if dtype is None else of_type(value, as_type(dtype), "Constant")
         self.value = array if shape is None else _shaped(array, shape)
         if layout is not None and not isinstance(layout, str):
             raise ArgumentError(f"`Constant`: expected the names of the axes as `layout`, got {brief(layout)}")
@@ -51,7 +51,8 @@ class Constant:
         return np.array(self.value, dtype=dtype, copy=copy)
 
 
-def _type(dtype: Any) -> DType:
+def as_type(dtype: Any) -> DType:
+    """Return the element type of a constant; ArgumentError if there is none."""
     try:
         return DType.of(dtype)
     except TypeError as error:

@@ -33,7 +33,12 @@ class GraphBuilder:
 
     Args:
         find: function that returns an operator by name.
+
+    Attributes:
+        node_class: class of the handles that users hold.
     """
+
+    node_class: type[DataNode] = DataNode
 
     def __init__(self, find: Callable[[str], type[Operator]] = find) -> None:
         self._find = find
@@ -96,7 +101,7 @@ class GraphBuilder:
             warn_user(f"`{operator.subject(args)}`: {text}")
         node = Node(len(self.nodes), operator, args, sources, tuple(edges.items()), draw, self.guards, source, outputs)
         self.nodes.append(node)
-        results = tuple(DataNode(self, Edge(node.id, i)) for i in range(outputs))
+        results = tuple(self.node_class(self, Edge(node.id, i)) for i in range(outputs))
         return results if operator().returns_tuple(args) else results[0]
 
     def add_operator(self, operator: type[Operator], args: dict[str, Any]) -> DataNode:
@@ -104,7 +109,7 @@ class GraphBuilder:
         draw, self._draws = self._draws, self._draws + 1
         node = Node(len(self.nodes), operator, args, draw=draw, guards=self.guards, source_line=user_line())
         self.nodes.append(node)
-        return DataNode(self, Edge(node.id))
+        return self.node_class(self, Edge(node.id))
 
     def _split(self, operator: Any, arguments: dict[str, Any]) -> tuple[dict[str, Edge], dict[str, Any]]:
         known = operator.all_arguments()

@@ -7,6 +7,7 @@ grouped operators are found by qualified name. For immediate calls on arrays see
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ..contract.errors import ArgumentError, StateError
@@ -33,7 +34,7 @@ def _make_function(name: str) -> Any:
     def function(*inputs: Any, **arguments: Any) -> Any:
         if operator.positional:
             inputs = _named(operator, inputs, arguments)
-        builder = next((x.builder for x in _nodes(inputs, arguments)), None) or current()
+        builder = next((x.builder for x in find_nodes(inputs, arguments)), None) or current()
         if builder is None:
             if any(hasattr(x, "__array__") or hasattr(x, "__dlpack__") or isinstance(x, bytes) for x in inputs):
                 raise ArgumentError(
@@ -64,7 +65,8 @@ def _named(operator: type[Operator], inputs: tuple[Any, ...], arguments: dict[st
     return ()
 
 
-def _nodes(inputs: Any, arguments: Any) -> Any:
+def find_nodes(inputs: Any, arguments: Any) -> Iterator[DataNode]:
+    """Yield the nodes among the inputs and arguments of a call."""
     for x in (*inputs, *arguments.values()):
         if isinstance(x, DataNode):
             yield x

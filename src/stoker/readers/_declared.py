@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,17 @@ class Declared:
         if any(d is None or n is None for d, n, _ in self.outputs):
             return None
         return tuple(Spec(d, (None,) * n, layout) for d, n, layout in self.outputs)
+
+    def take_layout(self, output: int, data: Any) -> None:
+        """Take the axis names of the data, a tensor or a list of them, unless they are declared or known."""
+        wanted = self.outputs[output]
+        if wanted[1] is not None:
+            return
+        first = data[0] if isinstance(data, list) and data else data
+        layout = getattr(first, "layout", "")
+        layout = layout() if inspect.ismethod(layout) else layout
+        if isinstance(layout, str) and layout:
+            wanted[1], wanted[2] = len(layout), layout
 
     def check(self, output: int, array: Any, axes: int, where: str) -> None:
         """Check ``array`` against the declared type, or declare its type.

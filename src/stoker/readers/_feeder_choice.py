@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..contract.errors import ArgumentError
 from ..contract.feed import BatchInfo, Feeder, SampleInfo
 from ..contract.text import brief
 from ._declared import Declared
-from ._feeding import CallbackFeeder, Items, IterableFeeder, ManualFeeder
+from ._feeding import CallbackFeeder, Items, IterableFeeder, ManualFeeder, is_single_use
 from ._parallel import ParallelCallbackFeeder, ParallelIterableFeeder
 
 _MOST_PREFETCHED = 1 << 20
@@ -26,8 +26,8 @@ def choose_feeder(args: Mapping[str, Any], declared: Declared) -> Feeder:
     """
     source, cycle = args["source"], _cycle(args["cycle"])
     if source is None:
-        if cycle is not None or args["batch"] is not None or args["parallel"]:
-            raise ArgumentError("expected a `source` with `cycle`, `batch` or `parallel`, got none")
+        if cycle is not None or args["parallel"]:
+            raise ArgumentError("expected a `source` with `cycle` or `parallel`, got none")
         name, copies = args["name"] or "name", not args["no_copy"]
         return ManualFeeder(declared, name, repeats=args["repeat_last"], waits=args["blocking"], copies=copies)
     ahead = _PREFETCH_BATCHES if args["prefetch_queue_depth"] is None else args["prefetch_queue_depth"]
@@ -46,7 +46,7 @@ def choose_feeder(args: Mapping[str, Any], declared: Declared) -> Feeder:
 def _of_iterable(
     args: Mapping[str, Any], declared: Declared, cycle: str | None, *, by_batch: bool, ahead: int
 ) -> Feeder:
-    items = _items(args["source"], cycle, parallel=args["parallel"])
+    items = _items(args["source"], cycle)
     if args["parallel"]:
         return ParallelIterableFeeder(declared, items, by_batch=by_batch, ahead=ahead)
     return IterableFeeder(declared, items, by_batch=by_batch, copies=not args["no_copy"])
@@ -71,20 +71,14 @@ def _iterable(source: Any) -> bool:
     return isinstance(source, Iterable) or (hasattr(source, "__getitem__") and hasattr(source, "__len__"))
 
 
-def _items(source: Any, cycle: str | None, *, parallel: bool) -> Items:
+def _items(source: Any, cycle: str | None) -> Items:
     if inspect.isgeneratorfunction(source) and _required(source):
         raise ArgumentError("expected a generator function without arguments as `source`")
-    if isinstance(source, Iterator):
-        if cycle in ("quiet", "raise"):
-            raise ArgumentError(
-                "expected an iterable that can begin again for `cycle`, got an iterator. Pass the iterable, or the "
-                "generator function itself"
-            )
-        if parallel:
-            raise ArgumentError(
-                "expected an iterable or a generator function with parallel=True, got an iterator, which cannot move "
-                "to another process. Pass the iterable, or the generator function itself"
-            )
+    if is_single_use(source) and cycle in ("quiet", "raise"):
+        raise ArgumentError(
+            "expected an iterable that can begin again for `cycle`, got an iterator. Pass the iterable, or the "
+            "generator function itself"
+        )
     return Items(source, cycle)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError, SourceLine, StateError, message
-from ..contract.feed import Feeder, to_array
+from ..contract.feed import Feeder, is_capsule, to_array
 from ..contract.operator import Spec
 from ..contract.text import brief
 from ..contract.types import DType
@@ -23,6 +23,7 @@ from ._gpu_arrays import as_gpu_array, is_on_gpu
 
 Column = Any  # an array with the rows on its first axis, or a list with an array per row
 _SCALAR = (bool, int, float)
+_ARRAY_PROTOCOLS = ("__dlpack__", "__cuda_array_interface__", "__array_interface__")
 
 
 # ---- feeders ----
@@ -63,6 +64,8 @@ class CheckedFeeder(Feeder):
         """Convert a batch to columns."""
         count = len(self._declared.outputs)
         columns = split(data, count, "batches")
+        for output, column in enumerate(columns):
+            self._declared.take_layout(output, column)
         loaded = tuple(self._column(i, c) for i, c in enumerate(columns))
         rows = len(loaded[0])
         if rows == 0:
@@ -79,6 +82,8 @@ class CheckedFeeder(Feeder):
         """Convert single rows to columns."""
         count = len(self._declared.outputs)
         parts = [split(s, count, "values") for s in samples]
+        for output in range(count if parts else 0):
+            self._declared.take_layout(output, parts[0][output])
         self._gave = True
         return tuple([self._row(i, p[i], r) for r, p in enumerate(parts)] for i in range(count))
 
@@ -126,13 +131,17 @@ def split(data: Any, count: int, what: str) -> Sequence[Any]:
 
 def as_column(data: Any) -> Any:
     """Convert a batch of one output: a list with a value per row, or an array with the rows on its first axis."""
+    rows = getattr(data, "batch", None)  # of a list of tensors
+    data = rows if isinstance(rows, Batch) else data
     if isinstance(data, Batch):
         if not data.is_dense:
             return list(data)
         return data.whole if data.device == "gpu" else data.as_array()
     if isinstance(data, (list, tuple)):
         return list(data)
-    known = isinstance(data, np.ndarray) or hasattr(data, "__dlpack__") or hasattr(data, "__cuda_array_interface__")
+    if is_capsule(data):
+        return to_array(data)
+    known = isinstance(data, np.ndarray) or any(hasattr(data, name) for name in _ARRAY_PROTOCOLS)
     if not known or getattr(data, "ndim", 1) == 0:
         raise DataError(
             f"expected a batch (a list with a value per row, or an array with the rows on its first axis), got "
@@ -158,6 +167,14 @@ def _shared(a: Any, b: Any) -> bool:
     return bool(np.may_share_memory(a, b))
 
 
+def is_single_use(source: Any) -> bool:
+    """Return whether a source is an iterator that cannot begin again.
+
+    An iterator with an ``__iter__`` of its own class, written in Python, begins again there.
+    """
+    return isinstance(source, Iterator) and not inspect.isfunction(getattr(type(source), "__iter__", None))
+
+
 class Items:
     """Items of an iterable or a generator function, with its ends and restarts.
 
@@ -169,7 +186,7 @@ class Items:
     def __init__(self, source: Any, cycle: str | None) -> None:
         self.source = source
         self.cycle = cycle
-        self.once = isinstance(source, Iterator)
+        self.once = is_single_use(source)
         self._iterator: Iterator[Any] | None = None
         self.taken = 0  # items taken since the beginning of the data
         self.ended = False

@@ -96,7 +96,7 @@ _REFUSED = {
     "dali.plugin.pytorch": "TorchPythonFunction",
     "dali.backend": (
         "CUDAStreamSynchronize CheckDLPackCapsule DLDeviceType ExternalContextCheckpoint GetCUDACurrentDevice "
-        "GetCUDADeviceCount GetCUDAStreamDevice GetCudaVersion GetCufftVersion GetCxx11AbiFlag "
+        "GetCUDAStreamDevice GetCudaVersion GetCufftVersion GetCxx11AbiFlag "
         "GetDeviceBufferGrowthFactor GetHostBufferGrowthFactor GetHostBufferShrinkThreshold GetNppVersion "
         "GetNvimgcodecVersion GetNvjpegVersion GetOpenCVVersion GetSchema GetSchemaAndTarget Init IsDriverInitialized "
         "LoadDefaultPlugins LoadDirectory LoadLibrary OpSchema OpSpec PipelineDebug PreallocateDeviceMemory "
@@ -104,8 +104,8 @@ _REFUSED = {
         "RestrictPinnedMemUsage SetBufferGrowthFactor SetCUDACurrentDevice SetDeviceBufferGrowthFactor "
         "SetHostBufferGrowthFactor SetHostBufferShrinkThreshold SharedMem Stream TryGetSchema check_cuda_runtime"
     ),
-    "Tensor": "get_property reinterpret set_layout source_info stream device_id",
-    "TensorList": "broadcast copy_to_external data_ptr from_dlpack_list reinterpret reset set_layout stream device_id",
+    "Tensor": "source_info stream device_id",
+    "TensorList": "broadcast copy_to_external from_dlpack_list reinterpret reset stream device_id",
     "Pipeline": "enable_api_check deserialize_and_build",
     "DataNode": "property source_info",
 }

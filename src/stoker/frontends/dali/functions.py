@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from ...contract.errors import ArgumentError, UnsupportedError, did_you_mean, message
+from ...contract.errors import ArgumentError, StokerError, UnsupportedError, did_you_mean, message
 from .. import fn
+from ..definition import current
+from ..fn import find_nodes
 from ..registry import names
 from ..source_line import user_line
 from .catalogue import ALIASES, NAMES, class_name
+from .errors import error_class, raising_as_dali
+from .nodes import NodeBuilder
 
 _KNOWN = NAMES | set(ALIASES)
 
@@ -38,19 +43,33 @@ def function(name: str) -> Callable[..., Any]:
         target: Any = fn
         for part in real.split("."):
             target = getattr(target, part)
-        return target  # type: ignore[no-any-return]
+        return _also_outside(target)
     if name in _KNOWN:
         return _refusing(name)
     hint = did_you_mean(name, _KNOWN)
     raise AttributeError(f"there is no operator `{name}`" + (f"; {hint}" if hint else ""))
 
 
-def missing(name: str) -> UnsupportedError:
+def _also_outside(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, with a builder for nodes that are defined outside of a pipeline."""
+
+    @functools.wraps(function)
+    def call(*inputs: Any, **arguments: Any) -> Any:
+        with raising_as_dali():
+            if current() is not None or any(True for _ in find_nodes(inputs, arguments)):
+                return function(*inputs, **arguments)
+            with NodeBuilder():
+                return function(*inputs, **arguments)
+
+    return call
+
+
+def missing(name: str) -> StokerError:
     """Return the error for an operator of DALI's that Stoker lacks."""
     real = ALIASES.get(name, name)
     also = f" (`{real}` now)" if real != name else ""
     hint = "`fn.python_function` runs the same in NumPy; docs/operators/index.md lists what there is"
-    return UnsupportedError(message(f"fn.{name}", f"this operator of DALI's{also} is not in Stoker yet",
+    return error_class(UnsupportedError)(message(f"fn.{name}", f"this operator of DALI's{also} is not in Stoker yet",
                                     source=user_line(), hint=hint))  # fmt: skip
 
 
@@ -119,7 +138,7 @@ class OperatorClass:
         """Add a node with these inputs; arguments given here may be nodes."""
         twice = sorted(set(arguments) & set(self._arguments))
         if twice:
-            raise ArgumentError(
+            raise error_class(ArgumentError)(
                 message(
                     self.operator, f"argument `{twice[0]}` is given to the class and to the call", source=user_line()
                 )

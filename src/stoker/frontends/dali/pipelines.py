@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...contract.errors import ArgumentError, StateError, UnsupportedError
 from ..data_node import DataNode
@@ -16,11 +16,17 @@ from ..decorator import define_as
 from ..definition import current
 from ..pipeline import Pipeline as _Pipeline
 from .catalogue import refuse
+from .errors import error_class, raises_as_dali, raising_as_dali
+from .nodes import DataNode as _DataNode
+from .nodes import NodeBuilder
 from .tensors import TensorListCPU, TensorListGPU, tensor_list
 
-TensorList = TensorListCPU | TensorListGPU
+if TYPE_CHECKING:
+    from ...executor.delivery import Delivered
+    from ...executor.execution import Allocate
+    from ...executor.schedule import AtEnd
 
-_open: list[Pipeline] = []
+TensorList = TensorListCPU | TensorListGPU
 
 
 class Pipeline(_Pipeline):
@@ -38,6 +44,7 @@ class Pipeline(_Pipeline):
         **settings: other arguments of :class:`stoker.Pipeline`.
     """
 
+    @raises_as_dali
     def __init__(
         self, batch_size: int = -1, num_threads: int = -1, device_id: int | None = None, seed: int | None = -1,
         exec_pipelined: bool = True, prefetch_queue_depth: Any = 2, exec_async: bool = True, bytes_per_sample: int = 0,
@@ -61,6 +68,7 @@ class Pipeline(_Pipeline):
         )  # fmt: skip
         # DALI's readers are independent, and its iterators' `reader_name` says which one ends an epoch.
         self._config = replace(self._config, uneven_readers="warn")
+        self._builder: NodeBuilder = NodeBuilder(self)
         self._restored = state is not None
         self._scheduled = 0
         self._shared: deque[tuple[Any, ...]] = deque()
@@ -80,6 +88,7 @@ class Pipeline(_Pipeline):
     def iter_setup(self) -> None:
         """Feed inputs before every batch. Subclasses override this hook."""
 
+    @raises_as_dali
     def build(self) -> Pipeline:
         """Plan the graph, after defining it if a subclass has ``define_graph``."""
         if self._outputs is None:
@@ -92,7 +101,8 @@ class Pipeline(_Pipeline):
     @staticmethod
     def current() -> Pipeline | None:
         """Return the pipeline that is being defined."""
-        return _open[-1] if _open and _open[-1]._builder is current() else None
+        builder = current()
+        return builder.pipeline if isinstance(builder, NodeBuilder) else None
 
     @staticmethod
     def push_current(pipeline: Pipeline) -> Pipeline | None:
@@ -108,12 +118,14 @@ class Pipeline(_Pipeline):
     @staticmethod
     def pop_current() -> None:
         """End the definition begun by :meth:`push_current`."""
-        _open[-1].__exit__(None, None, None)
+        pipeline = Pipeline.current()
+        if pipeline is None:
+            raise error_class(StateError)("expected `push_current` before `pop_current`, got none")
+        pipeline.__exit__(None, None, None)
 
     def __enter__(self) -> Pipeline:
-        super().__enter__()
-        if self._defining:
-            _open.append(self)
+        """Begin the definition, or continue it: nodes belong to this pipeline until the block ends."""
+        self._builder.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -121,11 +133,9 @@ class Pipeline(_Pipeline):
 
         Unlike Stoker's own class, a running pipeline stays open: DALI's scripts go on using it.
         """
-        if self._defining:
-            self._defining = False
-            self._builder.__exit__()
-            _open.remove(self)
+        self._builder.__exit__()
 
+    @raises_as_dali
     def add_sink(self, edge: DataNode) -> None:
         """Keep a node that is not an output.
 
@@ -136,6 +146,7 @@ class Pipeline(_Pipeline):
             raise ArgumentError(f"`add_sink`: expected a node, got {type(edge).__name__}")
         self._sinks.append(edge)
 
+    @raises_as_dali
     def set_outputs(self, *output_data_nodes: Any) -> None:
         """Set the pipeline's outputs: nodes, or constants.
 
@@ -148,6 +159,7 @@ class Pipeline(_Pipeline):
 
     # ---- running ----
 
+    @raises_as_dali
     def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorList, ...]:  # type: ignore[override]
         """Return the next batch, one list of tensors per output. A reader's epochs are concatenated.
 
@@ -165,6 +177,7 @@ class Pipeline(_Pipeline):
         batches = super().run()[: self._visible]
         return tuple(tensor_list(x) for x in batches)
 
+    @raises_as_dali
     def outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:  # type: ignore[override]
         """Return the batch that :meth:`schedule_run` requested.
 
@@ -179,6 +192,7 @@ class Pipeline(_Pipeline):
         self.build()
         self._scheduled += 1
 
+    @raises_as_dali
     def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:
         """Return the next requested batch. It stays valid as long as it is referenced.
 
@@ -197,12 +211,15 @@ class Pipeline(_Pipeline):
         if self._shared:
             self._shared.popleft()
 
+    @raises_as_dali
     def feed_input(self, data_node: DataNode | str, data: Any, layout: str | None = None, cuda_stream: Any = None,
                    use_copy_kernel: bool = False) -> None:  # fmt: skip
         """Pass the next batch to an ``external_source`` without a ``source``, by its node or name."""
         self.build()
         if isinstance(data, TensorListCPU | TensorListGPU):
             layout, data = layout or data.layout() or None, data.batch
+        if isinstance(data_node, DataNode):
+            data_node = DataNode(self._builder, self._builder.edge_of(data_node, "feed_input"))
         super().feed_input(data_node, data, layout)
 
     def input_feed_count(self, input_name: str) -> int:
@@ -217,10 +234,16 @@ class Pipeline(_Pipeline):
         """Return whether no requested batch is pending."""
         return self._scheduled == 0
 
+    @raises_as_dali
     def reset(self) -> None:
         """Begin the next epoch of sources that have ended."""
         self.build()
         super().reset()
+
+    @raises_as_dali
+    def next(self, at_end: AtEnd = "stop", allocate: Allocate | None = None) -> Delivered | None:
+        """Return the next batch, as :meth:`stoker.Pipeline.next` does, for framework adapters."""
+        return super().next(at_end, allocate)
 
     # ---- facts ----
 
@@ -264,6 +287,7 @@ class Pipeline(_Pipeline):
         sizes = self.execution.worker_memory()
         return {"capacities": sizes, "per_sample_capacities": [s // self.batch_size for s in sizes]}
 
+    @raises_as_dali
     def save_graph_to_dot_file(self, filename: str, *, show_tensors: bool = False, show_ids: Any = None,
                                use_colors: bool = False) -> None:  # fmt: skip
         """Write the graph in Graphviz's language.
@@ -279,6 +303,7 @@ class Pipeline(_Pipeline):
 
     # ---- states ----
 
+    @raises_as_dali
     def checkpoint(self, filename: str | None = None) -> str:
         """Return the state after the last batch as text, for ``Pipeline(checkpoint=...)``, and write it to ``filename``
         if given.
@@ -288,6 +313,7 @@ class Pipeline(_Pipeline):
             Path(filename).write_text(text, encoding="utf-8")
         return text
 
+    @raises_as_dali
     def serialize(self, define_graph: Any = None, filename: str | None = None) -> str:
         """Return the graph as versioned JSON. DALI's format is binary; neither library reads the other's.
 
@@ -304,6 +330,7 @@ class Pipeline(_Pipeline):
         return text
 
     @staticmethod
+    @raises_as_dali
     def deserialize(  # type: ignore[override]
         serialized_pipeline: str | None = None,
         filename: str | None = None,
@@ -325,8 +352,9 @@ class Pipeline(_Pipeline):
         assert text is not None
         pipe = Pipeline(**{"batch_size": 1, **settings})
         read = _Pipeline.deserialize(text, allow=allow)
-        pipe._builder, pipe._outputs = read._builder, read._outputs
-        pipe._visible = len(pipe._outputs or ())
+        pipe._builder.nodes = read._builder.nodes
+        pipe._outputs = tuple(_DataNode(pipe._builder, x.edge) for x in read._outputs or ())
+        pipe._visible = len(pipe._outputs)
         return pipe
 
 
@@ -338,4 +366,6 @@ def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **s
         enable_conditionals: rewrite ``if``, ``and``, ``or`` and ``not`` in the function, so that they work on nodes.
         **settings: arguments of :class:`Pipeline`.
     """
-    return define_as(Pipeline, function, enable_conditionals, settings)
+    with raising_as_dali():
+        made = define_as(Pipeline, function, enable_conditionals, settings)
+    return raises_as_dali(made) if function is not None else lambda function: raises_as_dali(made(function))

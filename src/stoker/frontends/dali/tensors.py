@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -12,11 +13,52 @@ import numpy.typing as npt
 from ...contract.batch import Batch
 from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.feed import to_array
+from ...contract.text import brief
 from ...contract.types import DType
 from .catalogue import refuse
+from .errors import error_class, raises_as_dali
+from .tensor_text import list_text, tensor_text
 
 
-class TensorCPU:
+class _Tensor:
+    """Base class of single tensors, independent of the device."""
+
+    dtype: DType
+    _layout: str
+
+    def shape(self) -> list[int]:
+        """Return the extents of the axes."""
+        raise NotImplementedError
+
+    def layout(self) -> str:
+        """Return the names of the axes."""
+        return self._layout
+
+    @raises_as_dali
+    def set_layout(self, layout: str) -> None:
+        """Name the axes.
+
+        Args:
+            layout: one letter per axis, or an empty text.
+        """
+        self._layout = require_layout(layout, len(self.shape()))
+
+    def get_property(self, name: str) -> Any:
+        """Return a property as text; None if there is none of this name.
+
+        Args:
+            name: "layout", or the name of another property, which tensors do not have here.
+        """
+        return self.layout() if name == "layout" else None
+
+    def _text(self, array: Any) -> str:
+        return tensor_text(type(self).__name__, array, self.dtype, self._layout, self.shape())
+
+    def __repr__(self) -> str:
+        return self._text(None)
+
+
+class TensorCPU(_Tensor):
     """One tensor in host memory. It shares the memory of the object that it was created from.
 
     Args:
@@ -25,9 +67,11 @@ class TensorCPU:
         is_pinned: accepted without effect.
     """
 
-    def __init__(self, object: Any, layout: str = "", is_pinned: bool = False) -> None:
-        self._array = to_array(object)
-        self._layout = layout or ""
+    @raises_as_dali
+    def __init__(self, object: Any, layout: str | None = None, is_pinned: bool = False) -> None:
+        known = object._layout if isinstance(object, TensorCPU) else ""
+        self._array: npt.NDArray[Any] = object._array if isinstance(object, TensorCPU) else to_array(object)
+        self._layout = known if layout is None else require_layout(layout, self._array.ndim)
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse("Tensor", name)
@@ -37,18 +81,14 @@ class TensorCPU:
         return list(self._array.shape)
 
     @property
-    def dtype(self) -> DType:
+    def dtype(self) -> DType:  # type: ignore[override]
         """Return the element type."""
         return DType.of(self._array.dtype)
 
     @property
     def ndim(self) -> int:
         """Return the number of axes."""
-        return self._array.ndim
-
-    def layout(self) -> str:
-        """Return the names of the axes."""
-        return self._layout
+        return int(self._array.ndim)
 
     def as_cpu(self) -> TensorCPU:
         """Return the object itself."""
@@ -58,26 +98,38 @@ class TensorCPU:
         """Return the address of the first element."""
         return int(self._array.ctypes.data)
 
+    @raises_as_dali
     def squeeze(self, dim: int | None = None) -> bool:
         """Remove axes of size one in place. Return whether there were any.
 
         Args:
-            dim: the axis to remove; None: all of size one.
+            dim: the axis to remove if its size is one; None: all of size one.
         """
-        before = self._array.ndim
-        self._array = self._array.squeeze() if dim is None else self._array.squeeze(dim)
-        return self._array.ndim != before
+        shape = self._array.shape
+        if dim is not None and not -len(shape) <= dim < len(shape):
+            raise ArgumentError(f"`squeeze`: expected an axis of a tensor with {len(shape)} axes, got {dim}")
+        wanted = range(len(shape)) if dim is None else (dim % len(shape),)
+        drop = tuple(i for i in wanted if shape[i] == 1)
+        self._array = self._array.squeeze(drop)
+        self._layout = "".join(name for i, name in enumerate(self._layout) if i not in drop)
+        return bool(drop)
 
-    def copy_to_external(self, address: int, *_: Any, **__: Any) -> None:
+    def reinterpret(self, dtype: Any) -> None:
+        """Read the same bytes as elements of another type of the same size.
+
+        Args:
+            dtype: the element type.
+        """
+        self._array = reinterpreted(self._array, dtype)
+
+    def copy_to_external(self, ptr: Any, *_: Any, **__: Any) -> None:
         """Copy the elements to memory at an address.
 
         Args:
-            address: address of the first byte. The memory must have room for all elements.
+            ptr: address of the first byte, as a number or a `ctypes.c_void_p`. The memory must have room for all
+                elements.
         """
-        import ctypes
-
-        array = np.ascontiguousarray(self._array)
-        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+        copy_to_address([self._array], ptr)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self._array, dtype=dtype, copy=copy)
@@ -96,8 +148,35 @@ class TensorCPU:
         """Return a picture or statistics, for notebooks."""
         return _as_html("TensorCPU", self._array, self.dtype, self._layout)
 
-    def __repr__(self) -> str:
-        return f"TensorCPU(\n{self._array},\ndtype={self.dtype!r}, layout={self._layout!r}, shape={self.shape()})"
+    def __str__(self) -> str:
+        return self._text(self._array)
+
+
+def require_layout(layout: str, rank: int) -> str:
+    """Return the axis names of a tensor; ArgumentError if they do not fit its number of axes."""
+    if not isinstance(layout, str) or len(layout) not in (0, rank):
+        raise ArgumentError(f"`layout`: expected the names of {rank} axes, got {brief(layout)}")
+    return layout
+
+
+def reinterpreted(array: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
+    """Return the same bytes as elements of another type of the same size."""
+    own = DType.of(dtype).numpy
+    if own.itemsize != array.itemsize:
+        raise error_class(ArgumentError)(
+            f"`reinterpret`: expected a type of {array.itemsize} bytes, got {own} of {own.itemsize}"
+        )
+    return array.view(own)
+
+
+def copy_to_address(arrays: Sequence[npt.NDArray[Any]], address: Any) -> None:
+    """Copy arrays, one after the other, to memory at an address (a number, or a `ctypes.c_void_p`)."""
+    import ctypes
+
+    at = int(getattr(address, "value", address) or 0)
+    for array in map(np.ascontiguousarray, arrays):
+        ctypes.memmove(at, array.ctypes.data, array.nbytes)
+        at += array.nbytes
 
 
 def _as_html(kind: str, array: Any, dtype: DType, layout: str) -> str:
@@ -161,8 +240,30 @@ class _TensorList:
         """Return a bounded number of rows, for notebooks."""
         return self._batch._repr_html_()
 
+    @raises_as_dali
+    def set_layout(self, layout: str) -> None:
+        """Name the axes of a row.
+
+        Args:
+            layout: one letter per axis, or an empty text.
+        """
+        batch = self._batch
+        rows = batch.whole if batch.is_dense else list(batch)
+        self._batch = Batch(rows, batch.dtype, require_layout(layout, self.ndim))
+
+    def get_property(self, name: str) -> list[Any]:
+        """Return a property of every row.
+
+        Args:
+            name: name of the property, as for a tensor.
+        """
+        return [self.layout() if name == "layout" else None] * len(self)
+
+    def _text(self, rows: list[Any] | None) -> str:
+        return list_text(type(self).__name__, rows, self.dtype, self.layout(), self.shape())
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._batch!r})"
+        return self._text(None)
 
 
 class TensorListCPU(_TensorList):
@@ -174,13 +275,18 @@ class TensorListCPU(_TensorList):
         is_pinned: accepted, without effect.
     """
 
+    @raises_as_dali
     def __init__(self, source: Any, layout: str | None = None, is_pinned: bool = False) -> None:
         if isinstance(source, Batch):
             self._batch = source.as_cpu()
             return
         if isinstance(source, TensorListCPU):
-            source = list(source._batch)
+            source, layout = list(source._batch), source.layout() if layout is None else layout
+        elif isinstance(source, Sequence) and layout is None:
+            layout = next((x.layout() for x in source if isinstance(x, _Tensor)), None)
         rows: Any = [to_array(x) for x in source] if isinstance(source, Sequence) else to_array(source)
+        if not np.ndim(rows[0:1] if isinstance(rows, list) else rows):
+            raise ArgumentError("`TensorListCPU`: expected an array with the rows on its first axis, got one number")
         if not len(rows):
             raise ArgumentError("`TensorListCPU`: expected at least one row, got none")
         kinds = {(r.dtype, r.ndim) for r in rows}
@@ -188,7 +294,51 @@ class TensorListCPU(_TensorList):
             raise ArgumentError(f"`TensorListCPU`: expected rows of one type and rank, got {len(kinds)} kinds")
         if isinstance(rows, list) and len({r.shape for r in rows}) == 1:
             rows = np.stack(rows)
-        self._batch = Batch(rows, DType.of(rows[0].dtype), layout or "")
+        self._batch = Batch(rows, DType.of(rows[0].dtype), require_layout(layout or "", rows[0].ndim))
+
+    @staticmethod
+    def broadcast(sample: TensorCPU, num_samples: int) -> TensorListCPU:
+        """Return a list with one tensor as every row.
+
+        Args:
+            sample: the tensor.
+            num_samples: number of rows.
+        """
+        return TensorListCPU([sample] * num_samples)
+
+    @staticmethod
+    @raises_as_dali
+    def from_dlpack_list(list: Sequence[Any], layout: str | None = None) -> TensorListCPU:
+        """Return a list of tensors that share memory with objects that support DLPack.
+
+        Args:
+            list: one object per row.
+            layout: axis names of a row.
+        """
+        if not all(hasattr(x, "__dlpack__") for x in list):
+            raise ArgumentError("`from_dlpack_list`: expected objects with `__dlpack__`, got others")
+        return TensorListCPU(list, layout)
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element of the first row."""
+        return int(np.asarray(self._batch[0]).ctypes.data)
+
+    def reinterpret(self, dtype: Any) -> None:
+        """Read the same bytes as elements of another type of the same size.
+
+        Args:
+            dtype: the element type.
+        """
+        rows = [reinterpreted(x, dtype) for x in self._batch]
+        self._batch = Batch(rows, DType.of(rows[0].dtype), self.layout())
+
+    def copy_to_external(self, ptr: Any, *_: Any, **__: Any) -> None:
+        """Copy the elements of all rows, one row after the other, to memory at an address.
+
+        Args:
+            ptr: address of the first byte, as a number or a `ctypes.c_void_p`. The memory must have room for all rows.
+        """
+        copy_to_address(list(self._batch), ptr)
 
     def __getitem__(self, row: int) -> TensorCPU:
         return TensorCPU(self._row(row), self._batch.layout)
@@ -202,8 +352,12 @@ class TensorListCPU(_TensorList):
         Args:
             row: number of the row; negative numbers count from the end.
         """
+        if not -len(self) <= row < len(self):
+            text = f"`at`: expected a row from {-len(self)} to {len(self) - 1}, got {row}"
+            raise error_class(ArgumentError)(text)
         return self._row(row)
 
+    @raises_as_dali
     def as_array(self) -> npt.NDArray[Any]:
         """Return all rows as one array, without a copy.
 
@@ -212,6 +366,7 @@ class TensorListCPU(_TensorList):
         """
         return self._batch.as_array()
 
+    @raises_as_dali
     def as_tensor(self) -> TensorCPU:
         """Return all rows as one tensor.
 
@@ -221,23 +376,32 @@ class TensorListCPU(_TensorList):
         layout = self._batch.layout
         return TensorCPU(self._batch.as_array(), f"N{layout}" if layout else "")
 
+    @raises_as_dali
     def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
         """Return all rows as one tensor of the given shape.
 
         Args:
             shape: extents of all axes, that of the rows included.
         """
-        return TensorCPU(self._batch.as_array().reshape(shape))
+        array = self._batch.as_array()
+        if math.prod(shape) != array.size:
+            raise ArgumentError(f"`as_reshaped_tensor`: expected a shape of {array.size} elements, got {brief(shape)}")
+        layout = self.layout()
+        whole = f"N{layout}" if layout else ""
+        return TensorCPU(array.reshape(shape), whole if len(shape) == len(whole) else None)
 
     def as_cpu(self) -> TensorListCPU:
         """Return the object itself."""
         return self
 
+    def __str__(self) -> str:
+        return self._text(list(self._batch))
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self.as_array(), dtype=dtype, copy=copy)
 
 
-class TensorGPU:
+class TensorGPU(_Tensor):
     """One tensor in a GPU's memory, with DLPack and CUDA's array interface.
 
     Args:
@@ -261,9 +425,13 @@ class TensorGPU:
         """Return the number of axes."""
         return len(self._data.shape)
 
-    def layout(self) -> str:
-        """Return the names of the axes."""
-        return self._layout
+    def data_ptr(self) -> int:
+        """Return the address of the first element."""
+        return int(self.__cuda_array_interface__["data"][0])
+
+    def device_id(self) -> int:
+        """Return the number of the GPU."""
+        return int(self.__dlpack_device__()[1])
 
     def as_cpu(self) -> TensorCPU:
         """Return a copy in host memory."""
@@ -274,8 +442,8 @@ class TensorGPU:
         """Return a picture or statistics of a copy in host memory, for notebooks."""
         return _as_html("TensorGPU", self.as_cpu()._array, self.dtype, self._layout)
 
-    def __repr__(self) -> str:
-        return f"TensorGPU({self.dtype}, layout={self._layout!r}, shape={self.shape()})"
+    def __str__(self) -> str:
+        return self._text(self.as_cpu()._array)
 
     @property
     def __cuda_array_interface__(self) -> Any:
@@ -324,6 +492,17 @@ class TensorListGPU(_TensorList):
     def as_cpu(self) -> TensorListCPU:
         """Return a copy in host memory."""
         return TensorListCPU(self._batch.as_cpu())
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element of the first row."""
+        return self[0].data_ptr()
+
+    def device_id(self) -> int:
+        """Return the number of the GPU."""
+        return self[0].device_id()
+
+    def __str__(self) -> str:
+        return self._text(list(self._batch.as_cpu()))
 
 
 def tensor_list(batch: Batch) -> TensorListCPU | TensorListGPU:

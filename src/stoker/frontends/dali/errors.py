@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of ``stoker.dali``: Stoker's own, which are also of the built-in classes that DALI's scripts catch.
+
+DALI raises RuntimeError, ValueError or TypeError, depending on the layer that notices a mistake. Stoker notices many
+mistakes earlier. So every error that leaves ``stoker.dali`` is of all three classes, and an ``except`` clause that was
+written for DALI catches it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from ...contract.errors import StokerError
+
+_BUILT_IN = (RuntimeError, ValueError, TypeError)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+_classes: dict[type[StokerError], type[StokerError]] = {}
+
+
+def error_class(own: type[StokerError]) -> type[StokerError]:
+    """Return the subclass of an error class that is also of the built-in classes."""
+    if own not in _classes:
+        more = tuple(b for b in _BUILT_IN if not issubclass(own, b))
+        _classes[own] = _subclass(own, more) if more else own
+    return _classes[own]
+
+
+def _subclass(own: type[StokerError], more: tuple[type[Exception], ...]) -> type[StokerError]:
+    def reduce(self: StokerError) -> Any:
+        reduced: Any = own.__reduce__(self)
+        return (own, *reduced[1:])  # another process has no such class, but it has Stoker's
+
+    names = {"__module__": own.__module__, "__qualname__": own.__qualname__, "__doc__": own.__doc__}
+    made: Any = type(own.__name__, (own, *more), {**names, "__reduce__": reduce})
+    _classes[made] = made
+    return made  # type: ignore[no-any-return]
+
+
+@contextmanager
+def raising_as_dali() -> Iterator[None]:
+    """Raise Stoker's errors of the block as errors of DALI's classes too."""
+    try:
+        yield
+    except StokerError as error:
+        if not isinstance(error, ImportError):
+            error.__class__ = error_class(type(error))
+        raise
+
+
+def raises_as_dali(function: F) -> F:
+    """Decorate a function so that its errors are of DALI's classes too."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with raising_as_dali():
+            return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
