@@ -47,6 +47,15 @@ def test_the_program_of_files_runs(tmp_path: Path, jpegs: Path) -> None:
     assert done.stderr.startswith("runs 4, headers accepted 4, entropy decoding reached 4, "), done.stderr
 
 
+def test_the_program_of_audio_files_runs(tmp_path: Path) -> None:
+    program = tmp_path / "audio_fuzz"
+    compiled(*FORMS["standalone"], *list_sources(["audio"]), FUZZ / "audio_fuzz.cpp", "-o", program)
+    done = subprocess.run([program, "0", "1"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    runs, accepted, other, damaged = (int(part.split()[-1]) for part in done.stderr.split(","))
+    assert runs == accepted + other + damaged == 1000 and min(accepted, other, damaged) > 50
+
+
 def in_parallel(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, FUZZ / "parallel.py", "3", "7", folder, sys.executable, "-c", code, "{seed}"]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from stoker import eager, fn, pipeline_def
 from stoker.contract.errors import ArgumentError, DataError, UnsupportedError
+from stoker.ops.audio._wav import write_wav
 
 REFUSED = (ArgumentError, DataError, UnsupportedError)
 
@@ -170,3 +172,143 @@ def test_the_mel_chain_in_a_pipeline_with_coefficients_per_row() -> None:
             eager.spectrogram(y, nfft=128, window_length=100, window_step=40), nfilter=20, sample_rate=8000.0
         )
         np.testing.assert_array_equal(np.asarray(row), eager.mfcc(eager.to_decibels(y, cutoff_db=-80.0), n_mfcc=13))
+
+
+# ---- decoders.audio ----
+
+
+def pcm(frames: int = 100, channels: int = 2, bits: int = 16) -> Any:
+    limit = 1 << (bits - 1)
+    return np.random.default_rng(bits).integers(-limit, limit, (frames, channels))
+
+
+def patched(data: Any, at: int, value: int) -> Any:
+    changed = data.copy()
+    changed[at : at + 4] = np.frombuffer(value.to_bytes(4, "little"), np.uint8)
+    return changed
+
+
+DATA_SIZE = 40  # offset of the size of the samples, after a format of 16 bytes
+
+
+def test_sizes_that_writers_leave_open() -> None:
+    file = write_wav(pcm(), 16000)
+    want, rate = eager.decoders.audio(file)
+    assert rate.dtype == np.float32
+    assert float(rate) == 16000
+    open_ended = patched(patched(file, 4, 0xFFFFFFFF), DATA_SIZE, 0xFFFFFFFF)
+    unwritten = patched(patched(file, 4, 0), DATA_SIZE, 0)
+    for changed in (open_ended, unwritten):
+        np.testing.assert_array_equal(eager.decoders.audio(changed)[0], want)
+    assert eager.decoders.audio(patched(file, DATA_SIZE, 0))[0].shape == (0, 2)  # the size of the file says so too
+    np.testing.assert_array_equal(eager.decoders.audio(np.append(file, np.zeros(3, np.uint8)))[0], want)
+    odd = patched(file, DATA_SIZE, 397)  # the last frame is not whole
+    np.testing.assert_array_equal(eager.decoders.audio(odd)[0], want[:99])
+
+
+def test_a_file_of_sizes_beyond_32_bits() -> None:
+    file = write_wav(pcm(), 16000)
+    ds64 = b"ds64" + (28).to_bytes(4, "little") + bytes(8) + (400).to_bytes(8, "little") + bytes(12)
+    large = np.frombuffer(
+        b"RF64\xff\xff\xff\xffWAVE" + ds64 + patched(file, DATA_SIZE, 0xFFFFFFFF).tobytes()[12:], np.uint8
+    )
+    np.testing.assert_array_equal(eager.decoders.audio(large)[0], eager.decoders.audio(file)[0])
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "text"),
+    [
+        (DATA_SIZE, 401, "401 bytes of samples, got 400: the file is cut off"),
+        (20, 1, "1 to 1024 channels, got 0"),
+        (20, 1 | 2000 << 16, "1 to 1024 channels, got 2000"),
+        (24, 0, "positive sampling rate"),
+        (32, 4 | 40 << 16, "8 to 32 bits"),
+        (32, 5 | 16 << 16, "4 bytes for 2 samples of 16 bits, got 5"),
+        (36, 0, "without samples"),
+        (16, 8, "format of 16 bytes"),
+    ],
+)
+def test_damaged_headers_are_errors(at: int, value: int, text: str) -> None:
+    with pytest.raises(DataError, match=text):
+        eager.decoders.audio(patched(write_wav(pcm(), 16000), at, value))
+
+
+def test_every_prefix_of_a_file_is_an_error() -> None:
+    file = write_wav(pcm(), 16000, extensible=True)
+    for size in range(len(file)):
+        with pytest.raises(REFUSED):
+            eager.decoders.audio(file[:size])
+
+
+def test_flipped_bits_never_end_the_process() -> None:
+    rng = np.random.default_rng(8)
+    file = write_wav(pcm(40, 3, 24), 44100, bits=24)
+    for _ in range(300):
+        changed = file.copy()
+        for at in rng.integers(0, 48, rng.integers(1, 4)):
+            changed[at] ^= 1 << rng.integers(0, 8)
+        try:
+            samples, _ = eager.decoders.audio(changed)
+        except REFUSED:
+            continue
+        assert np.asarray(samples).dtype == np.float32
+
+
+def test_floats_become_integers_at_full_scale() -> None:
+    x = np.array([[0.37], [2.0], [-2.0], [np.nan], [np.inf], [-np.inf], [1e-40]], np.float32)
+    file = write_wav(x, 8000)
+    np.testing.assert_array_equal(eager.decoders.audio(file)[0], x)
+    whole = eager.decoders.audio(file, dtype="int16")[0]
+    assert np.asarray(whole)[:, 0].tolist() == [12124, 32767, -32768, 0, 32767, -32768, 0]
+
+
+def test_many_channels_and_rates() -> None:
+    for channels, rate in ((8, 1), (64, 1_000_000_000), (1, 4_000_000_000)):
+        file = write_wav(pcm(30, channels), rate)
+        samples, found = eager.decoders.audio(file)
+        assert samples.shape == (30, channels)
+        assert float(found) == np.float32(rate)
+        assert eager.decoders.audio(file, downmix=True)[0].shape == (30,)
+
+
+def test_ranges_are_parts_of_the_whole() -> None:
+    file = write_wav(pcm(1000), 1000)
+    whole = np.asarray(eager.decoders.audio(file)[0])
+    np.testing.assert_array_equal(eager.decoders.audio(file, offset=0.25, duration=0.5)[0], whole[250:750])
+    np.testing.assert_array_equal(eager.decoders.audio(file, offset=0.9, duration=5.0)[0], whole[900:])
+    assert eager.decoders.audio(file, offset=1.0)[0].shape == (0, 2)
+    with pytest.raises(REFUSED, match="`offset` within the file of 1 seconds"):
+        eager.decoders.audio(file, offset=1.1)
+    with pytest.raises(REFUSED, match="`duration` of at least 0"):
+        eager.decoders.audio(file, duration=-1.0)
+    with pytest.raises(REFUSED, match="at most 1999 samples"):
+        eager.decoders.audio(file, max_samples=1999)
+
+
+def test_other_bytes_are_refused() -> None:
+    for data in (b"", b"R", b"RIFF", b"this is a text file named tone.wav", b"RIFF\0\0\0\0AVI LIST"):
+        with pytest.raises(REFUSED, match="expected a"):
+            eager.decoders.audio(np.frombuffer(data, np.uint8))
+
+
+@pytest.mark.parametrize("form", ["FLAC", "OGG", "MP3", "AIFF"])
+def test_other_formats_are_decoded_by_libsndfile(form: str) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    x = (0.3 * np.sin(np.arange(8000) * 0.05)).astype(np.float32)[:, None].repeat(2, 1)
+    memory = io.BytesIO()
+    soundfile.write(memory, x, 16000, format=form)
+    data = np.frombuffer(memory.getvalue(), np.uint8)
+    want, rate = soundfile.read(io.BytesIO(memory.getvalue()), dtype="float32")
+    samples, found = eager.decoders.audio(data)
+    assert float(found) == rate
+    np.testing.assert_allclose(samples, want, atol=1e-6 if form == "MP3" else 0)  # decoders of MP3 round as they like
+    part = np.asarray(eager.decoders.audio(data, downmix=True, offset=0.1, duration=0.2)[0])
+    if form != "MP3":
+        np.testing.assert_array_equal(part, want[1600:4800].mean(1))
+    assert part.shape == (3200,)
+    whole = np.asarray(eager.decoders.audio(data, dtype="int16")[0])
+    assert np.abs(whole / 32767 - want).max() < 1e-4
+    if form == "FLAC":
+        for damaged in (data[: len(data) // 2], data[:60]):
+            with pytest.raises(REFUSED):
+                eager.decoders.audio(damaged)

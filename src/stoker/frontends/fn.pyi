@@ -2218,6 +2218,45 @@ def zeros_like(
 
 class decoders:
     @staticmethod
+    def audio(
+        data: Input,
+        /,
+        *,
+        downmix: bool = False,
+        dtype: DTypeLike = DType.FLOAT,
+        offset: float | DataNode = 0.0,
+        duration: float | DataNode = 0.0,
+        max_samples: int = 1073741824,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Decode an audio file. Input: its bytes, uint8 ``(n,)``. Outputs: the samples, ``(frames, channels)``, or
+        ``(frames,)`` with ``downmix``; and the sampling rate in Hz, float32 without axes.
+
+        WAV files (8, 16, 24 and 32 bits, floats of 32 and 64 bits, extensible, RF64) are decoded natively, all others
+        (FLAC, Ogg Vorbis, Opus, MP3, AIFF, compressed WAV) by libsndfile, from the package `soundfile`. Integers are
+        scaled by powers of two, so that full scale is 1. A float becomes an integer as ``round(32767 x)``, saturated
+        (int32: 2147483647); DALI gives 0 for most. Files that are cut off are errors of their row; DALI returns what is
+        left.
+
+        Args:
+            downmix: Return the mean over the channels, without their axis.
+            dtype: Element type: FLOAT, INT16 or INT32.
+            offset: First second to decode. WAV files decode nothing else.
+            duration: Seconds to decode, at most to the end of the file; 0: all of them.
+            max_samples: Files that declare more samples (of all channels) are errors. 0: no limit.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
     def image(
         data: Input,
         /,

@@ -31,6 +31,7 @@ INDEX: dict[str, str] = {
     "copy": "ops.generic.copy:Copy",
     "crop": "ops.geometry.crop:Crop",
     "crop_mirror_normalize": "ops.image.crop_mirror_normalize:CropMirrorNormalize",
+    "decoders.audio": "ops.audio.decode:DecodeAudio",
     "decoders.image": "ops.image.decode:DecodeImage",
     "decoders.image_crop": "ops.image.decode_crop:DecodeImageCrop",
     "decoders.image_random_crop": "ops.image.decode_random_crop:DecodeImageRandomCrop",

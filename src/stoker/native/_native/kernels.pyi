@@ -8,6 +8,9 @@ import numpy.typing as npt
 
 from stoker.native._native import Kernel, Records
 
+def audio_header() -> Kernel:
+    """Frames, channels and sampling rate of an audio file."""
+
 def blur(frame: int, height: int, width: int, channel: int, /) -> Kernel:
     """Gaussian blur.
 
@@ -67,6 +70,13 @@ def decode(adjust: bool, format: int, scale_log2: int, max_scan_pixels: int, /) 
         format: a jpeg::Format
         scale_log2: images are 1 / 2^scale_log2 as wide and high
         max_scan_pixels: the most pixels times scans of many scans; 0: no limit
+    """
+
+def decode_audio(downmix: bool, /) -> Kernel:
+    """Samples of an audio file.
+
+    Args:
+        downmix: the mean over the channels
     """
 
 def draw(distribution: int, draw: int, own_seed: bool, seed: int, /) -> Kernel:

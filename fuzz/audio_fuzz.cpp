@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fuzzing of WAV files (audio/wav.hpp): for libFuzzer (LLVMFuzzerTestOneInput), or with generated and mutated files if
+// built with STOKER_FUZZ_STANDALONE. In addition to the sanitizers' checks, a file that is accepted must have its samples
+// within the file, and a part of the frames must be that part of all frames.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "audio/wav.hpp"
+
+namespace {
+
+using namespace stoker;  // NOLINT: a program of one file
+
+struct Counts {
+  unsigned long long runs = 0, accepted = 0, other = 0, damaged = 0;
+} counts;
+
+void require(bool holds, const char* law) {
+  if (holds) return;
+  std::fprintf(stderr, "broken law: %s\n", law);
+  std::abort();
+}
+
+void decode(const uint8_t* data, size_t size) {
+  ++counts.runs;
+  wav::Wave wave;
+  std::string error;
+  const wav::Parsed parsed = wav::parse(data, size, &wave, &error);
+  if (parsed == wav::Parsed::Other) ++counts.other;
+  if (parsed == wav::Parsed::Damaged) {
+    ++counts.damaged;
+    require(!error.empty(), "damage has a reason");
+  }
+  if (parsed != wav::Parsed::Ok) return;
+  ++counts.accepted;
+  const int64_t bytes = wave.frames * wave.channels * wav::size_of(wave.sample);
+  require(wave.frames >= 0 && wave.offset >= 0 && static_cast<uint64_t>(wave.offset + bytes) <= size,
+          "samples are in the file");
+  for (const bool downmix : {false, true})
+    for (const DType dtype : {DType::F32, DType::I16, DType::I32}) {
+      const int64_t width = (downmix ? 1 : wave.channels) * size_of(dtype), half = wave.frames / 2;
+      // Exact allocations, so that the sanitizer sees a write past the end.
+      const std::unique_ptr<uint8_t[]> all(new uint8_t[static_cast<size_t>(wave.frames * width)]);
+      const std::unique_ptr<uint8_t[]> part(new uint8_t[static_cast<size_t>((wave.frames - half) * width)]);
+      wav::convert(data, wave, 0, wave.frames, downmix, dtype, all.get());
+      wav::convert(data, wave, half, wave.frames - half, downmix, dtype, part.get());
+      require(std::memcmp(all.get() + half * width, part.get(), static_cast<size_t>((wave.frames - half) * width)) == 0,
+              "a part is a part of the whole");
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::unique_ptr<uint8_t[]> exact(new uint8_t[size]);
+  if (size) std::memcpy(exact.get(), data, size);
+  decode(exact.get(), size);
+  return 0;
+}
+
+#ifdef STOKER_FUZZ_STANDALONE
+// audio_fuzz SECONDS SEED
+#include <chrono>
+#include <random>
+
+namespace {
+
+void put(std::vector<uint8_t>* to, uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) to->push_back(i < 8 ? static_cast<uint8_t>(value >> (8 * i)) : uint8_t{0});
+}
+
+void put(std::vector<uint8_t>* to, const char* name) { to->insert(to->end(), name, name + 4); }
+
+std::vector<uint8_t> made(std::mt19937& random) {
+  const auto below = [&](uint32_t n) { return random() % n; };
+  constexpr uint32_t kSizes[] = {0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF};
+  const auto size_or = [&](uint32_t right) { return below(8) ? right : kSizes[below(6)]; };
+  std::vector<uint8_t> file;
+  const uint32_t samples = below(200);
+  put(&file, below(8) ? "RIFF" : "RF64");
+  put(&file, size_or(36 + samples), 4);
+  put(&file, "WAVE");
+  if (below(4) == 0) {
+    put(&file, "ds64");
+    put(&file, size_or(28), 4);
+    put(&file, below(1000), 8);
+    put(&file, below(4) ? samples : uint64_t{random()} << 32, 8);
+    put(&file, 0, 12);
+  }
+  if (below(4) == 0) {
+    const uint32_t n = below(9);
+    put(&file, "LIST");
+    put(&file, size_or(n), 4);
+    file.insert(file.end(), n + (n & 1), 7);
+  }
+  constexpr uint16_t kTags[] = {1, 1, 1, 3, 3, 0xFFFE, 0xFFFE, 6, 2};
+  const uint16_t tag = kTags[below(9)], channels = static_cast<uint16_t>(below(8) ? 1 + below(6) : random());
+  const uint32_t bits = below(8) ? 8 * (1 + below(8)) : random() & 0xFFFF;
+  put(&file, "fmt ");
+  put(&file, size_or(tag == 0xFFFE ? 40 : 16), 4);
+  put(&file, tag, 2);
+  put(&file, channels, 2);
+  put(&file, below(8) ? 16000 : random(), 4);
+  put(&file, random(), 4);
+  put(&file, below(8) ? channels * ((bits + 7) / 8) : random(), 2);
+  put(&file, bits, 2);
+  if (tag == 0xFFFE) {
+    put(&file, 22, 2);
+    put(&file, bits, 2);
+    put(&file, random(), 4);
+    put(&file, below(2) ? 1 : 3, 2);
+    file.insert(file.end(), 14, 0);
+  }
+  put(&file, "data");
+  put(&file, size_or(samples), 4);
+  for (uint32_t i = 0; i < samples; ++i) file.push_back(static_cast<uint8_t>(random()));
+  if (below(4) == 0) file.resize(below(static_cast<uint32_t>(file.size()) + 1));
+  for (uint32_t n = below(4); n > 0 && !file.empty(); --n)
+    file[below(static_cast<uint32_t>(file.size()))] ^= static_cast<uint8_t>(1u << below(8));
+  return file;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 10;
+  std::mt19937 random(argc > 2 ? static_cast<uint32_t>(std::atoi(argv[2])) : 1);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  do {
+    for (int i = 0; i < 1000; ++i) {
+      const std::vector<uint8_t> file = made(random);
+      LLVMFuzzerTestOneInput(file.data(), file.size());
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  std::fprintf(stderr, "runs %llu, accepted %llu, other formats %llu, damaged %llu\n", counts.runs, counts.accepted,
+               counts.other, counts.damaged);
+  return 0;
+}
+#endif
