@@ -5,7 +5,7 @@
 #   make test [TESTS=tests/unit]              lint, types, layers, tests in PROCESSES=2 processes
 #   make check                                lint, types, layers, generated files; no tests
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
-#   make fuzz [SECONDS=60] [JOBS=16]          hostile bytes into JPEG decoders, hostile numbers into recipes and plans, under sanitizers
+#   make fuzz [SECONDS=60] [JOBS=16]          hostile bytes into decoders and containers, hostile numbers into recipes and plans, under sanitizers
 #   make test-neon [SECONDS=30]               the Arm code of all kernels on an emulated machine, if there is one
 #   make test-tsan [SECONDS=20]               run loop, worker pools and recipes under ThreadSanitizer; minutes
 #   make test-asan [TESTS=tests/ops]          unit and operator tests and hostile values on an extension with sanitizers; half an hour

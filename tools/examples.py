@@ -26,6 +26,7 @@ from typing import Any
 
 from PIL import Image
 
+import containers
 from operators import ROOT
 
 FOLDER = ROOT / "docs" / "examples"
@@ -81,7 +82,10 @@ def load(name: str) -> Example | None:
 
 
 def write_photographs(folder: Path) -> None:
-    """Write the photographs that the examples read: ``cat.jpg`` and others, and ``photos`` with a folder per class."""
+    """Write the photographs that the examples read: ``cat.jpg`` and others, and ``photos`` with a folder per class.
+
+    Container files have the photographs of ``photos`` as well.
+    """
     from stoker.demo.photos import find_photos
 
     for photo in find_photos():
@@ -92,6 +96,7 @@ def write_photographs(folder: Path) -> None:
             image.save(folder / "photos" / photo.label / "1.jpg", quality=92)
             left_half = image.crop((0, 0, image.width // 2, image.height))
             left_half.save(folder / "photos" / photo.label / "2.jpg", quality=92)
+    containers.write_examples(folder)
 
 
 def run(example: Example, folder: Path) -> tuple[dict[str, Any], list[Printed]]:

@@ -4,6 +4,7 @@
 ``from stoker import fn, pipeline_def, types``: pipelines, with NVIDIA DALI's names.
 ``from stoker import eager``: the same operators as immediate calls on arrays.
 ``from stoker import samplers``: choice and order of an epoch's samples.
+``from stoker import tfrecord``: declarations of features in TFRecord files.
 ``from stoker.torch import Loader``: batches as PyTorch tensors.
 """
 
@@ -33,6 +34,7 @@ from .frontends.registry import register as register
 
 if TYPE_CHECKING:
     from . import samplers as samplers
+    from . import tfrecord as tfrecord
     from .frontends import eager as eager
 
 __version__ = "0.2.0.dev0"
@@ -41,7 +43,7 @@ _ON_DEMAND = ("dali", "inspection", "math", "testing", "torch", "torchvision")
 
 
 def __getattr__(name: str) -> object:
-    """Import `eager` and `samplers` on first use, because `eager` loads the planner and the run loop."""
+    """Import `eager`, `samplers` and `tfrecord` on first use, because `eager` loads the planner and the run loop."""
     from ._import_lock import IMPORT_LOCK
 
     if name == "eager":
@@ -50,10 +52,10 @@ def __getattr__(name: str) -> object:
 
         globals()[name] = eager
         return eager
-    if name == "samplers":
+    if name in ("samplers", "tfrecord"):
         import importlib
 
         with IMPORT_LOCK:
-            return importlib.import_module("stoker.samplers")
+            return importlib.import_module(f"stoker.{name}")
     way_out = f"; it is a module of its own: `import stoker.{name}`" if name in _ON_DEMAND else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{way_out}")

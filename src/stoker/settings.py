@@ -6,6 +6,8 @@ STOKER_SIMD          plain, avx2, avx512 or neon: widest instruction set to use 
 STOKER_WITHOUT_GPU   error (default) or cpu: policy for pipelines with GPU operators on a machine without a GPU
 STOKER_KERNEL_CACHE  folder of compiled GPU kernels, or "off" (default: stoker/kernels in the user's cache folder)
 STOKER_KERNEL_CACHE_MIB  size limit of that folder (default: 256)
+STOKER_INDEX_CACHE   folder of indexes of container files, or "off" (default: stoker/indexes in the user's cache folder)
+STOKER_INDEX_CACHE_MIB  size limit of that folder (default: 1024)
 STOKER_DATA          folder of images for tests and benchmarks (default: generated images)
 """
 
@@ -63,11 +65,20 @@ def without_gpu() -> str:
 def kernel_cache() -> tuple[Path, int] | None:
     """Return the folder of compiled kernels and its size limit in bytes; None if the cache is off."""
     asked = os.environ.get("STOKER_KERNEL_CACHE", "")
+    return _cache(asked, "kernels", _number("STOKER_KERNEL_CACHE_MIB", 0), 256)
+
+
+def index_cache() -> tuple[Path, int] | None:
+    """Return the folder of indexes of container files and its size limit in bytes; None if the cache is off."""
+    asked = os.environ.get("STOKER_INDEX_CACHE", "")
+    return _cache(asked, "indexes", _number("STOKER_INDEX_CACHE_MIB", 0), 1024)
+
+
+def _cache(asked: str, folder: str, mib: int | None, default_mib: int) -> tuple[Path, int] | None:
     if asked == "off":
         return None
     cache = os.environ.get("XDG_CACHE_HOME", "") or os.path.join(os.path.expanduser("~"), ".cache")
-    mib = _number("STOKER_KERNEL_CACHE_MIB", 0)
-    return Path(asked) if asked else Path(cache, "stoker", "kernels"), (256 if mib is None else mib) << 20
+    return Path(asked) if asked else Path(cache, "stoker", folder), (default_mib if mib is None else mib) << 20
 
 
 def _number(name: str, least: int) -> int | None:

@@ -79,3 +79,15 @@ def test_the_fuzzer_of_the_gpu_decoder_starts(tmp_path: Path) -> None:
     """Run it as a program: the tests import its parts with a path of their own. It stops at the missing argument."""
     done = subprocess.run([sys.executable, FUZZ / "gpu.py"], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert "IndexError" in done.stderr and "ModuleNotFoundError" not in done.stderr
+
+
+def test_the_program_of_containers_finds_nothing_in_a_second(tmp_path: Path) -> None:
+    """Link the sources of `fuzz/run.sh` and run them on mutations of the seed files. The laws hold in this run too."""
+    subprocess.run([sys.executable, FUZZ / "make_container_corpus.py", tmp_path / "corpus"], check=True)
+    sources = [*list_sources(["container"]), FUZZ / "container_fuzz.cpp"]
+    program = tmp_path / "container_fuzz"
+    compiled(*FORMS["standalone"], "-O1", *sources, "-o", program)
+    files = sorted(map(str, (tmp_path / "corpus").iterdir()))
+    done = subprocess.run([program, "1", "1", *files], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("runs "), done.stderr

@@ -23,13 +23,13 @@ MODULES = [
     "auto_aug", "auto_aug.augmentations", "auto_aug.auto_augment", "auto_aug.core", "auto_aug.rand_augment",
     "auto_aug.trivial_augment",
     "backend", "data_node", "external_source", "fn", "math", "ops", "pipeline", "plugin", "plugin.base_iterator",
-    "plugin.pytorch", "plugin.pytorch.torch_utils", "plugin_manager", "tensors", "types",
+    "plugin.pytorch", "plugin.pytorch.torch_utils", "plugin_manager", "tensors", "tfrecord", "types",
 ]  # fmt: skip
 REFUSED = [
     "experimental", "experimental.dynamic", "experimental.torchvision", "internal", "pickling", "plugin.jax",
     "plugin.jax.fn", "plugin.jax.iterator", "plugin.mxnet", "plugin.numba", "plugin.numba.fn.experimental",
     "plugin.paddle", "plugin.pytorch.experimental", "plugin.pytorch.experimental.proxy", "plugin.pytorch.fn",
-    "plugin.pytorch.loader_evaluator", "plugin.tf", "plugin.triton", "reducers", "sysconfig", "tfrecord",
+    "plugin.pytorch.loader_evaluator", "plugin.tf", "plugin.triton", "reducers", "sysconfig",
 ]  # fmt: skip
 
 
@@ -276,7 +276,7 @@ def test_code_compiled_for_dali_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(dali, "tfrecord"), (dali, "experimental"), (dali.backend, "GetSchema"),
+    [(dali, "reducers"), (dali, "experimental"), (dali.backend, "GetSchema"),
      (dali.backend.TensorListCPU([np.zeros(2)]), "reset"), (dali.backend.TensorCPU(np.zeros(2)), "source_info"),
      (dali.Pipeline(1, 1, None), "enable_api_check")],
     ids=lambda x: x if isinstance(x, str) else "",

@@ -27,8 +27,8 @@ PUBLIC = {
 }  # fmt: skip
 PACKAGES = {
     "codecs", "command", "contract", "dali", "demo", "device", "display", "executor", "frameworks", "frontends",
-    "graph", "inspection", "math", "native", "ops", "readers", "samplers", "settings", "testing", "torch",
-    "torchvision",
+    "graph", "inspection", "math", "native", "ops", "readers", "samplers", "settings", "testing",
+    "tfrecord", "torch", "torchvision",
 }  # fmt: skip
 TYPES = {
     "ANY_DATA", "BFLOAT16", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType",

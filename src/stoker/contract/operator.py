@@ -13,7 +13,7 @@ A class declares its qualified name and arguments, and then *one* of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -282,6 +282,15 @@ class Operator:
             args: the constants by name.
         """
         return self.count_outputs(args) != 1
+
+    def arrange_outputs(self, args: Mapping[str, Any], outputs: Sequence[Any]) -> Any:
+        """Return what a call returns: a node, a tuple of nodes, or another collection of them.
+
+        Args:
+            args: the constants by name.
+            outputs: the nodes of all outputs.
+        """
+        return tuple(outputs) if self.returns_tuple(args) else outputs[0]
 
     def runs_batches(self, args: Mapping[str, Any]) -> bool:
         """Return whether a Python operator runs all rows of a batch in one call (:meth:`run_rows`).

@@ -40,10 +40,15 @@ Bools = npt.NDArray[np.bool_]
 class RecordForm(enum.IntEnum):
     """Form in which a record's bytes are stored. The values are the native side's contract (``native/io/records.hpp``).
 
-    STORED: the bytes as they are. ABSENT: the sample has no such component; offset and length are meaningless.
+    STORED: the bytes as they are. TFRECORD: a record of a TFRecord file with its frame; the checksum of the data is
+    compared, but not with TFRECORD_UNCHECKED. RECORDIO: all parts of a record of a RecordIO file, with their headers.
+    ABSENT: the sample has no such component; offset and length are meaningless.
     """
 
     STORED = 0
+    TFRECORD = 1
+    TFRECORD_UNCHECKED = 2
+    RECORDIO = 3
     ABSENT = 255
 
 

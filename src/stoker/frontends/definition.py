@@ -102,7 +102,7 @@ class GraphBuilder:
         node = Node(len(self.nodes), operator, args, sources, tuple(edges.items()), draw, self.guards, source, outputs)
         self.nodes.append(node)
         results = tuple(self.node_class(self, Edge(node.id, i)) for i in range(outputs))
-        return results if operator().returns_tuple(args) else results[0]
+        return operator().arrange_outputs(args, results)
 
     def add_operator(self, operator: type[Operator], args: dict[str, Any]) -> DataNode:
         """Add a node without inputs for an operator class without a public name. ``args`` are used unchanged."""
@@ -138,6 +138,8 @@ class GraphBuilder:
         parts = []
         single: set[int] = set()  # readers that contributed one output only
         for one in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(one, dict):
+                one = list(one.values())
             node = one[0] if isinstance(one, (list, tuple)) and one else one
             if not isinstance(node, DataNode) or node.builder is not self:
                 raise ArgumentError(

@@ -74,6 +74,8 @@ INDEX: dict[str, str] = {
     "readers.concat": "readers.concat:ConcatReader",
     "readers.file": "readers.file:FileReader",
     "readers.mix": "readers.mix:MixReader",
+    "readers.tfrecord": "readers.tfrecord:TFRecordReader",
+    "readers.webdataset": "readers.webdataset:WebDatasetReader",
     "reductions.max": "ops.reductions.max:Max",
     "reductions.mean": "ops.reductions.mean:Mean",
     "reductions.mean_square": "ops.reductions.mean_square:MeanSquare",

@@ -88,6 +88,8 @@ class RangeStorage(_Native):
         offset: first byte, per record.
         length: number of bytes, per record.
         absent: mask of samples that lack the record; by default all have it.
+        root: prefix of the paths.
+        form: form in which the records are stored.
 
     Raises:
         ArgumentError: the numbers do not fit together.
@@ -95,11 +97,12 @@ class RangeStorage(_Native):
 
     def __init__(
         self, files: Sequence[str | os.PathLike[str]], file: Numbers, offset: Numbers, length: Numbers,
-        absent: npt.ArrayLike | None = None, *, root: str = "",
+        absent: npt.ArrayLike | None = None, *, root: str = "", form: RecordForm = RecordForm.STORED,
     ) -> None:  # fmt: skip
         self._files = file_table(files, root)
+        self._joins: list[tuple[tuple[RangeStorage, ...], RangeStorage]] = []
         self.table: _native.RangeTable = _table(
-            lambda *ranges: _native.RangeTable(self._files, *ranges), file, offset, length, absent
+            lambda *ranges: _native.RangeTable(self._files, *ranges), file, offset, length, absent, form
         )
 
     def locate(self, record: int) -> RecordLocation:
@@ -112,7 +115,13 @@ class RangeStorage(_Native):
         return _absent(self.table)
 
     def joined(self, others: Sequence[RangeStorage]) -> RangeStorage:
+        # Columns that share a storage share the joined one, so that a record is read once for all of them.
+        for parts, known in self._joins:
+            if len(parts) == len(others) and all(a is b for a, b in zip(parts, others, strict=True)):
+                return known
         storage = RangeStorage.__new__(RangeStorage)
+        self._joins.append((tuple(others), storage))
+        storage._joins = []
         storage._files = _native.FileTable.joined([self._files, *(o._files for o in others)])
         storage.table = _native.RangeTable.joined(storage._files, [self.table, *(o.table for o in others)])
         return storage
@@ -196,7 +205,11 @@ def packed_file_table(root: bytes, names: bytes | bytearray, count: int) -> _nat
 
 
 def checked_ranges(
-    file: Numbers, offset: Numbers, length: Numbers, absent: npt.ArrayLike | None
+    file: Numbers,
+    offset: Numbers,
+    length: Numbers,
+    absent: npt.ArrayLike | None,
+    form: RecordForm = RecordForm.STORED,
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
     """Return (file, offset, length, codec) per record, in the form of the native tables.
 
@@ -214,12 +227,15 @@ def checked_ranges(
         raise ArgumentError(
             f"expected one file, offset and length per record, got {[len(n) for n in numbers]}, and {len(gone)} absent"
         )
-    codec = np.where(gone, np.uint8(RecordForm.ABSENT), np.uint8(RecordForm.STORED))
+    codec = np.where(gone, np.uint8(RecordForm.ABSENT), np.uint8(form))
     return numbers[0], numbers[1], numbers[2], codec
 
 
-def _table(make: Any, file: Numbers, offset: Numbers, length: Numbers, absent: npt.ArrayLike | None) -> Any:
-    ranges = checked_ranges(file, offset, length, absent)
+def _table(
+    make: Any, file: Numbers, offset: Numbers, length: Numbers, absent: npt.ArrayLike | None,
+    form: RecordForm = RecordForm.STORED,
+) -> Any:  # fmt: skip
+    ranges = checked_ranges(file, offset, length, absent, form)
     try:
         return make(*ranges)
     except ValueError as error:

@@ -22,10 +22,6 @@ _WAYS_OUT = {
         "It is for compiling operators for DALI, which are not loaded here: write them in Python "
         "(`stoker.Operator`, `stoker.register`), or use `fn.python_function`"
     ),
-    "tfrecord": (
-        "Records of TensorFlow are not read yet. Give them to `fn.external_source` from a reader in Python, or write "
-        "the images to files for `fn.readers.file`"
-    ),
     "plugin.jax": f"{_BATCHES}: `jax.dlpack.from_dlpack(batch)` for each of `pipe.run()`",
     "plugin.mxnet": f"DALI 2 has dropped it too. {_BATCHES}: `mxnet.nd.from_numpy(batch.as_array())`",
     "plugin.numba": "Use `fn.python_function`, which may call a function that Numba has compiled",

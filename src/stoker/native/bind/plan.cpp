@@ -14,6 +14,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/engine.hpp"
+#include "bind/containers.hpp"
 #include "bind/records.hpp"
 #include "plan/check.hpp"
 
@@ -52,6 +53,7 @@ ScalarCode scalar_code(const std::vector<std::tuple<int, int, int, int>>& code, 
 void bind_plan(nb::module_& m) {
   nb::class_<Kernel>(m, "Kernel");
   bind_records(m);
+  bind_containers(m);
   nb::class_<Plan>(m, "Plan")
       .def(nb::init<>())
       .def("add_value",

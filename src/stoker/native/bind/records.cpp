@@ -41,7 +41,7 @@ PackedRanges packed(size_t files, const Numbers<uint32_t>& file, const Keys& off
   for (size_t i = 0; i < count; ++i) {
     const Range r{file.data()[i], offset.data()[i], length.data()[i], static_cast<Codec>(codec.data()[i])};
     const bool is_absent = r.codec == Codec::Absent;
-    if (!is_absent && r.codec != Codec::Stored) throw nb::value_error("expected a codec that there is");
+    if (!is_known(r.codec)) throw nb::value_error("expected a codec that there is");
     if (!is_absent && (r.file >= files || r.length > PackedRanges::kMaxBytes || r.offset > INT64_MAX - r.length))
       throw nb::value_error("expected records in files that there are, of less than 2**56 bytes");
     ranges.add(is_absent ? Range{0, 0, 0, Codec::Absent} : r);
@@ -166,6 +166,7 @@ void bind_records(nb::module_& m) {
             for (size_t i = 0; i < ranges.size(); ++i) {
               const Range r = ranges[i];
               if (r.codec == Codec::Absent) continue;
+              if (r.codec != Codec::Stored) throw nb::value_error("expected stored records in memory");
               const uint64_t size = found[r.file].size;
               if (r.offset > size || r.length > size - r.offset)
                 throw nb::value_error("expected records inside of their buffers");

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/records.hpp"
 
+#include <sys/uio.h>
+
 #include <cerrno>
 #include <cstring>
+
+#include "container/frames.hpp"
 
 namespace stoker {
 
@@ -22,6 +26,121 @@ bool is_short(const std::string& path, const Range& r, uint64_t size, std::strin
 
 // The numbers are not validated; the comparison must not overflow.
 bool holds(const Range& r, uint64_t size) { return r.offset <= size && r.length <= size - r.offset; }
+
+std::string place_of(const std::string& path, const Range& r) {
+  return "at byte " + std::to_string(r.offset) + " of '" + path + "'";
+}
+
+// Up to three adjacent pieces of memory that one call fills.
+class Pieces {
+ public:
+  void add(uint8_t* to, size_t bytes) { pieces_[count_++] = {to, bytes}; }
+  // Read from `offset` on. Return the number of bytes before the end of the file, or -1 (`errno` has the reason).
+  int64_t read(int fd, uint64_t offset) const {
+    size_t wanted = 0;
+    for (int i = 0; i < count_; ++i) wanted += pieces_[i].iov_len;
+    const ssize_t got = ::preadv(fd, pieces_, count_, static_cast<off_t>(offset));
+    if (got == static_cast<ssize_t>(wanted)) return got;
+    if (got < 0 && errno != EINTR) return -1;
+    // Less came: a signal, a limit of the system, or the end of the file.
+    uint64_t have = 0;
+    for (int i = 0; i < count_; ++i) {
+      const int64_t part = read_file(fd, offset + have, static_cast<uint8_t*>(pieces_[i].iov_base), pieces_[i].iov_len);
+      if (part < 0) return -1;
+      have += static_cast<uint64_t>(part);
+      if (static_cast<size_t>(part) < pieces_[i].iov_len) break;
+    }
+    return static_cast<int64_t>(have);
+  }
+
+ private:
+  struct iovec pieces_[3];
+  int count_ = 0;
+};
+
+// A record that is being read: its range, and the path for messages.
+struct Reading {
+  int fd;
+  const Range& range;
+  const FileTable& files;
+  std::string& error;
+
+  std::string path() const { return files.path(range.file); }
+  bool fail(const std::string& text) const {
+    error = text;
+    return false;
+  }
+  // Read all of the range into the pieces.
+  bool fill(const Pieces& pieces) const {
+    const int64_t have = pieces.read(fd, range.offset);
+    if (have < 0) {
+      const int code = errno;
+      return cannot_read(path(), code, error);
+    }
+    return static_cast<uint64_t>(have) == range.length ||  // else the file has become shorter
+           is_short(path(), range, range.offset + static_cast<uint64_t>(have), error);
+  }
+};
+
+bool read_stored(const Reading& reading, BufferAllocator& allocator, View& out) {
+  const uint64_t bytes = reading.range.length;
+  uint8_t* const to = allocator.get(bytes + 1);
+  Pieces pieces;
+  pieces.add(to, bytes);
+  if (!reading.fill(pieces)) return false;
+  show(to, bytes, out);
+  return true;
+}
+
+bool read_tfrecord(const Reading& reading, BufferAllocator& allocator, View& out) {
+  const Range& r = reading.range;
+  const auto damaged = [&](const std::string& expected, const std::string& got) {
+    return reading.fail("expected " + expected + " " + place_of(reading.path(), r) + ", got " + got +
+                        ": the file is damaged, or the index belongs to another file");
+  };
+  if (r.length < tfrecord::kFrame) return damaged("a TFRecord of at least 16 bytes", std::to_string(r.length));
+  const uint64_t bytes = r.length - tfrecord::kFrame;
+  uint8_t header[tfrecord::kHeader], footer[tfrecord::kFooter];
+  uint8_t* const to = allocator.get(bytes + 1);
+  Pieces pieces;
+  pieces.add(header, sizeof header);
+  pieces.add(to, bytes);
+  pieces.add(footer, sizeof footer);
+  if (!reading.fill(pieces)) return false;
+  uint64_t length = 0;
+  if (!tfrecord::read_header(header, length)) return damaged("a TFRecord", "a length with a wrong checksum");
+  if (length != bytes)
+    return damaged("a TFRecord of " + std::to_string(bytes) + " bytes", "one of " + std::to_string(length));
+  if (r.codec == Codec::TfRecord && load_little<uint32_t>(footer) != masked_crc(crc32c(to, bytes)))
+    return damaged("the TFRecord", "data with a wrong checksum");
+  show(to, bytes, out);
+  return true;
+}
+
+bool read_recordio(const Reading& reading, BufferAllocator& allocator, View& out) {
+  const Range& r = reading.range;
+  const auto damaged = [&](const std::string& got) {
+    return reading.fail("expected a RecordIO record of " + std::to_string(r.length) + " bytes " +
+                        place_of(reading.path(), r) + ", got " + got +
+                        ": the file is damaged, or the index belongs to another file");
+  };
+  if (r.length < recordio::kHeader) return damaged("less than a header");
+  const uint64_t bytes = r.length - recordio::kHeader;
+  uint8_t header[recordio::kHeader];
+  uint8_t* const to = allocator.get(bytes + 1);
+  Pieces pieces;
+  pieces.add(header, sizeof header);
+  pieces.add(to, bytes);
+  if (!reading.fill(pieces)) return false;
+  uint32_t part = 0, length = 0;
+  if (!recordio::read_header(header, part, length)) return damaged("bytes without the magic number");
+  uint64_t joined = length;
+  if (part == recordio::kWhole ? length > bytes
+                               : part != recordio::kFirst || !recordio::join_parts(to, bytes, length, joined))
+    return damaged("an incomplete one");
+  show(to, joined, out);
+  return true;
+}
 
 }  // namespace
 
@@ -57,16 +176,13 @@ bool RangeTable::read(size_t i, BufferAllocator& allocator, View& out, std::stri
     if (!holds(r, size)) return is_short(files_->path(r.file), r, size, error);
   }
   if (r.length > kSaneBytes && !has_sane_size(r.length, files_->path(r.file), error)) return false;
-  uint8_t* const to = allocator.get(r.length + 1);
-  const int64_t have = read_file(opened->file.descriptor(), r.offset, to, r.length);
-  if (have < 0) {
-    const int code = errno;
-    return cannot_read(files_->path(r.file), code, error);
+  const Reading reading{opened->file.descriptor(), r, *files_, error};
+  switch (r.codec) {
+    case Codec::TfRecord:
+    case Codec::TfRecordUnchecked: return read_tfrecord(reading, allocator, out);
+    case Codec::RecordIo: return read_recordio(reading, allocator, out);
+    default: return read_stored(reading, allocator, out);
   }
-  if (static_cast<uint64_t>(have) < r.length)  // the file has become shorter
-    return is_short(files_->path(r.file), r, r.offset + static_cast<uint64_t>(have), error);
-  show(to, r.length, out);
-  return true;
 }
 
 bool MemoryTable::read(size_t i, BufferAllocator& allocator, View& out, std::string&) const {

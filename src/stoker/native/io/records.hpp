@@ -11,8 +11,11 @@
 
 namespace stoker {
 
-// Encoding of a record's bytes. The Python side relies on the numbers (contract/storage.py).
-enum class Codec : uint8_t { Stored = 0, Absent = 255 };
+// Form in which a record's bytes are stored. The Python side relies on the numbers (contract/storage.py).
+// TfRecord, TfRecordUnchecked: a record with its frame (container/frames.hpp), with or without a check of the data's CRC.
+// RecordIo: all parts of a record with their headers.
+enum class Codec : uint8_t { Stored = 0, TfRecord = 1, TfRecordUnchecked = 2, RecordIo = 3, Absent = 255 };
+constexpr bool is_known(Codec codec) { return codec <= Codec::RecordIo || codec == Codec::Absent; }
 
 struct Range {
   uint32_t file = 0;

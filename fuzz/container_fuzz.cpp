@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fuzzing of the parsers of container files: for libFuzzer (LLVMFuzzerTestOneInput), or with its own mutations when built
+// with STOKER_FUZZ_STANDALONE. All parsers read every input. In addition to the sanitizers' checks, these laws hold:
+// ranges of records ascend without overlap; a damaged file's last range reaches its end; what a scan finds can be read;
+// counts of values are the numbers of values that are copied; every instruction set has the same checksum.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/simd.hpp"
+#include "container/crc32c.hpp"
+#include "container/example.hpp"
+#include "container/frames.hpp"
+#include "container/group.hpp"
+#include "container/scan.hpp"
+
+namespace {
+
+using namespace stoker;  // NOLINT: a program of one file
+
+struct Counts {
+  uint64_t runs = 0, records = 0, members = 0, joined = 0, features = 0;
+} counts;
+
+void report() {
+  const auto n = [](uint64_t x) { return static_cast<unsigned long long>(x); };
+  std::fprintf(stderr, "runs %llu, records %llu, members %llu, joined %llu, features %llu\n", n(counts.runs),
+               n(counts.records), n(counts.members), n(counts.joined), n(counts.features));
+}
+
+[[noreturn]] void broken_law(const char* law) {
+  std::fprintf(stderr, "broken law: %s\n", law);
+  std::abort();
+}
+
+void require(bool holds, const char* law) {
+  if (!holds) broken_law(law);
+}
+
+void check_order(const Spans& records, uint64_t begin) {
+  uint64_t end = begin;
+  for (size_t i = 0; i < records.size(); ++i) {
+    require(records.offset[i] >= end, "ranges ascend without overlap");
+    require(records.length[i] <= kMaxBytes + 16, "ranges have possible lengths");
+    end = records.offset[i] + records.length[i];
+  }
+}
+
+void check_values(ByteSpan record) {
+  for (const char* name : {"i", "f", "s", ""}) {
+    Feature found;
+    if (!find_feature(record, name, found)) continue;
+    require(found.count <= record.size, "a value takes at least a byte");
+    if (found.kind == FeatureKind::Bytes && found.count > 0)
+      require(found.first.data >= record.data && found.first.data + found.first.size <= record.data + record.size,
+              "bytes lie in the record");
+    // In memory of exactly this size. A value that is not written keeps a pattern that few values have.
+    constexpr int64_t kPattern = 0x5A17C0DE5A17C0DE;
+    if (found.kind == FeatureKind::Ints) {
+      const std::unique_ptr<int64_t[]> a(new int64_t[found.count]), b(new int64_t[found.count]);
+      std::fill_n(a.get(), found.count, kPattern);
+      std::fill_n(b.get(), found.count, ~kPattern);
+      copy_values(found, a.get(), found.count);
+      copy_values(found, b.get(), found.count);
+      require(std::equal(a.get(), a.get() + found.count, b.get()), "every value is written");
+    } else if (found.kind == FeatureKind::Floats) {
+      const std::unique_ptr<float[]> a(new float[found.count]), b(new float[found.count]);
+      std::memset(a.get(), 0x5A, 4 * found.count);
+      std::memset(b.get(), 0xA5, 4 * found.count);
+      copy_values(found, a.get(), found.count);
+      copy_values(found, b.get(), found.count);
+      require(std::memcmp(a.get(), b.get(), 4 * found.count) == 0, "every value is written");
+    }
+    ++counts.features;
+  }
+}
+
+void run_tfrecord(const uint8_t* data, size_t size) {
+  MemorySource file(data, size);
+  Spans records;
+  const Damage damage = scan_tfrecord(file, records);
+  check_order(records, 0);
+  require(damage.what.empty() || records.size() > 0, "a damaged file has a record for its rest");
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (records.offset[i] + records.length[i] > size || records.length[i] < tfrecord::kFrame) continue;
+    check_values({data + records.offset[i] + tfrecord::kHeader, records.length[i] - tfrecord::kFrame});
+  }
+  counts.records += records.size();
+}
+
+void run_recordio(const uint8_t* data, size_t size) {
+  MemorySource file(data, size);
+  Spans records;
+  const Damage damage = scan_recordio(file, records);
+  check_order(records, 0);
+  for (size_t i = 0; i < records.size(); ++i) {
+    const bool is_damaged = !damage.what.empty() && i + 1 == records.size();
+    const uint64_t length = records.length[i];
+    require(records.offset[i] + length <= size, "records lie in the file");
+    if (length < recordio::kHeader) continue;
+    const uint64_t bytes = length - recordio::kHeader;
+    const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes]);
+    if (bytes > 0) std::memcpy(copy.get(), data + records.offset[i] + recordio::kHeader, bytes);
+    uint32_t part = 0, first = 0;
+    if (!recordio::read_header(data + records.offset[i], part, first) || part != recordio::kFirst) continue;
+    uint64_t joined = 0;
+    const bool is_whole = recordio::join_parts(copy.get(), bytes, first, joined);
+    require(is_whole || is_damaged, "a record that a scan finds can be joined");
+    require(!is_whole || joined <= bytes, "a joined record is shorter than its parts");
+    ++counts.joined;
+  }
+  counts.records += records.size();
+}
+
+void run_tar(const uint8_t* data, size_t size) {
+  MemorySource file(data, size);
+  Members members;
+  scan_tar(file, members);
+  check_order(members.data, 512);
+  const auto names = static_cast<size_t>(std::count(members.names.begin(), members.names.end(), '\0'));
+  require(names == members.data.size(), "every member has a name");
+  const Samples samples = group_members(members.names, {{"jpg", "png"}, {"cls"}}, size % 2 == 0);
+  require(samples.chosen.size() == 2 * samples.first.size(), "every sample has a member per output, or none");
+  for (const int64_t member : samples.chosen)
+    require(member >= -1 && member < static_cast<int64_t>(members.data.size()), "members exist");
+  counts.members += members.data.size();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (counts.runs++ == 0) std::atexit(report);
+  run_tfrecord(data, size);
+  run_recordio(data, size);
+  run_tar(data, size);
+  check_values({data, size});
+  if (counts.runs % 16 == 0) {
+    const Isa before = isa();
+    const uint32_t fast = crc32c(data, size);
+    isa_setting() = Isa::Plain;
+    require(crc32c(data, size) == fast, "every instruction set has the same checksum");
+    isa_setting() = before;
+  }
+  return 0;
+}
+
+#ifdef STOKER_FUZZ_STANDALONE
+// container_fuzz SECONDS SEED FILE...: mutates the files. Checksums are corrected in most inputs, so that the parsers
+// reach what is behind them.
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" void __sanitizer_set_death_callback(void (*)());
+#endif
+
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes current;
+
+// Keeps the input that ended the run.
+void save_current() {
+  std::ofstream("crash.container", std::ios::binary)
+      .write(reinterpret_cast<const char*>(current.data()), static_cast<std::streamsize>(current.size()));
+  std::fprintf(stderr, "the input is in crash.container\n");
+  report();
+}
+
+void correct_tar(Bytes& data) {
+  for (size_t at = 0; at + 512 <= data.size(); at += 512) {
+    if (std::memcmp(data.data() + at + 257, "ustar", 5) != 0) continue;
+    unsigned sum = 8 * ' ';
+    for (size_t i = 0; i < 512; ++i) sum += i < 148 || i >= 156 ? data[at + i] : 0u;
+    std::snprintf(reinterpret_cast<char*>(data.data()) + at + 148, 8, "%06o", sum);
+  }
+}
+
+void correct_tfrecord(Bytes& data) {
+  for (uint64_t at = 0; at + tfrecord::kHeader <= data.size();) {
+    const uint32_t crc = masked_crc(crc32c(data.data() + at, 8));
+    std::memcpy(data.data() + at + 8, &crc, sizeof crc);
+    const uint64_t length = load_little<uint64_t>(data.data() + at);
+    if (length > data.size()) return;
+    at += length + tfrecord::kFrame;
+  }
+}
+
+Bytes mutated(const std::vector<Bytes>& corpus, std::mt19937& random) {
+  const auto below = [&](size_t n) { return static_cast<size_t>(random() % std::max<size_t>(n, 1)); };
+  Bytes data = corpus[below(corpus.size())];
+  for (size_t n = below(9); n > 0 && !data.empty(); --n) {
+    const size_t at = below(data.size());
+    switch (below(8)) {
+      case 0: data[at] = 0xFF; break;
+      case 1: data[at] = static_cast<uint8_t>(data[at] ^ 1u << below(8)); break;
+      case 2: data.insert(data.begin() + static_cast<ptrdiff_t>(at), static_cast<uint8_t>(below(256))); break;
+      case 3: data.erase(data.begin() + static_cast<ptrdiff_t>(at)); break;
+      case 4: {  // a piece of another file
+        const Bytes& other = corpus[below(corpus.size())];
+        const size_t from = below(other.size()), count = std::min(below(600), other.size() - from);
+        data.insert(data.begin() + static_cast<ptrdiff_t>(at), other.begin() + static_cast<ptrdiff_t>(from),
+                    other.begin() + static_cast<ptrdiff_t>(from + count));
+        break;
+      }
+      case 5: data[at] = static_cast<uint8_t>("0123456789 LKxgS=/.\n"[below(20)]); break;
+      default: data[at] = static_cast<uint8_t>(below(256));
+    }
+  }
+  if (below(8) == 0) data.resize(below(data.size() + 1));
+  if (below(8) != 0) correct_tar(data);
+  if (below(8) == 0) correct_tfrecord(data);
+  return data;
+}
+
+// In memory of exactly that size.
+void run_exact(const Bytes& data) {
+  current = data;
+  const std::unique_ptr<uint8_t[]> exact(new uint8_t[data.size()]);
+  std::copy(data.begin(), data.end(), exact.get());
+  LLVMFuzzerTestOneInput(exact.get(), data.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: container_fuzz SECONDS SEED FILE...\n");
+    return 2;
+  }
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_set_death_callback(save_current);
+#endif
+  std::signal(SIGABRT, [](int) { save_current(), std::_Exit(1); });
+  std::vector<Bytes> corpus;
+  for (int i = 3; i < argc; ++i) {
+    std::ifstream file(argv[i], std::ios::binary);
+    corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  std::mt19937 random(static_cast<unsigned>(std::atoi(argv[2])));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(argv[1]));
+  for (const Bytes& file : corpus) run_exact(file);
+  while (std::chrono::steady_clock::now() < end)
+    for (int i = 0; i < 100; ++i) run_exact(mutated(corpus, random));
+  return 0;
+}
+#endif

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write seed files for the fuzzer of container files.
+
+Usage: python fuzz/make_container_corpus.py FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
+from containers import MAGIC, example, image_record, recordio, tar, tfrecord
+
+EXAMPLE = {"i": [1, -2, 300], "f": [0.5, 1.5], "s": b"abc", "": [b"x", b"yz"]}
+MEMBERS = [("a/1.jpg", b"jpg" * 9), ("a/1.cls", b"3"), ("l" * 150 + "/2.png", b"x" * 600), ("2.cls", b"")]
+
+
+def files() -> Iterator[tuple[str, bytes]]:
+    """Return names and contents."""
+    yield "example", example(EXAMPLE)
+    yield "example-unpacked", example(EXAMPLE, packed=False)
+    yield "tfrecord", tfrecord([example(EXAMPLE), b"", example({"i": [7]})])
+    yield "recordio", recordio([image_record(1.0, b"jpeg"), MAGIC * 3 + b"abc" + MAGIC, b""])[0]
+    for name, form in (("ustar", tarfile.USTAR_FORMAT), ("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT)):
+        yield f"{name}.tar", tar(MEMBERS, form=form)[:6144]
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files():
+        (folder / name).write_bytes(content)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bind/containers.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bind/arrays.hpp"
+#include "bind/gil.hpp"
+#include "container/crc32c.hpp"
+#include "container/group.hpp"
+#include "container/scan.hpp"
+#include "io/file_source.hpp"
+
+namespace nb = nanobind;
+
+namespace stoker {
+
+namespace {
+
+using Longs64 = nb::ndarray<nb::numpy, uint64_t, nb::ndim<1>>;
+using Signed64 = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
+
+Longs64 array_of(const std::vector<uint64_t>& values) {
+  return column<uint64_t>(values.size(), [&](size_t i) { return values[i]; });
+}
+
+// Call `scan(file)` without the GIL; an error of the system becomes an OSError.
+template <class F>
+Damage scanned(const nb::bytes& path, F scan) {
+  const std::string name(path.c_str(), path.size());
+  std::string error;
+  Damage damage;
+  without_gil([&] {
+    try {
+      FileSource file(name);
+      damage = scan(file);
+    } catch (const std::runtime_error& failure) {
+      error = failure.what();
+    }
+  });
+  if (!error.empty()) {
+    PyErr_SetString(PyExc_OSError, error.c_str());
+    throw nb::python_error();
+  }
+  return damage;
+}
+
+template <Damage (*kScan)(ByteSource&, Spans&)>
+nb::tuple scan_records(const nb::bytes& path) {
+  Spans records;
+  const Damage damage = scanned(path, [&](ByteSource& file) { return kScan(file, records); });
+  return nb::make_tuple(array_of(records.offset), array_of(records.length), damage.offset, damage.what);
+}
+
+nb::tuple scan_members(const nb::bytes& path) {
+  Members found;
+  const Damage damage = scanned(path, [&](ByteSource& file) { return scan_tar(file, found); });
+  return nb::make_tuple(array_of(found.data.offset), array_of(found.data.length),
+                        nb::bytes(found.names.data(), found.names.size()), damage.offset, damage.what);
+}
+
+nb::tuple group(const nb::bytes& names, const std::vector<std::vector<std::string>>& extensions, bool fold_case) {
+  Samples samples;
+  const std::string_view text(names.c_str(), names.size());
+  without_gil([&] { samples = group_members(text, extensions, fold_case); });
+  const auto as_array = [](const std::vector<int64_t>& values) {
+    return column<int64_t>(values.size(), [&](size_t i) { return values[i]; });
+  };
+  return nb::make_tuple(as_array(samples.first), as_array(samples.chosen));
+}
+
+uint32_t checksum(const nb::bytes& data, uint32_t before) {
+  return crc32c(reinterpret_cast<const uint8_t*>(data.c_str()), data.size(), before);
+}
+
+}  // namespace
+
+void bind_containers(nb::module_& m) {
+  m.def("scan_tfrecord", &scan_records<scan_tfrecord>);
+  m.def("scan_recordio", &scan_records<scan_recordio>);
+  m.def("scan_tar", &scan_members);
+  m.def("group_members", &group);
+  m.def("crc32c", &checksum, nb::arg("data"), nb::arg("before") = 0);
+}
+
+}  // namespace stoker

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indexes of container files: the records and their ranges, found in one native pass and kept in a cache folder.
+
+An entry of the cache belongs to a path and is valid while the file keeps its size, modification time and inode. Entries
+are written under a temporary name and renamed when they are complete, so processes share the folder without locks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.errors import ArgumentError
+from ..contract.private_folder import make_private_folder, require_private_folder
+from ..contract.text import printable
+from ..contract.warning import warn
+from ..native import _native
+from ..settings import default_threads, index_cache
+
+_MAGIC = b"STKINDX1"
+_DIGEST_BYTES = 16
+_HEAD = struct.Struct("<QqQQQQQ")  # size, modification time, inode, records, bytes of names, damaged byte, its text
+_LEAST_BYTES = 1 << 20  # smaller files are scanned faster than an entry is found
+_SETTLED_NS = 2_000_000_000  # a file that was written within this time may change again without a sign
+Longs = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class ContainerIndex:
+    """Records of one container file.
+
+    Attributes:
+        offset: first byte of each record.
+        length: bytes of each record.
+        names: names of the records, each followed by a zero byte; empty for formats without names.
+        damage_offset: byte from which on the file is damaged.
+        damage: description of the damage; "" if there is none.
+    """
+
+    offset: Longs
+    length: Longs
+    names: bytes = b""
+    damage_offset: int = 0
+    damage: str = ""
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+
+def _records(scan: Callable[[bytes], Any]) -> Callable[[bytes], ContainerIndex]:
+    def run(path: bytes) -> ContainerIndex:
+        offset, length, at, damage = scan(path)
+        return ContainerIndex(offset, length, b"", at, damage)
+
+    return run
+
+
+def _members(path: bytes) -> ContainerIndex:
+    return ContainerIndex(*_native.scan_tar(path))
+
+
+SCANS: dict[str, Callable[[bytes], ContainerIndex]] = {
+    "tfrecord": _records(_native.scan_tfrecord),
+    "recordio": _records(_native.scan_recordio),
+    "tar": _members,
+}
+
+
+def index_files(kind: str, paths: Sequence[str]) -> list[ContainerIndex]:
+    """Return the indexes of files, from the cache or by a scan of their headers.
+
+    Args:
+        kind: format of the files, one of ``SCANS``.
+        paths: the files.
+
+    Raises:
+        ArgumentError: there is no such file.
+        OSError: a file cannot be read.
+    """
+    folder = _cache_folder()
+    for path in paths:
+        if not os.path.exists(path):
+            raise ArgumentError(f"expected a file, there is none at '{printable(path)}'")
+    count = min(len(paths), default_threads())
+    if count <= 1:
+        return [index_file(kind, path, folder) for path in paths]
+    with ThreadPoolExecutor(count, thread_name_prefix="stoker-index") as pool:
+        return list(pool.map(lambda path: index_file(kind, path, folder), paths))
+
+
+def index_file(kind: str, path: str, folder: Path | None) -> ContainerIndex:
+    """Return the index of one file. ``folder`` is the cache; None: there is none."""
+    name = os.path.abspath(path)
+    entry = None if folder is None else folder / _entry_name(kind, name)
+    before = os.stat(name)
+    if entry is not None:
+        known = _read(entry, before)
+        if known is not None:
+            return known
+    index = SCANS[kind](os.fsencode(name))
+    after = os.stat(name)
+    is_settled = _state(before) == _state(after) and time.time_ns() - after.st_mtime_ns > _SETTLED_NS
+    if entry is not None and is_settled and after.st_size >= _LEAST_BYTES:
+        _write(entry, after, index)
+    return index
+
+
+def _cache_folder() -> Path | None:
+    found = index_cache()
+    if found is None:
+        return None
+    try:
+        require_private_folder(found[0])
+    except OSError as error:
+        warn(f"indexes of container files are not kept: {error}; set STOKER_INDEX_CACHE to a folder of your own")
+        return None
+    return found[0]
+
+
+def _entry_name(kind: str, path: str) -> str:
+    return f"{hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()}.{kind}"
+
+
+def _state(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _read(entry: Path, status: os.stat_result) -> ContainerIndex | None:
+    """Return an entry of the cache; None if there is none for this state of the file, or if it is damaged."""
+    try:
+        data = entry.read_bytes()
+    except OSError:
+        return None
+    start = len(_MAGIC) + _DIGEST_BYTES
+    body = memoryview(data)[start:]
+    if data[: len(_MAGIC)] != _MAGIC or len(body) < _HEAD.size:
+        return None
+    *state, records, names, at, text = _HEAD.unpack_from(body)
+    if tuple(state) != _state(status) or _HEAD.size + 16 * records + names + text != len(body):
+        return None
+    if hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() != data[len(_MAGIC) : start]:
+        return None
+    with contextlib.suppress(OSError):  # the folder may be read-only
+        os.utime(entry)  # marks the entry as recently used
+    arrays = np.frombuffer(data, np.uint64, 2 * records, start + _HEAD.size)
+    rest = bytes(body[_HEAD.size + 16 * records :])
+    return ContainerIndex(arrays[:records], arrays[records:], rest[:names], at, rest[names:].decode())
+
+
+def _write(entry: Path, status: os.stat_result, index: ContainerIndex) -> None:
+    """Write an entry. A cache that cannot be written costs time but no results, so the failure is a warning."""
+    found = index_cache()
+    text = index.damage.encode()
+    head = _HEAD.pack(*_state(status), len(index), len(index.names), index.damage_offset, len(text))
+    parts = (head, index.offset.tobytes(), index.length.tobytes(), index.names, text)
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for part in parts:
+        digest.update(part)
+    try:
+        make_private_folder(entry.parent)
+        handle, name = tempfile.mkstemp(dir=entry.parent, prefix=".new-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.writelines((_MAGIC, digest.digest(), *parts))
+            os.replace(name, entry)
+        except BaseException:
+            os.unlink(name)
+            raise
+        _trim(entry.parent, found[1] if found else 0)
+    except OSError as error:
+        hint = "set STOKER_INDEX_CACHE to a folder that can be written"
+        warn(f"indexes of container files are not kept: {error}; {hint}")
+
+
+def _trim(folder: Path, limit_bytes: int) -> None:
+    """Delete the least recently used entries until the folder is within its limit."""
+    kept = []
+    for kind in SCANS:
+        for path in folder.glob(f"*.{kind}"):
+            with contextlib.suppress(OSError):  # another process deleted it
+                status = path.stat()
+                kept.append((status.st_mtime_ns, status.st_size, path))
+    total = sum(size for _, size, _ in kept)
+    for _, size, path in sorted(kept)[:-1]:
+        if total <= limit_bytes:
+            break
+        path.unlink(missing_ok=True)
+        total -= size
