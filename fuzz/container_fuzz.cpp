@@ -151,7 +151,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
 #ifdef STOKER_FUZZ_STANDALONE
 // container_fuzz SECONDS SEED FILE...: mutates the files. Checksums are corrected in most inputs, so that the parsers
-// reach what is behind them.
+// reach the bytes after them.
 #include <chrono>
 #include <csignal>
 #include <fstream>

@@ -5,7 +5,11 @@ from stoker import fn, pipeline_def
 @pipeline_def(batch_size=4, num_threads=1, seed=1)
 def photographs():
     # Members such as cat/1.jpg and cat/1.cls:
-    files, labels = fn.readers.webdataset(paths="photos.tar", ext=["jpg;png", "cls"], random_shuffle=True)
+    files, labels = fn.readers.webdataset(
+        paths="photos.tar",
+        ext=["jpg;png", "cls"],
+        random_shuffle=True,
+    )
     return fn.resize(fn.decoders.image(files), size=(120, 160)), labels
 
 

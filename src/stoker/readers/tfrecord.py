@@ -100,7 +100,7 @@ class TFRecordReader(ContainerReader, name="readers.tfrecord"):
         if not len(storage):
             raise ArgumentError(f"expected records in {len(paths)} files such as '{printable(paths[0])}', got none")
         columns = tuple(ExampleColumn(name, f, storage) for name, f in unpacked_features(args["features"]))
-        notes = damage_notes(paths, indexes, "Its last sample, which stands for the rest of the file, is bad")
+        notes = damage_notes(paths, indexes, "Its last sample, which represents the rest of the file, is bad")
         return DataSet(columns, digest_of(paths, indexes), notes=notes)
 
 

@@ -106,6 +106,30 @@ def equalize(frame: int, height: int, width: int, channel: int, /) -> Kernel:
         channel: the axis, -1: none
     """
 
+def example_bytes(name: bytes, missing: bytes | None, /) -> Kernel:
+    """The bytes of a feature of a tf.train.Example. The record is given twice.
+
+    Args:
+        name: of the feature
+        missing: the bytes of records that lack the feature; None: an error
+    """
+
+def example_list(name: bytes, item: Sequence[int], /) -> Kernel:
+    """All numbers of a feature of a tf.train.Example.
+
+    Args:
+        name: of the feature
+        item: extents of an item
+    """
+
+def example_numbers(name: bytes, missing: npt.NDArray[Any], /) -> Kernel:
+    """The numbers of a feature of a tf.train.Example, as many as the output has elements.
+
+    Args:
+        name: of the feature
+        missing: elements that replace missing ones; empty: missing ones are an error
+    """
+
 def fft_table(nfft: int, /) -> Kernel:
     """Factors of a transform.
 

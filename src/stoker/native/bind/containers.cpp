@@ -39,9 +39,7 @@ Damage scanned(const nb::bytes& path, F scan) {
     try {
       FileSource file(name);
       damage = scan(file);
-    } catch (const std::runtime_error& failure) {
-      error = failure.what();
-    }
+    } catch (const std::runtime_error& failure) { error = failure.what(); }
   });
   if (!error.empty()) {
     PyErr_SetString(PyExc_OSError, error.c_str());

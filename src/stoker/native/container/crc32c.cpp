@@ -61,7 +61,7 @@ uint32_t by_tables(uint32_t state, const uint8_t* data, size_t size) {
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
-// The instruction has a latency of three cycles and starts once per cycle, so three lanes run side by side. The states
+// The instruction has a latency of three cycles and starts once per cycle, so three lanes are interleaved. The states
 // of lanes are joined by their linearity: a state, advanced over the bytes of a following lane as if these were zero,
 // is added to that lane's state.
 constexpr size_t kLane = 1024;

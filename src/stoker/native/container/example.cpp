@@ -134,16 +134,18 @@ bool find_feature(ByteSpan example, std::string_view name, Feature& found) {
   if (!good || fields.is_damaged()) return false;
   if (!exists) return true;
   uint64_t number = 0;
-  good = each_list(found.entry, [&](FeatureKind kind, ByteSpan list) {
-    if (kind != found.kind) {  // a value of another kind replaces the lists so far
-      found.kind = kind;
-      found.count = 0;
-      found.first = {};
-      found.first_list = number;
-    }
-    good = add_list(kind, list, found) && good;
-    ++number;
-  }) && good;
+  good = each_list(found.entry,
+                   [&](FeatureKind kind, ByteSpan list) {
+                     if (kind != found.kind) {  // a value of another kind replaces the lists so far
+                       found.kind = kind;
+                       found.count = 0;
+                       found.first = {};
+                       found.first_list = number;
+                     }
+                     good = add_list(kind, list, found) && good;
+                     ++number;
+                   }) &&
+         good;
   return good;
 }
 

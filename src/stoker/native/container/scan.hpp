@@ -39,7 +39,7 @@ struct Spans {
   size_t size() const { return offset.size(); }
 };
 
-// Byte where a file is damaged, so that the records from there on cannot be found; `what` is empty if it is not.
+// Byte where a file is damaged, so that the records after it cannot be found; `what` is empty if it is not.
 struct Damage {
   uint64_t offset = 0;
   std::string what;

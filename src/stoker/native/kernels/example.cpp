@@ -76,12 +76,10 @@ class ExampleBytes : public OneFeature {
 // As many numbers as the output has elements. `missing` has their values where the record has fewer, or is empty.
 class ExampleNumbers : public OneFeature {
  public:
-  ExampleNumbers(registry::Bytes name, std::vector<uint8_t> missing)
-      : OneFeature(name), missing_(std::move(missing)) {}
+  ExampleNumbers(registry::Bytes name, std::vector<uint8_t> missing) : OneFeature(name), missing_(std::move(missing)) {}
   Ports ports() const override {
-    return {.kernel = "example_numbers",
-            .in = {port_of(DType::U8, 1)},
-            .out = {{.types = types(DType::F32, DType::I64)}}};
+    return {
+        .kernel = "example_numbers", .in = {port_of(DType::U8, 1)}, .out = {{.types = types(DType::F32, DType::I64)}}};
   }
   bool fits(const Call& c) const override {
     const View& out = *c.out[0];
