@@ -12,9 +12,10 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract.lowering import Lowering
 from ...contract.samples import Rows, each
-from ...contract.step import Value, ViewOp
+from ...contract.step import Launches, Value, ViewOp
 from ...contract.types import DType
 
+_THREADS = 256  # sums of a GPU block (native/device/own_project.cuh)
 MAX_NFFT = 1 << 20  # native/shared/fft.hpp
 
 
@@ -50,7 +51,11 @@ def along_axis(c: Lowering, x: Value, axis: int, kernel: str, rows: int, constan
     bins = x.shape[axis]
     (weights,) = c.native(kernel, [], [(DType.FLOAT, (rows, bins), "")], attrs=constants, params=(bins,))
     shape = (*x.shape[:axis], rows, *x.shape[axis + 1 :])
-    return c.native("project", [x, weights], [(DType.FLOAT, shape, x.layout)], attrs=(axis,))[0]
+    sums = (math.prod(shape) + _THREADS - 1) // _THREADS
+    own = Launches("Project", {"bands": rows, "sums": sums}, 8 * rows)
+    return c.native("project", [x, weights], [(DType.FLOAT, shape, x.layout)], attrs=(axis,), params=(axis,), own=own)[
+        0
+    ]
 
 
 def weighted(x: Any, weights: Any, axis: int) -> Any:

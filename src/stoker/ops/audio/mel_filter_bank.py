@@ -26,7 +26,6 @@ class MelFilterBank(Operator, name="mel_filter_bank"):
     "htk" without it torchaudio's.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     nfilter = arg("int", 128, doc="Number of filters.")
     sample_rate = arg("float", 44100.0, doc="Sampling rate of the signal in Hz. It is not taken from the file.")

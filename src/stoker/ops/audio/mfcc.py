@@ -24,7 +24,6 @@ class Mfcc(Operator, name="mfcc"):
     Coefficient i (from 0) is multiplied by ``1 + lifter / 2 sin(pi (i + 1) / lifter)``. Sums are in float32.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     n_mfcc = arg("int", 20, doc="Number of coefficients, at most as many as the axis has elements.")
     dct_type = arg("int", 2, choices=(1, 2, 3, 4), doc="Type of the discrete cosine transform, 1 to 4.")

@@ -13,11 +13,12 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.samples import Rows
-from ...contract.step import Value, ViewOp
+from ...contract.step import Launches, Value, ViewOp
 from ...contract.types import DType
 from ..generic.cast import cast_array
 from ._signals import mono, signals
 
+_ELEMENTS = 2048  # of a GPU block (native/device/own_preemphasis.cuh)
 _BORDERS = ("clamp", "zero", "reflect")  # native/kernels/signal.cpp
 
 
@@ -36,7 +37,6 @@ class PreemphasisFilter(Operator, name="preemphasis_filter"):
         doc="Sample before the first: the first (clamp), 0 (zero) or the second (reflect).",
     )
     dtype = arg("dtype", DType.FLOAT, doc="Element type of the output. Integers are rounded and saturate.")
-    devices = ("cpu",)
     cases = ({}, {"border": "zero", "preemph_coeff": 0.5}, {"border": "reflect", "dtype": "int16"})
 
     @classmethod
@@ -50,10 +50,11 @@ class PreemphasisFilter(Operator, name="preemphasis_filter"):
         coefficient = c.scalar("preemph_coeff")
         c.require(ex.isfinite(coefficient), "expected a finite `preemph_coeff`, got {0}", coefficient)
         one = c.cast(mono(c, x), DType.FLOAT)
+        border = _BORDERS.index(c.const("border"))
+        own = Launches("Preemphasis", {"filter": (one.shape[0] + _ELEMENTS - 1) // _ELEMENTS})
         (y,) = c.native(
-            "preemphasis", [one], [(DType.FLOAT, one.shape, "")], attrs=(_BORDERS.index(c.const("border")),),
-            params=(coefficient,),
-        )  # fmt: skip
+            "preemphasis", [one], [(DType.FLOAT, one.shape, "")], attrs=(border,), params=(coefficient, border), own=own
+        )
         y = c.cast(y, c.const("dtype"))
         return y if len(shape) == 1 else c.view(y, [ViewOp("insert", 1)], layout)
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
+from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.samples import Rows
-from ...contract.step import ALIASES, Value
+from ...contract.step import ALIASES, MAX_SHARED_BYTES, Launches, LaunchPass, Value
 from ...contract.types import DType
 from ...native import _native
 from ._signals import MAX_NFFT, at_least, expect_floats, mono, signals
@@ -32,7 +33,6 @@ class Spectrogram(Operator, name="spectrogram"):
     window of librosa and torchaudio, which can be given as ``window_fn``.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     nfft = arg("int", None, doc="Points of the transform; by default `window_length`. Larger: zeros around the frame.")
     window_length = arg("int", 512, doc="Samples of a frame.")
@@ -81,9 +81,10 @@ class Spectrogram(Operator, name="spectrogram"):
         table = c.opaque(DType.FLOAT, 1)
         c.emit("fft_table", [], [table], attrs=(nfft,), memory=ALIASES)
         attrs = (nfft, step, center and c.const("reflect_padding"), c.const("power") == 1, by_time)
+        own, numbers = _launches(nfft, frames)
         return c.native(
             "spectrogram", [x, c.constant(window), table], [(DType.FLOAT, shape, c.const("layout"))], attrs=attrs,
-            params=(frames, start),
+            params=(frames, start, *map(int, attrs), *numbers), own=own,
         )[0]  # fmt: skip
 
     def reference(self, row: RowContext, x: Any) -> Any:
@@ -111,3 +112,30 @@ def window_of(given: Any, length: int) -> Any:
         return np.asarray(given, np.float64).astype(np.float32)
     turns = _native.xmath("cos_pi", 2 * (np.arange(length) + 0.5) / length)
     return (0.5 * (1 - turns)).astype(np.float32)
+
+
+_FRAMES = 16  # of a GPU block, at most
+_SHARED_BYTES = 96 * 1024  # of a block with several frames, so that a multiprocessor has two blocks
+
+
+def _launches(nfft: int, frames: Scalar) -> tuple[Launches, tuple[int, int]]:
+    """Return the form for GPUs, and its numbers: the frames of a block, and whether they fit into shared memory.
+
+    A frame has two pairs of arrays, in which every sixteenth element is unused (native/device/own_spectrogram.cuh).
+    """
+    length = nfft if nfft % 2 else nfft // 2
+    if _without_factors(length) != 1:  # Bluestein's algorithm (native/shared/fft.hpp)
+        length = 1 << (2 * length - 2).bit_length()
+    frame_bytes = 4 * 4 * (length + length // 16 + 1)
+    if frame_bytes > MAX_SHARED_BYTES:
+        return Launches("Spectrogram", {"frames": frames}, frames * frame_bytes), (1, 0)
+    count = max(1, min(_FRAMES, _SHARED_BYTES // frame_bytes))
+    one = LaunchPass((frames + count - 1) // count, 256, count * frame_bytes, count * frame_bytes)
+    return Launches("Spectrogram", {"frames": one}), (count, 1)
+
+
+def _without_factors(n: int) -> int:
+    for factor in (2, 3, 5):
+        while n % factor == 0:
+            n //= factor
+    return n

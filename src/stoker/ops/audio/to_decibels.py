@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,11 +13,12 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.samples import Rows
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ...native import _native
 from ._signals import expect_floats, is_finite, spectra
 
+_ELEMENTS = 2048  # of a GPU block (native/device/own_decibels.cuh)
 _SMALLEST = -120.0  # of the exponent in the ratio 10^(cutoff_db / multiplier): below, a float32 is 0
 
 
@@ -36,7 +38,6 @@ class ToDecibels(_Arguments, Operator, name="to_decibels"):
     that contains a NaN becomes NaN, and a row of zeros becomes ``cutoff_db``.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     cases = ({}, {"multiplier": 20.0, "reference": 0.5, "cutoff_db": -30.0})
 
@@ -58,7 +59,8 @@ class ToDecibels(_Arguments, Operator, name="to_decibels"):
         (tenths,) = _native.xmath("exp", np.array([exponent * 2.302585092994046]))
         peak = c.constant(np.float32(reference)) if reference else c.apply("reductions.max", x)
         params = (float(np.float32(multiplier * 0.30102999566398120)), float(np.float32(tenths)))
-        return c.native("decibels", [x, peak], [(DType.FLOAT, x.shape, x.layout)], params=params)[0]
+        own = Launches("Decibels", {"convert": (math.prod(x.shape) + _ELEMENTS - 1) // _ELEMENTS})
+        return c.native("decibels", [x, peak], [(DType.FLOAT, x.shape, x.layout)], params=params, own=own)[0]
 
     def reference(self, row: RowContext, x: Any) -> Any:
         peak = row["reference"] or float(x.max()) or 1.0

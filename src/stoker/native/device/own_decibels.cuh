@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decibels of every element.
+#pragma once
+#include "device/own.cuh"
+#include "shared/xmath_float.hpp"
+
+namespace stoker::own {
+
+// Ports: data, reference, output. Numbers: the factor of log2, the smallest ratio.
+template <class Ports>
+struct Decibels {
+  static constexpr int64_t kElements = 2048;  // of a block; also in ops/audio/to_decibels.py
+
+  struct Lane {
+    using F = float;
+    using I = int32_t;
+    static I bits(F x) {
+      I i;
+      memcpy(&i, &x, sizeof i);
+      return i;
+    }
+    static F from_bits(I i) {
+      F x;
+      memcpy(&x, &i, sizeof x);
+      return x;
+    }
+    static F to_float(I x) { return static_cast<float>(x); }
+    static F where(bool c, F a, F b) { return c ? a : b; }
+  };
+
+  static void convert(const Row& row, uint32_t block) {
+    const Port &x = row.port(0), &y = row.port(2);
+    float reference = *reinterpret_cast<const float*>(row.port(1).data);
+    if (reference == 0.0f) reference = 1.0f;
+    const auto factor = static_cast<float>(row.number(0)), floor = static_cast<float>(row.number(1));
+    const float scale = 1.0f / reference;
+    int64_t elements = 1;
+    for (int d = 0; d < y.rank; ++d) elements *= y.shape[d];
+    const int64_t begin = block * kElements, end = begin + kElements < elements ? begin + kElements : elements;
+    for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {
+      int64_t offset = 0, left = i;
+      for (int d = static_cast<int>(x.rank) - 1; d >= 0; --d) {
+        offset += left % x.shape[d] * x.stride[d];
+        left /= x.shape[d];
+      }
+      const float v = *reinterpret_cast<const float*>(x.data + static_cast<uint64_t>(offset)) * scale;
+      reinterpret_cast<float*>(y.data)[i] = xm::log2f<Lane>(v < floor ? floor : v) * factor;
+    }
+  }
+};
+
+}  // namespace stoker::own

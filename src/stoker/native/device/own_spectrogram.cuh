@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// `spectrogram`: a block transforms a few frames, with the butterflies of a pass divided over its threads.
+#pragma once
+#include "device/own.cuh"
+#include "shared/border.hpp"
+#include "shared/fft.hpp"
+
+namespace stoker::own {
+
+// Ports: signal, window, table (shared/fft.hpp), output. Numbers: frames, first sample of frame 0, then points of the
+// transform, step, whether to mirror the signal, whether to take the root, whether frames are the first axis, frames of
+// a block, whether the block's memory is shared memory.
+template <class Ports>
+struct Spectrogram {
+  struct Point {
+    float re, im;
+  };
+
+  // Complex numbers of one frame. Elements that passes write 16 apart are in different banks.
+  struct Points {
+    float *re, *im;
+    static int64_t index(int64_t i) { return i + (i >> 4); }
+    Point at(int64_t i) const { return {re[index(i)], im[index(i)]}; }
+    void set(int64_t i, Point x) const {
+      re[index(i)] = x.re;
+      im[index(i)] = x.im;
+    }
+  };
+
+  struct Block {
+    fft::Plan plan;
+    int64_t frames, start, step, first, count;  // of the row; the block's first frame, and how many it has
+    bool reflect, magnitude, by_time;
+    const float *signal, *window, *table;
+    int64_t samples, element, length;
+    float* memory;
+    int64_t floats;  // of a frame in one of its four arrays
+
+    Block(const Row& row, uint32_t block) : plan(fft::plan_of(static_cast<int32_t>(row.number(2)))) {
+      frames = static_cast<int64_t>(row.number(0));
+      start = static_cast<int64_t>(row.number(1));
+      step = static_cast<int64_t>(row.number(3));
+      reflect = row.number(4) != 0;
+      magnitude = row.number(5) != 0;
+      by_time = row.number(6) != 0;
+      const auto most = static_cast<int64_t>(row.number(7));
+      first = block * most;
+      count = frames - first < most ? frames - first : most;
+      const Port &x = row.port(0), &w = row.port(1);
+      signal = reinterpret_cast<const float*>(x.data);
+      samples = x.shape[0];
+      element = x.stride[0] / static_cast<int64_t>(sizeof(float));
+      window = reinterpret_cast<const float*>(w.data);
+      length = w.shape[0];
+      table = reinterpret_cast<const float*>(row.port(2).data);
+      floats = Points::index(plan.length) + 1;
+      memory = row.number(8) != 0 ? gpu::dynamic_shared<float>()
+                                  : row.scratch<float>(block * most * 4 * floats * static_cast<int64_t>(sizeof(float)));
+    }
+    Points points(int64_t frame, int which) const {
+      float* p = memory + (4 * frame + 2 * which) * floats;
+      return {p, p + floats};
+    }
+    // Sample i of the transform of a frame.
+    float sample(int64_t frame, int64_t i) const {
+      const int64_t at = i - (plan.samples - length) / 2;
+      if (at < 0 || at >= length) return 0.0f;
+      const int64_t from = border_position<int64_t>(start + (first + frame) * step + at, samples,
+                                                    reflect ? Border::Reflect101 : Border::Constant);
+      return from < 0 ? 0.0f * window[at] : signal[from * element] * window[at];
+    }
+  };
+
+  // Call visit(frame, i) for i < count of all frames, divided over the threads; then wait for all.
+  template <class Visit>
+  static void each(const Block& b, int64_t count, Visit&& visit) {
+    for (int64_t i = gpu::thread_index(); i < b.count * count; i += gpu::thread_count()) {
+      const int64_t frame = i / count;
+      visit(frame, i - frame * count);
+    }
+    gpu::block_barrier();
+  }
+
+  template <int R>
+  static void pass(const Block& b, int from, int64_t n, int64_t blocks, const float* twiddles) {
+    const int64_t m = n / R, apart = blocks * m;
+    each(b, apart, [&](int64_t frame, int64_t i) {
+      const int64_t p = i / blocks, q = i - p * blocks, to = q + blocks * R * p;
+      const Points x = b.points(frame, from), y = b.points(frame, 1 - from);
+      const float* w = twiddles + 2 * (p - 1) * (R - 1);
+      Point a[R];
+      STOKER_UNROLL for (int k = 0; k < R; ++k) a[k] = x.at(i + apart * k);
+      fft::butterfly(a);
+      y.set(to, a[fft::place<R>(0)]);
+      if (p == 0) {
+        STOKER_UNROLL for (int k = 1; k < R; ++k) y.set(to + blocks * k, a[fft::place<R>(k)]);
+      } else {
+        STOKER_UNROLL for (int k = 1; k < R; ++k)
+            y.set(to + blocks * k, fft::times(a[fft::place<R>(k)], w[2 * (k - 1)], w[2 * (k - 1) + 1]));
+      }
+    });
+  }
+
+  // Transform plan.length points of array `from`; return the array with the result.
+  static int transform(const Block& b, int from) {
+    int64_t n = b.plan.length, blocks = 1;
+    for (int i = 0; i < b.plan.passes; ++i, from = 1 - from) {
+      const float* w = b.table + b.plan.twiddles[i];
+      switch (b.plan.radix[i]) {
+        case 2: pass<2>(b, from, n, blocks, w); break;
+        case 3: pass<3>(b, from, n, blocks, w); break;
+        case 4: pass<4>(b, from, n, blocks, w); break;
+        case 5: pass<5>(b, from, n, blocks, w); break;
+        case 8: pass<8>(b, from, n, blocks, w); break;
+        default: pass<16>(b, from, n, blocks, w); break;
+      }
+      n /= b.plan.radix[i];
+      blocks *= b.plan.radix[i];
+    }
+    return from;
+  }
+
+  static int chirp(const Block& b) {
+    const float *chirp = b.table + b.plan.chirp, *filter = b.table + b.plan.filter;
+    each(b, b.plan.length, [&](int64_t frame, int64_t i) {
+      const Points x = b.points(frame, 0);
+      x.set(i, i < b.plan.points ? fft::times(x.at(i), chirp[2 * i], chirp[2 * i + 1]) : Point{0.0f, 0.0f});
+    });
+    int at = transform(b, 0);
+    each(b, b.plan.length, [&](int64_t frame, int64_t i) {
+      const Points x = b.points(frame, at);
+      const Point c = fft::times(x.at(i), filter[2 * i], filter[2 * i + 1]);
+      x.set(i, {c.im, c.re});
+    });
+    at = transform(b, at);
+    each(b, b.plan.points, [&](int64_t frame, int64_t i) {
+      const Points x = b.points(frame, at);
+      const Point c = x.at(i);
+      x.set(i, fft::times(Point{c.im, c.re}, chirp[2 * i], chirp[2 * i + 1]));
+    });
+    return at;
+  }
+
+  static float power_of(const Block& b, Point x, float factor) {
+    const float power = (x.re * x.re + x.im * x.im) * factor;
+    return b.magnitude ? sqrtf(power) : power;
+  }
+
+  // Write the powers of a frame's pairs of bins into `to`.
+  static void powers(const Block& b, Points z, float* to, int64_t k) {
+    const int64_t n = b.plan.points;
+    if (b.plan.is_odd()) {
+      if (k < b.plan.bins) to[k] = power_of(b, z.at(k), 1.0f);
+      return;
+    }
+    if (k == 0) {
+      const Point x = z.at(0);
+      to[0] = power_of(b, {x.re + x.im, 0.0f}, 1.0f);
+      to[n] = power_of(b, {x.re - x.im, 0.0f}, 1.0f);
+      return;
+    }
+    const float* w = b.table + b.plan.pair;
+    Point low, high;
+    fft::real_pair(z.at(k), z.at(n - k), w[2 * k], w[2 * k + 1], low, high);
+    to[k] = power_of(b, low, 0.25f);
+    to[n - k] = power_of(b, high, 0.25f);
+  }
+
+  static void frames(const Row& row, uint32_t block) {
+    const Block b(row, block);
+    const bool odd = b.plan.is_odd();
+    each(b, b.plan.points, [&](int64_t frame, int64_t i) {
+      const Points x = b.points(frame, 0);
+      if (odd) x.set(i, {b.sample(frame, i), 0.0f});
+      else x.set(i, {b.sample(frame, 2 * i), b.sample(frame, 2 * i + 1)});
+    });
+    const int at = b.plan.has_chirp() ? chirp(b) : transform(b, 0);
+    // The other pair of arrays takes the powers, one frame after the other.
+    each(b, odd ? b.plan.bins : b.plan.points / 2 + 1,
+         [&](int64_t frame, int64_t k) { powers(b, b.points(frame, at), b.points(frame, 1 - at).re, k); });
+    auto* out = reinterpret_cast<float*>(row.port(3).data);
+    const int64_t bins = b.plan.bins;
+    for (int64_t i = gpu::thread_index(); i < b.count * bins; i += gpu::thread_count()) {
+      const int64_t frame = b.by_time ? i / bins : i % b.count, k = b.by_time ? i % bins : i / b.count;
+      const float value = b.points(frame, 1 - at).re[k];
+      if (b.by_time) out[(b.first + frame) * bins + k] = value;
+      else out[k * b.frames + b.first + frame] = value;
+    }
+  }
+};
+
+}  // namespace stoker::own

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audio operators on a GPU: the CPU's bits, for all sizes of transforms and layouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emulated_stages
+import numpy as np
+import pytest
+from test_own_kernels import compare_rows
+
+from stoker import fn
+from stoker.device.gpu import Gpu
+
+
+@pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)], autouse=True)
+def gpu(folder, monkeypatch, request):
+    """Use the null device as GPU 0, unless there is a GPU."""
+    if request.param == "null":
+        monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, limit=None: emulated_stages.EmulatedGpu(folder)))
+
+
+def signals(*sizes: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(sizes[0])
+    return [rng.normal(0, 0.1, n).astype(np.float32) for n in sizes]
+
+
+@pytest.mark.parametrize("layout", ["ft", "tf"])
+def test_spectrograms(layout: str) -> None:
+    """Sizes of all radices, odd ones, Bluestein's algorithm; several blocks; signals of one sample and with NaNs."""
+    rows = [*signals(700, 1), np.where(np.arange(500) == 250, np.nan, 0.1).astype(np.float32), np.zeros(90, np.float32)]
+
+    def spectra(x: Any) -> Any:
+        arguments = {"layout": layout, "window_step": 23}
+        found = [fn.spectrogram(x, nfft=n, window_length=min(n, 60), **arguments) for n in (512, 200, 27, 74, 37, 2)]
+        found.append(fn.spectrogram(x, window_length=64, power=1, reflect_padding=False, **arguments))
+        return tuple(found)
+
+    compare_rows([rows], [""], spectra)
+
+
+def test_a_transform_that_does_not_fit_into_shared_memory() -> None:
+    compare_rows(
+        [signals(3000)], [""], lambda x: (fn.spectrogram(x, nfft=65536, window_length=3000, window_step=1500),)
+    )
+
+
+def test_frames_within_the_signal_and_a_window() -> None:
+    window = np.random.default_rng(1).normal(0, 1, 50).tolist()
+    arguments = {"window_length": 50, "window_step": 20, "center_windows": False, "window_fn": window}
+    compare_rows([signals(400, 35, 50)], [""], lambda x: (fn.spectrogram(x, nfft=81, **arguments),))
+
+
+@pytest.mark.parametrize("layout", ["ft", "tf"])
+def test_the_mel_chain(layout: str) -> None:
+    def chain(x: Any, c: Any) -> Any:
+        x = fn.preemphasis_filter(x, preemph_coeff=c)
+        power = fn.spectrogram(x, nfft=128, window_length=100, window_step=40, layout=layout)
+        mel = fn.mel_filter_bank(power, nfilter=20, sample_rate=8000.0)
+        decibels = fn.to_decibels(mel, cutoff_db=-80.0)
+        return mel, decibels, fn.mfcc(decibels, n_mfcc=13, axis=layout.index("f"), lifter=22.0)
+
+    coefficients = [np.float32(c) for c in (0.97, 0.0, 0.5)]
+    compare_rows([signals(900, 333, 5000), coefficients], ["", ""], chain)
+
+
+@pytest.mark.parametrize("border", ["clamp", "zero", "reflect"])
+def test_preemphasis(border: str) -> None:
+    def filtered(x: Any) -> Any:
+        return fn.preemphasis_filter(x, border=border), fn.preemphasis_filter(x, border=border, dtype="int16")
+
+    compare_rows([signals(5000, 1, 2, 2049)], [""], filtered)
+
+
+def test_decibels_of_any_shape_and_value() -> None:
+    rng = np.random.default_rng(2)
+    rows = [np.exp(rng.normal(0, 20, s)).astype(np.float32) for s in ((70, 40), (1, 1), (3, 5))]
+    rows[2][0] = [0.0, np.inf, np.nan, -1.0, 1e-42]
+
+    def converted(x: Any) -> Any:
+        turned = fn.transpose(x, perm=[1, 0])
+        return fn.to_decibels(turned), fn.to_decibels(x, reference=2.0, multiplier=20.0, cutoff_db=-500.0)
+
+    compare_rows([rows], [""], converted)
