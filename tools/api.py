@@ -13,7 +13,8 @@ from typing import Any
 # All modules whose names without a leading underscore are public.
 MODULES = (
     "stoker", "stoker.dali", "stoker.dali.auto_aug", "stoker.dali.auto_aug.auto_augment",
-    "stoker.dali.auto_aug.rand_augment", "stoker.dali.auto_aug.trivial_augment", "stoker.dali.backend",
+    "stoker.dali.auto_aug.core", "stoker.dali.auto_aug.rand_augment", "stoker.dali.auto_aug.trivial_augment",
+    "stoker.dali.backend",
     "stoker.dali.math", "stoker.dali.pipeline", "stoker.dali.plugin.base_iterator", "stoker.dali.plugin.pytorch",
     "stoker.dali.tensors", "stoker.dali.types", "stoker.frontends.eager", "stoker.math", "stoker.readers",
     "stoker.samplers", "stoker.testing", "stoker.torch", "stoker.torchvision", "stoker.types",

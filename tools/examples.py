@@ -139,8 +139,8 @@ def faults(example: Example, folder: Path) -> list[str]:
         for p in printed
         if p.text != p.expected
     ]
-    if not printed and "figure" not in names:
-        found.append(f"{example.path}: expected something to see: a printed result or a figure, got neither")
+    if "figure" not in names:
+        found.append(f"{example.path}: expected a picture: lines after `{MARK.strip()}` that assign `figure`")
     return found
 
 

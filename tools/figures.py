@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -110,6 +110,32 @@ def cells(x: Array, *, rows: Array | None = None, column: bool = False) -> Image
         pen.rectangle(box, fill=_PALE if shown[i] else _GROUND, outline=_DIM)
         text = f"{value:g}" if table.dtype.kind == "f" else str(value)
         pen.text(((j + 0.5) * width, (i + 0.5) * height), text, _INK if shown[i] else _DIM, font, anchor="mm")
+    return picture
+
+
+def ragged(rows: Iterable[Array]) -> Image.Image:
+    """Draw the rows of a batch, small arrays of one axis and any length, one below the other."""
+    lines = [cells(row) for row in rows]
+    picture = Image.new("RGB", (max(line.width for line in lines), sum(line.height - 1 for line in lines) + 1), _GROUND)
+    y = 0
+    for line in lines:
+        picture.paste(line, (0, y))
+        y += line.height - 1
+    return picture
+
+
+def bars(values: Array, names: Sequence[str]) -> Image.Image:
+    """Draw a bar with its value for each of a few numbers that are not negative, with a name below."""
+    shown = [float(v) for v in np.asarray(values).reshape(-1)]
+    width, height, head, foot = 84, 150, 24, 24
+    picture = Image.new("RGB", (width * len(shown), head + height + foot), _GROUND)
+    pen, font = ImageDraw.Draw(picture), _font(TEXT)
+    for k, (value, name) in enumerate(zip(shown, names, strict=True)):
+        middle, top = (k + 0.5) * width, head + height * (1 - value / max(*shown, 1e-9))
+        pen.rectangle((middle - 26, top, middle + 26, head + height - 1), fill=_ACCENT)
+        pen.text((middle, top - 3), f"{value:.3g}", _INK, font, anchor="mb")
+        pen.text((middle, head + height + 4), name, _DIM, _font(15), anchor="ma")
+    pen.line((0, head + height, picture.width, head + height), fill=_DIM)
     return picture
 
 

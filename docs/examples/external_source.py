@@ -20,3 +20,8 @@ pipe = doubled()
 print(out.as_array())
 # [[16 12 10  4]
 #  [ 6  0  0  0]]
+
+# ---- figure ----
+from figures import cells
+
+figure = {"first batch of the source": cells(out.as_array() // 2), "output": cells(out.as_array())}

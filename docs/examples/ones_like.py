@@ -8,3 +8,8 @@ print(eager.ones_like(x))
 # [[1 1 1]
 #  [1 1 1]]
 print(eager.ones_like(x, dtype=types.FLOAT).dtype)  # float32
+
+# ---- figure ----
+from figures import cells
+
+figure = {"x": cells(x), "ones_like(x)": cells(eager.ones_like(x))}

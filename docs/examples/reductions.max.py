@@ -9,3 +9,13 @@ print(eager.reductions.max(x, axes=0))  # [7 9 8]
 print(eager.reductions.max(x, axes=1, keep_dims=True))
 # [[9]
 #  [8]]
+
+# ---- figure ----
+from figures import cells
+
+figure = {
+    "x": cells(x),
+    "max(x)": cells(eager.reductions.max(x)),
+    "axes=0": cells(eager.reductions.max(x, axes=0)),
+    "axes=1, keep_dims=True": cells(eager.reductions.max(x, axes=1, keep_dims=True)),
+}

@@ -9,3 +9,13 @@ print(eager.reductions.min(x, axes=0))  # [3 5 1]
 print(eager.reductions.min(x, axes=1, keep_dims=True))
 # [[1]
 #  [5]]
+
+# ---- figure ----
+from figures import cells
+
+figure = {
+    "x": cells(x),
+    "min(x)": cells(eager.reductions.min(x)),
+    "axes=0": cells(eager.reductions.min(x, axes=0)),
+    "axes=1, keep_dims=True": cells(eager.reductions.min(x, axes=1, keep_dims=True)),
+}

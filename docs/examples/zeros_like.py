@@ -8,3 +8,8 @@ print(eager.zeros_like(x))
 # [[0 0 0]
 #  [0 0 0]]
 print(eager.zeros_like(x, dtype=types.FLOAT).dtype)  # float32
+
+# ---- figure ----
+from figures import cells
+
+figure = {"x": cells(x), "zeros_like(x)": cells(eager.zeros_like(x))}

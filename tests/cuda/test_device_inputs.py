@@ -222,3 +222,25 @@ def test_the_limit_of_memory_holds_for_batches(emulated_gpu):
         pipe.run(x=images())
     with augmented("gpu", gpu_memory_limit=100_000) as pipe:  # all memory of such a batch
         pipe.run(x=images())
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, "bfloat16"])
+def test_arrays_of_outputs_render_in_notebooks(to_device, dtype):
+    """A picture of an image; else the values, those of bfloat16 as numbers."""
+
+    @pipeline_def(batch_size=ROWS, num_threads=1, device_id=0)
+    def passed():
+        x = fn.external_source(name="x", device="gpu")
+        return x if dtype is np.uint8 else fn.cast(x, dtype=types.BFLOAT16)
+
+    batch = images(3) if dtype is np.uint8 else np.arange(3 * ROWS, dtype=np.float32).reshape(ROWS, 3) / 2
+    with passed() as pipe:
+        (got,) = pipe.run(x=to_device(batch))
+        whole, row = got.whole._repr_html_(), got[1]._repr_html_()
+        if dtype is np.uint8:
+            assert "DeviceArray(uint8 (5, 23, 31, 3), gpu)" in whole
+            assert "DeviceArray(uint8 (23, 31, 3), gpu)" in row and "data:image/png" in row
+            assert repr(got[0]) == "DeviceArray(uint8 (23, 31, 3), gpu)"
+        else:
+            assert "DeviceArray(bfloat16 (5, 3), gpu)" in whole
+            assert "DeviceArray(bfloat16 (3,), gpu)" in row and "[1.5, 2, 2.5]" in row.replace(".0", "")

@@ -36,19 +36,17 @@ def test_example(name: str, photographs: Path) -> None:
     examples.close(names)
     for output in printed:
         assert output.text == output.expected, f"line {output.lines[0]}"
-    if example.figure:
-        picture = figures.draw(names["figure"])
-        assert min(picture.size) > 30 and max(picture.size) < 2000
-        assert np.ptp(np.asarray(picture)) > 100  # something is drawn
-        assert figures.thumbnail(names["figure"]).size == figures.THUMBNAIL
-    else:
-        assert printed, "expected something to see: a printed result or a figure"
+    assert example.figure, "expected a picture"
+    picture = figures.draw(names["figure"])
+    assert min(picture.size) > 30 and max(picture.size) < 2000
+    assert np.ptp(np.asarray(picture)) > 100  # something is drawn
+    assert figures.thumbnail(names["figure"]).size == figures.THUMBNAIL
 
 
 def _example(folder: Path, code: str) -> examples.Example:
     path = folder / "example.py"
     path.write_text(examples.HEADER + code)
-    return examples.Example(path, code, "")
+    return examples.Example(path, code, "figure = {}")
 
 
 @pytest.mark.parametrize(
@@ -60,13 +58,17 @@ def _example(folder: Path, code: str) -> examples.Example:
         ("print('a\\nb')\n# a\n", "the comment says\na"),
         ("print(2)\n", "prints\n2\nbut"),
         ("x = 1 / 0\n", "ZeroDivisionError"),
-        ("x = 1\n", "something to see"),
     ],
 )
 def test_a_wrong_comment_is_a_fault(code: str, fault: str, tmp_path: Path) -> None:
     found = examples.faults(_example(tmp_path, code), tmp_path)
     assert bool(found) == bool(fault)
     assert all(fault in text for text in found)
+
+
+def test_an_example_without_a_picture_is_a_fault(tmp_path: Path) -> None:
+    (found,) = examples.faults(examples.Example(tmp_path / "example.py", "print(2)  # 2\n", ""), tmp_path)
+    assert "expected a picture" in found
 
 
 @pytest.mark.parametrize(
@@ -76,5 +78,6 @@ def test_what_is_printed_is_written(code: str, tmp_path: Path) -> None:
     example = _example(tmp_path, code)
     examples.write(example, tmp_path)
     text = example.path.read_text().removeprefix(examples.HEADER)
-    assert examples.faults(examples.Example(example.path, text, ""), tmp_path) == []
+    code = text.partition(examples.MARK)[0]
+    assert examples.faults(examples.Example(example.path, code, "figure = {}"), tmp_path) == []
     assert ("# note" in text) == ("# note" in code)

@@ -44,6 +44,28 @@ def test_a_negative_seed_is_drawn_in_a_pipeline_alone() -> None:
         eager.random.uniform(seed=-1)
 
 
+def orders(folder: Path, join: str, seed: int | None) -> list[int]:
+    """Return the labels of an epoch of a shuffled reader."""
+    pipe = Pipeline(batch_size=4, num_threads=1, seed=3)
+    with pipe:
+        first = fn.readers.file(file_root=str(folder), random_shuffle=True, seed=seed if join == "file" else None)
+        joined = {
+            "file": lambda: first,
+            "concat": lambda: fn.readers.concat([first[0]], random_shuffle=True, seed=seed)[:2],
+            "mix": lambda: fn.readers.mix([first[0]], seed=seed)[:2],
+        }
+        files = joined[join]()[0]
+        pipe.set_outputs(files)
+    with pipe:
+        return [int(np.asarray(row, np.int64).sum()) for _ in range(3) for row in pipe.run()[0]]
+
+
+@pytest.mark.parametrize("join", ["file", "concat", "mix"])
+def test_a_negative_seed_of_a_reader_is_the_pipelines(join: str, tmp_path: Path) -> None:
+    write_files(tmp_path)
+    assert orders(tmp_path / "data", join, -(1 << 31)) == orders(tmp_path / "data", join, None)
+
+
 @pytest.mark.parametrize(
     ("settings", "text"),
     [

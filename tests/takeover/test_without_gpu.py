@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import stoker.torchvision
-from stoker import ArgumentError, DeviceError
+from stoker import ArgumentError, DeviceError, UnsupportedError
 from tests.takeover.scripts import classification, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,3 +51,11 @@ def test_the_module_takes_a_device(tmp_path: Path) -> None:
     command[command.index("cuda")] = "cpu"
     ran = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     assert "'--device', 'x']" in ran.stdout
+
+
+def test_refused_without_the_gil(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A free-threaded Python: the take-over has not been tried there."""
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    with pytest.raises(UnsupportedError, match="expected a Python with the GIL"):
+        stoker.torchvision.enable()
+    assert not stoker.torchvision.is_enabled()

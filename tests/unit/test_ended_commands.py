@@ -37,7 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for i in range(1, count):
             os.link(first, root / name / f"{i}.jpg")
     (root / "shown.py").write_text(_PIPELINE)
-    (root / "waits.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(1e6)\n")
+    # A signal that comes between Python's last look for signals and the system call would not end one long sleep.
+    (root / "waits.py").write_text("import time\nprint('ready', flush=True)\nwhile True:\n    time.sleep(0.05)\n")
     return root
 
 

@@ -68,9 +68,10 @@ def test_the_settings_agree() -> None:
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     least = stated["project"]["requires-python"].removeprefix(">=").replace(".", "")
     stable = stated["tool"]["scikit-build"]["wheel"]["py-api"]
-    assert stated["tool"]["cibuildwheel"]["build"] == [f"cp{least}-manylinux_*", f"{stable}-manylinux_*"]
+    tags = [f"cp{least}", stable, "cp314t"]
+    assert stated["tool"]["cibuildwheel"]["build"] == [f"{tag}-manylinux_*" for tag in tags]
     guide = (ROOT / "docs" / "guides" / "wheels.md").read_text(encoding="utf-8")
-    assert f"`cp{least}-cp{least}`" in guide and f"`{stable}-abi3`" in guide
+    assert all(f"`{tag}`" in guide for tag in (f"cp{least}-cp{least}", f"{stable}-abi3", "cp314-cp314t"))
     for image in ("manylinux-x86_64-image", "manylinux-aarch64-image"):
         tag = stated["tool"]["cibuildwheel"][image]
         assert f"glibc {tag.removeprefix('manylinux_').replace('_', '.')} or newer" in guide
@@ -84,9 +85,9 @@ def test_the_extension_has_the_abi_of_its_name() -> None:
     assert (".abi3." if stable else f".cpython-3{sys.version_info[1]}") in name
 
 
-def test_free_threading_is_not_declared() -> None:
-    """The guide says so. To declare it needs the proof that the guide names as missing."""
+def test_free_threading_is_declared() -> None:
+    """An extension without the declaration would switch the GIL on (tests/run/test_threads.py)."""
     build = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
-    assert not re.search(r"^[^#]*FREE_THREADED", build, re.MULTILINE)
-    if hasattr(sys, "_is_gil_enabled"):
-        assert sys._is_gil_enabled()
+    assert re.search(r"^[^#]*FREE_THREADED", build, re.MULTILINE)
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert any("Free Threading" in classifier for classifier in stated["project"]["classifiers"])

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Container, Iterable
 from typing import Any, TypeGuard
 
+from .._import_lock import TABLE_LOCK
 from .scalar import EVALUATE, LEAVES
 
 _alive: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDictionary()
@@ -26,8 +27,8 @@ _TEXT = 80  # maximum number of parts in the text of an expression
 class Expr:
     """Node of a scalar expression.
 
-    Equal expressions are one object. Expressions share their parts so often that walking or comparing them as trees
-    would take exponential time.
+    Equal expressions are one object, on all threads. Expressions share their parts so often that walking or comparing
+    them as trees would take exponential time.
 
     Attributes:
         op: the operation, a name of OPS.
@@ -51,7 +52,7 @@ class Expr:
         if known is not None:
             return known
         self = super().__new__(cls)
-        self.op, self.args, self.number = op, args, next(_numbers)
+        self.op, self.args = op, args
         if op in LEAVES:
             self.reads = frozenset(args[:1])
             self.by_frame = op == "elem" and bool(args[2])
@@ -59,7 +60,13 @@ class Expr:
             parts = [a for a in args if isinstance(a, Expr)]
             self.reads = frozenset[int]().union(*(a.reads for a in parts))
             self.by_frame = op == "frame" or any(a.by_frame for a in parts)
-        return _alive.setdefault(key, self)
+        with TABLE_LOCK:  # the table's `setdefault` is not atomic
+            known = _alive.get(key)
+            if known is not None:
+                return known
+            self.number = next(_numbers)
+            _alive[key] = self
+        return self
 
     __hash__ = object.__hash__
 

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from PIL import ImageDraw, ImageFont
 
+from .._import_lock import lock_around_fork
+
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 Colour = tuple[int, int, int]
 
@@ -32,6 +34,8 @@ _PREFERRED = [
         r"unifont|Regular",
     )
 ]
+# FreeType's faces, which threads share here, serve one thread at a time.
+_FACES = lock_around_fork()
 _MOST_FILES = 5000
 _FONTCONFIG_S = 5.0  # a machine with a cold cache lists its fonts in less
 
@@ -39,14 +43,16 @@ _FONTCONFIG_S = 5.0  # a machine with a cold cache lists its fonts in less
 def draw_text(pen: ImageDraw.ImageDraw, at: tuple[int, int], text: str, colour: Colour, size: int) -> None:
     """Draw a line of text; ``at`` is its upper left corner."""
     x, y = at
-    for font, part in _runs(text, size):
-        pen.text((x, y + _baseline(size)), part, colour, font, anchor="ls" if _is_scalable(font) else None)
-        x += round(pen.textlength(part, font))
+    with _FACES:
+        for font, part in _runs(text, size):
+            pen.text((x, y + _baseline(size)), part, colour, font, anchor="ls" if _is_scalable(font) else None)
+            x += round(pen.textlength(part, font))
 
 
 def text_width(pen: ImageDraw.ImageDraw, text: str, size: int) -> int:
     """Return the width of a line of text in pixels."""
-    return sum(round(pen.textlength(part, font)) for font, part in _runs(text, size))
+    with _FACES:
+        return sum(round(pen.textlength(part, font)) for font, part in _runs(text, size))
 
 
 def shorten(pen: ImageDraw.ImageDraw, text: str, size: int, width: int) -> str:

@@ -49,6 +49,7 @@ class Exclusive(ABC):
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._busy = False
+        self._closing = threading.Lock()
         self._closed = False
 
     @property
@@ -60,6 +61,12 @@ class Exclusive(ABC):
         """Raise StateError if the object is closed or belongs to another process."""
         if self._closed:
             raise StateError("the pipeline is closed")
+
+    def _mark_closed(self) -> bool:
+        """Mark the object as closed. Return True to the first caller only."""
+        with self._closing:
+            first, self._closed = not self._closed, True
+        return first
 
     @abstractmethod
     def _forget(self) -> None:

@@ -463,7 +463,7 @@ class Execution(Exclusive):
 
         Any thread may call it, even the user's code inside the pipeline.
         """
-        first, self._closed = not self._closed, True
+        first = self._mark_closed()
         for source in self.sources.values():
             source.cancel()
         if self._workers is not None:
@@ -478,6 +478,9 @@ class Execution(Exclusive):
 
     def _forget(self) -> None:
         self._queue.clear()
+        if self._run is not None and not self._run.closed:  # closed before its run began
+            self._run.close()
+            self.codecs.close()
 
     @property
     def run(self) -> Run | None:

@@ -16,6 +16,7 @@ from ..contract.codec import CodecGpu
 from ..contract.errors import DataError, DeviceError, ResourceError, StateError, message
 from ..contract.feed import GpuArray
 from ..contract.gpu import KernelsOnGpu
+from ..contract.live_objects import LiveObjects
 from ..contract.step import PyCall
 from ..contract.warning import warn
 from ..graph.load import LoadedPlan
@@ -45,7 +46,7 @@ class OpenGpu(KernelsOnGpu, CodecGpu, Protocol):
         """Return the accounting of device memory: bytes in use and the limit."""
 
 
-_live: weakref.WeakSet[Run] = weakref.WeakSet()
+_live: LiveObjects[Run] = LiveObjects()
 
 
 class Run:
@@ -361,5 +362,5 @@ def _park_daemon_thread_at_exit() -> None:
 @atexit.register
 def _close_all() -> None:
     _exiting.set()
-    for run in list(_live):
+    for run in _live.list():
         run.stop(_EXIT_S)

@@ -38,6 +38,6 @@ def stage_times(graph: Graph, plan: Plan | None, run: Run | None, rows: int, sou
                 add(GPU, step.node, round(gpu_ns / measured * rows))
         for number, ns in run.python.ns.copy().items():
             add(PYTHON, number, ns)
-    for number, ns in source_ns.items():
+    for number, ns in dict(source_ns).items():  # another thread may be pulling from a source for the first time
         add(SOURCE, number, ns)
     return times

@@ -11,7 +11,6 @@ import pickle
 import signal
 import socket
 import time
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -24,6 +23,7 @@ import numpy as np
 from ..contract.config import WorkerConfig
 from ..contract.errors import ArgumentError, DataError, StateError
 from ..contract.text import reason_of
+from ..contract.warning import ignored
 from .channel import BlockLease, Channel, ChannelClosed, Message, map_block, read
 from .worker_process import Descriptor, RemoteException, run_worker
 
@@ -253,9 +253,8 @@ class ProcessWorkerPool:
             target=run_worker, name=f"stoker-worker-{number}", daemon=True,
             args=(theirs, self._producers, self._pickler.loader(), Descriptor(crash_log), os.getpid(), others),
         )  # fmt: skip
-        with theirs, warnings.catch_warnings():
-            # Newer Pythons warn of a fork in a threaded process. Here the child runs only the source's code.
-            warnings.simplefilter("ignore", DeprecationWarning)
+        # Newer Pythons warn of a fork in a threaded process. Here the child runs only the source's code.
+        with theirs, ignored(DeprecationWarning):
             try:
                 process.start()
             except BaseException:

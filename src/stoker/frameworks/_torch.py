@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -61,6 +62,8 @@ class Loader:
     Rows of one shape become one tensor ``(N, ...)`` of the output's type, on the output's device. Integer outputs of
     one element per row (labels) become int64 ``(N,)``.
 
+    Several threads may take batches from one loop: each batch goes to one of them.
+
     Raises:
         ArgumentError: an argument is invalid, or memory is to be pinned without CUDA.
     """
@@ -117,6 +120,7 @@ class Loader:
         self._size = count
         self._pin = pin_memory
         self._at_end = _POLICIES[policy]
+        self._lock = threading.RLock()  # held while a thread takes a batch, or changes the position
         self._done = 0  # batches of the running epoch
         self._fresh = True  # the next loop continues the current epoch
         self._loop = 0  # number of the running loop
@@ -175,9 +179,10 @@ class Loader:
         Args:
             epoch: number of the epoch, from 0.
         """
-        self.pipeline.start_epoch(epoch)
-        self._fresh, self._done = True, 0
-        self._loop += 1
+        with self._lock:
+            self.pipeline.start_epoch(epoch)
+            self._fresh, self._done = True, 0
+            self._loop += 1
 
     # ---- attributes of a DataLoader without workers whose batch sampler numbers the batches ----
 
@@ -261,10 +266,11 @@ class Loader:
             raise StateError(f"expected the entry {self._entry!r} as `state_dict` gave it: {error}") from error
         if isinstance(state["batches"], bool) or not 0 <= state["batches"] < 1 << 62:
             raise StateError(f"expected the entry 'batches' as `state_dict` gave it, got {brief(state['batches'])}")
-        self.pipeline.set_state(saved)
-        self._done = int(state["batches"])
-        self._fresh = True
-        self._loop += 1
+        with self._lock:
+            self.pipeline.set_state(saved)
+            self._done = int(state["batches"])
+            self._fresh = True
+            self._loop += 1
 
     def close(self) -> None:
         """Stop the pipeline."""
@@ -432,17 +438,18 @@ class _Batches(torch.utils.data.Dataset[Any]):
         Raises:
             StateError: the batch was delivered before, or no loop has begun.
         """
-        loop, delivered = self._loader._numbered
-        if loop is None or number < delivered:
-            where = "no loop over it has begun" if loop is None else f"expected batch {delivered} or a later one"
-            raise StateError(
-                f"the batches of a Loader come in the order of its `batch_sampler`: {where}, got a request for batch "
-                f"{number}"
-            )
-        for _ in range(number - delivered):
-            next(loop)
-        self._loader._numbered = loop, number + 1
-        return next(loop)
+        with self._loader._lock:
+            loop, delivered = self._loader._numbered
+            if loop is None or number < delivered:
+                where = "no loop over it has begun" if loop is None else f"expected batch {delivered} or a later one"
+                raise StateError(
+                    f"the batches of a Loader come in the order of its `batch_sampler`: {where}, got a request for "
+                    f"batch {number}"
+                )
+            for _ in range(number - delivered):
+                next(loop)
+            self._loader._numbered = loop, number + 1
+            return next(loop)
 
     def __len__(self) -> int:
         """Return the rows of an epoch of this shard.
@@ -504,15 +511,16 @@ class _Loop:
         return self
 
     def __next__(self) -> Any:
-        if self._over:
-            raise StopIteration
-        if not self._number:
-            self._number = self._loader._begin()
-        try:
-            return self._loader._next(self._number)
-        except StopIteration:
-            self._over = True
-            raise
+        with self._loader._lock:
+            if self._over:
+                raise StopIteration
+            if not self._number:
+                self._number = self._loader._begin()
+            try:
+                return self._loader._next(self._number)
+            except StopIteration:
+                self._over = True
+                raise
 
 
 def to_torch(batch: Batch) -> Any:

@@ -332,7 +332,7 @@ def __getattr__(name: str) -> Any:
     if found is None:
         found = _get(name)
         if is_built_in(name):
-            _functions[name] = found
+            return _functions.setdefault(name, found)
     return found
 
 

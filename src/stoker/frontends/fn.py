@@ -24,7 +24,7 @@ def _get(name: str) -> Any:
     if found is None:
         found = attribute("fn", name, _get, _make_function)
         if is_built_in(name):
-            _functions[name] = found
+            return _functions.setdefault(name, found)
     return found
 
 

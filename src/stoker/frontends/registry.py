@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from .._import_lock import IMPORT_LOCK
+from .._import_lock import IMPORT_LOCK, TABLE_LOCK
 from ..contract.errors import ArgumentError, did_you_mean
 from ..contract.operator import Operator
 from ..ops._index import INDEX
@@ -33,8 +33,9 @@ def register(operator: type[Operator]) -> type[Operator]:
     if operator.name in INDEX:
         raise ArgumentError(f"the name `{operator.name}` is a built-in operator's; choose another one")
     global revision
-    _registered[operator.name] = operator
-    revision += 1
+    with TABLE_LOCK:
+        _registered[operator.name] = operator
+        revision += 1
     return operator
 
 

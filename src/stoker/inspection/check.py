@@ -13,7 +13,6 @@ import io
 import json
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from typing import Any, BinaryIO
 
 from .._image_formats import has_image_extension, open_image, starts_like_image
 from ..contract.text import printable
+from ..contract.warning import ignored
 from ..native import _native
 from ..ops.image._decoding import MAX_SCAN_PIXELS
 from ..settings import default_threads
@@ -214,8 +214,7 @@ def _decode_elsewhere(file: BinaryIO) -> tuple[Remark, str] | None:
     from PIL import Image
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with ignored():
             open_image(file).load()
     except Image.DecompressionBombError as error:
         return Remark.BOMB, first_line(error)

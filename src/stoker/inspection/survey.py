@@ -9,7 +9,6 @@ CMYK photograph).
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,6 +18,7 @@ from typing import BinaryIO
 from PIL import Image, UnidentifiedImageError
 
 from .._image_formats import find_format
+from ..contract.warning import ignored
 
 OVERSIZED_MEGAPIXELS = 40
 BOMB_MEGAPIXELS = 178  # Pillow refuses larger images as decompression bombs
@@ -179,8 +179,7 @@ def name_format(head: bytes) -> tuple[Remark, str]:
 
 def _examine_jpeg(file: BinaryIO) -> Iterator[tuple[Remark, str]]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # large images and odd EXIF data get remarks of our own
+        with ignored():  # large images and odd EXIF data get remarks of our own
             image = Image.open(file, formats=("JPEG",))
             scan_start = file.tell()
             orientation = image.getexif().get(_ORIENTATION_TAG, 1)

@@ -359,6 +359,7 @@ class ManualFeeder(CheckedFeeder):
         self._queue: deque[tuple[Column, ...]] = deque()
         self._last: tuple[Column, ...] | None = None
         self._fed = threading.Condition()
+        self._checking = threading.RLock()  # the first batch declares types for the others
 
     @property
     def ready(self) -> bool:
@@ -380,10 +381,12 @@ class ManualFeeder(CheckedFeeder):
             if not isinstance(layout, str):
                 raise ArgumentError(f"expected the names of the axes as `layout`, got {brief(layout)}")
             declared = self._declared.outputs[0]
-            if layout != declared[2] and (declared[2] or self._gave):
-                raise ArgumentError(f"expected layout {declared[2]!r} as declared or fed first, got {layout!r}")
-            declared[2] = layout
-        batch = self._batch(data, limit)
+            with self._checking:
+                if layout != declared[2] and (declared[2] or self._gave):
+                    raise ArgumentError(f"expected layout {declared[2]!r} as declared or fed first, got {layout!r}")
+                declared[2] = layout
+        with self._checking:
+            batch = self._batch(data, limit)
         with self._fed:
             self._queue.append(batch)
             self._fed.notify_all()

@@ -21,6 +21,7 @@ from ._sharding import (
     check_shards,
     shards_of,
 )
+from .order import own_seed
 
 
 class SampledReader(Reader, ABC):
@@ -70,8 +71,7 @@ class SampledReader(Reader, ABC):
 
     @classmethod
     def order_seed(cls, args: Mapping[str, Any]) -> int | None:
-        seed: int | None = args["seed"]
-        return seed
+        return own_seed(args)
 
     @classmethod
     def shards(cls, args: Mapping[str, Any]) -> Shards:

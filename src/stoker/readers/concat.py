@@ -12,7 +12,7 @@ from ..contract.reader import BoundSampler, Shards
 from ._combined import CombinedReader, ConcatenatedOrder, PartOrders
 from ._samplers import Sequential, Shuffled, as_sampler
 from ._sharding import shards_of
-from .order import PermutedOrder
+from .order import PermutedOrder, own_seed
 
 
 class ConcatReader(CombinedReader, name="readers.concat"):
@@ -49,8 +49,8 @@ class ConcatReader(CombinedReader, name="readers.concat"):
                     "of their own with it"
                 )
             sampler = as_sampler(args["sampler"])
-            outer = sampler.bind(*total, shards, args["seed"])
+            outer = sampler.bind(*total, shards, own_seed(args))
         else:
             sampler = Shuffled() if args["random_shuffle"] else Sequential()
-            outer = sampler.bind(int(parts.sizes.sum()), None, shards, args["seed"])
-        return ConcatenatedOrder(outer, parts, args["seed"]), f"{sampler!r}"
+            outer = sampler.bind(int(parts.sizes.sum()), None, shards, own_seed(args))
+        return ConcatenatedOrder(outer, parts, own_seed(args)), f"{sampler!r}"

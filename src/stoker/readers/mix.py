@@ -16,7 +16,7 @@ from ..contract.whole_number import as_whole_number
 from ._combined import CombinedReader, MixedOrder, PartOrders
 from ._samplers import quotas
 from ._sharding import shards_of
-from .order import QuotaOrder
+from .order import QuotaOrder, own_seed
 
 _LENGTHS = ("sum", "shortest", "longest")
 
@@ -64,7 +64,7 @@ class MixReader(CombinedReader, name="readers.mix"):
     ) -> tuple[BoundSampler, str]:
         shares = quotas([1.0] * len(parts.orders) if args["weights"] is None else list(args["weights"]), "part")
         size = _length(args["length"], parts.sizes, shares)
-        return MixedOrder(QuotaOrder(size, parts.sizes, shares, args["seed"]), parts), f"{shares.tolist()}"
+        return MixedOrder(QuotaOrder(size, parts.sizes, shares, own_seed(args)), parts), f"{shares.tolist()}"
 
 
 def _length(wanted: Any, sizes: Ints, shares: Ints) -> int:

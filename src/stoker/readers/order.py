@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,12 @@ Keys = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 _DRAWS = 0xFFFFFFFE  # a draw id that no operator has
 _WINDOW = 1 << 20  # recent numbers of an endless sampler that are cached for repeated requests
+
+
+def own_seed(args: Mapping[str, Any]) -> int | None:
+    """Return a reader's seed; None for the pipeline's, as for a negative seed of any operator."""
+    seed: int | None = args["seed"]
+    return None if seed is None or seed < 0 else seed
 
 
 @dataclass(frozen=True)

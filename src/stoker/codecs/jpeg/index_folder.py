@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import weakref
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from ...contract.errors import ArgumentError
+from ...contract.live_objects import LiveObjects
 from ...contract.private_folder import make_private_folder, require_private_folder
 from ...contract.text import printable
 from ...contract.warning import warn
@@ -26,13 +27,13 @@ from .index_parts import merge_parts, parts_of, read_pieces, write_part
 _SLOTS = 2048  # entries of a piece
 
 
-_OPEN: weakref.WeakSet[IndexFolder] = weakref.WeakSet()
+_OPEN: LiveObjects[IndexFolder] = LiveObjects()
 
 
 @atexit.register
 def save_all() -> None:
     """Save the indexes of pipelines that were not closed, before interpreter shutdown removes the means to save."""
-    for folder in list(_OPEN):
+    for folder in _OPEN.list():
         folder.save()
 
 
@@ -54,6 +55,7 @@ class IndexFolder:
         self._index, self._device = index, device
         self._written = 0
         self._process = os.getpid()
+        self._saving = threading.Lock()
         _OPEN.add(self)
 
     def load(self) -> None:
@@ -82,8 +84,14 @@ class IndexFolder:
 
     def save(self) -> None:
         """Write new entries. If the disk is full or read-only, warn and write no part."""
+        if os.getpid() != self._process:  # a forked child has no device
+            return
+        with self._saving:  # threads may close the pipeline at the same time
+            self._save()
+
+    def _save(self) -> None:
         count = self._index.slots
-        if count == self._written or os.getpid() != self._process:  # a forked child has no device
+        if count == self._written:
             return
         try:
             make_private_folder(self.path)

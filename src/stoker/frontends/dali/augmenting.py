@@ -40,7 +40,14 @@ class SignedBin:
 
 
 def signed_bin(magnitude_bin: Any, random_sign: Any = None, seed: Any = None, shape: Any = None) -> SignedBin:
-    """Add signs to ``magnitude_bin``: 0 or 1 (negative) per row, drawn if not given."""
+    """Add signs to magnitude bins.
+
+    Args:
+        magnitude_bin: the bin, a number or a node.
+        random_sign: 0 or 1 (negative) per row, a node; None: drawn.
+        seed: seed of the drawn signs; by default it follows from the pipeline's.
+        shape: number of signs per row; None: one.
+    """
     if random_sign is None:
         builder = magnitude_bin.builder if isinstance(magnitude_bin, DataNode) else current()
         if builder is None:
@@ -60,6 +67,7 @@ class Augmentation:
         mag_range: magnitudes of the first and last bin, or an array with one per bin; None: no parameter.
         randomly_negate: negate the magnitude with a probability of one half.
         mag_to_param: function from magnitude to parameter; None: identity.
+        name: name in messages and policies; by default the function's.
     """
 
     def __init__(
@@ -80,7 +88,15 @@ class Augmentation:
         self, mag_range: Any = _KEPT, randomly_negate: Any = _KEPT, mag_to_param: Any = _KEPT,
         param_device: Any = _KEPT, name: Any = _KEPT,
     ) -> Augmentation:  # fmt: skip
-        """Return the same function with other settings. ``param_device`` has no effect."""
+        """Return the same function with other settings; by default its own.
+
+        Args:
+            mag_range: magnitudes of the first and last bin, or an array with one per bin; None: no parameter.
+            randomly_negate: negate the magnitude with a probability of one half.
+            mag_to_param: function from magnitude to parameter; None: identity.
+            param_device: accepted without effect: parameters follow the data's device.
+            name: name in messages and policies.
+        """
         settings = (mag_range, randomly_negate, mag_to_param, name)
         own = (self.mag_range, self.randomly_negate, self.mag_to_param, self.name)
         return Augmentation(self.op, *(o if g is _KEPT else g for g, o in zip(settings, own, strict=True)))
@@ -89,7 +105,12 @@ class Augmentation:
                  **arguments: Any) -> Any:  # fmt: skip
         """Add the augmentation to the pipeline.
 
-        ``magnitude_bin`` is a number or a node, from 0 to ``num_magnitude_bins`` - 1, or a :func:`signed_bin`.
+        Args:
+            data: images or videos, a node.
+            magnitude_bin: a number or a node, from 0 to ``num_magnitude_bins`` - 1, or a :func:`signed_bin`.
+            num_magnitude_bins: number of bins.
+            seed: seed of the drawn signs; by default it follows from the pipeline's.
+            **arguments: named arguments of the function.
         """
         if not isinstance(data, DataNode):
             raise ArgumentError(f"`{self.name}`: expected a node of a pipeline as data, got {type(data).__name__}")
@@ -102,11 +123,19 @@ class Augmentation:
         return self.op(data, parameter, **{k: v for k, v in arguments.items() if k in self._takes})
 
     def takes(self, name: str) -> bool:
-        """Return whether the function has an argument of this name."""
+        """Return whether the function has an argument of this name.
+
+        Args:
+            name: the argument.
+        """
         return name in self._takes
 
     def parameters(self, bins: int | None) -> npt.NDArray[Any]:
-        """Return the parameters of all bins. With random signs, each bin has two, the positive one first."""
+        """Return the parameters of all bins. With random signs, each bin has two, the positive one first.
+
+        Args:
+            bins: number of bins; None if an array has one magnitude per bin.
+        """
         if isinstance(self.mag_range, np.ndarray):
             magnitudes = self.mag_range
             if bins is not None and len(magnitudes) != bins:
@@ -155,7 +184,13 @@ def augmentation(
 ) -> Any:  # fmt: skip
     """Create an :class:`Augmentation` from a function ``(data, parameter, ...)``; works as a decorator.
 
-    ``param_device`` has no effect: parameters follow the data's device.
+    Args:
+        function: takes the data, the parameter (a number or array per row) and optionally named arguments.
+        mag_range: magnitudes of the first and last bin, or an array with one per bin; None: no parameter.
+        randomly_negate: negate the magnitude with a probability of one half.
+        mag_to_param: function from magnitude to parameter; None: identity.
+        param_device: accepted without effect: parameters follow the data's device.
+        name: name in messages and policies; by default the function's.
     """
 
     def decorate(function: Function) -> Augmentation:
@@ -190,7 +225,14 @@ def select_one(options: Sequence[Callable[[], Any]], number: DataNode) -> Any:
 
 
 def select(ops: Sequence[Callable[..., Any]], selected_op_idx: DataNode, *args: Any, **arguments: Any) -> Any:
-    """Call ``ops[selected_op_idx](*args, **arguments)``. For each row only that operator runs."""
+    """Call ``ops[selected_op_idx](*args, **arguments)``. For each row only that operator runs.
+
+    Args:
+        ops: functions that add nodes.
+        selected_op_idx: number of the function, a node with one value per row.
+        *args: arguments of the functions by position.
+        **arguments: arguments of the functions by name.
+    """
     return select_one([functools.partial(op, *args, **arguments) for op in ops], selected_op_idx)
 
 

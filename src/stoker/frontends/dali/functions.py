@@ -179,8 +179,8 @@ def operator_class(prefix: str, name: str) -> Any:
     if ALIASES.get(operator, operator) not in names():
         raise missing(operator)
     documentation = function(operator).__doc__
-    _classes[group] = type(name, (OperatorClass,), {"operator": operator, "__doc__": documentation})
-    return _classes[group]
+    made = type(name, (OperatorClass,), {"operator": operator, "__doc__": documentation})
+    return _classes.setdefault(group, made)
 
 
 class ClassGroup(ModuleType):

@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -50,9 +52,15 @@ NumPyType numpy_type(DType t) {
   }
 }
 
+// Record the stream on which a consumer reads. Arrays share blocks, and without the GIL threads export them at the same
+// time.
+void record_stream(const DeviceArray& a, uintptr_t stream) {
+  std::atomic_ref<uintptr_t>(a.block->stream).store(stream, std::memory_order_relaxed);
+}
+
 nb::object capsule(DeviceArray& a, nb::handle self, nb::object stream) {
   const int64_t requested = stream.is_none() ? 0 : nb::cast<int64_t>(stream);
-  a.block->stream = requested < 1 || requested == kThreadsStream ? kLegacyStream : static_cast<uintptr_t>(requested);
+  record_stream(a, requested < 1 || requested == kThreadsStream ? kLegacyStream : static_cast<uintptr_t>(requested));
   std::vector<size_t> shape(a.shape.begin(), a.shape.end());
   const int device = a.device->number();
   nb::ndarray<> array(a.data, shape.size(), shape.data(), self, nullptr, dlpack_of(a.dtype),
@@ -63,7 +71,7 @@ nb::object capsule(DeviceArray& a, nb::handle self, nb::object stream) {
 
 nb::dict cuda_interface(DeviceArray& a) {
   if (a.dtype == DType::BF16) throw nb::attribute_error("CUDA's array interface has no bfloat16; DLPack has");
-  a.block->stream = kLegacyStream;
+  record_stream(a, kLegacyStream);
   const NumPyType type = numpy_type(a.dtype);
   nb::list shape;
   for (const int64_t n : a.shape) shape.append(n);
@@ -151,11 +159,14 @@ nb::object place_of(nb::handle x) {
   return nb::none();
 }
 
-nb::bytes host_copy(const DeviceArray& a) {
-  size_t bytes = static_cast<size_t>(size_of(a.dtype));
-  for (const int64_t n : a.shape) bytes *= static_cast<size_t>(n);
-  std::string content(bytes, '\0');
-  auto* const to = reinterpret_cast<uint8_t*>(content.data());
+size_t count_elements(const DeviceArray& a) {
+  size_t count = 1;
+  for (const int64_t n : a.shape) count *= static_cast<size_t>(n);
+  return count;
+}
+
+void copy_to_host(const DeviceArray& a, uint8_t* to) {
+  const size_t bytes = count_elements(a) * static_cast<size_t>(size_of(a.dtype));
   const auto copy = [&] {
     const gpu::Visit visit(a.device.get());
     const gpu::WorkStream work_stream = a.device->next_work_stream();
@@ -163,7 +174,52 @@ nb::bytes host_copy(const DeviceArray& a) {
                 [&] { a.device->copy_out(work_stream, to, reinterpret_cast<gpu::Address>(a.data), bytes); });
   };
   if (bytes) without_gil(copy);
+}
+
+nb::bytes host_copy(const DeviceArray& a) {
+  std::string content(count_elements(a) * static_cast<size_t>(size_of(a.dtype)), '\0');
+  copy_to_host(a, reinterpret_cast<uint8_t*>(content.data()));
   return nb::bytes(content.data(), content.size());
+}
+
+// Return a copy as a NumPy array; bfloat16 as float32.
+nb::object host_array(const DeviceArray& a) {
+  const bool widen = a.dtype == DType::BF16;
+  View v;
+  v.dtype = widen ? DType::F32 : a.dtype;
+  v.rank = static_cast<int32_t>(a.shape.size());
+  std::copy(a.shape.begin(), a.shape.end(), v.shape);
+  v.set_contiguous_strides();
+  const size_t count = count_elements(a);
+  auto* const content = new uint8_t[count * static_cast<size_t>(size_of(v.dtype)) + 1];
+  const nb::capsule owner(content, [](void* p) noexcept { delete[] static_cast<uint8_t*>(p); });
+  v.data = content;
+  copy_to_host(a, content);
+  if (widen)
+    for (size_t i = count; i-- > 0;) {  // from the end, because the halves lie in the memory of the floats
+      uint16_t half;
+      std::memcpy(&half, content + 2 * i, sizeof half);
+      const uint32_t bits = uint32_t{half} << 16;
+      std::memcpy(content + 4 * i, &bits, sizeof bits);
+    }
+  return array_over(v, owner, true);
+}
+
+std::string describe(const DeviceArray& a) {
+  std::string shape;
+  for (const int64_t n : a.shape) shape += std::to_string(n) + (a.shape.size() == 1 ? "," : ", ");
+  if (a.shape.size() > 1) shape.resize(shape.size() - 2);
+  const NumPyType type = numpy_type(a.dtype);
+  const char* const kind = type.kind == 'u' ? "uint" : type.kind == 'i' ? "int" : type.kind == 'f' ? "float" : "bool";
+  const std::string name = a.dtype == DType::BF16 ? "bfloat16"
+                           : type.kind == 'b'     ? "bool"
+                                                  : kind + std::to_string(8 * type.bytes);
+  return "DeviceArray(" + name + " (" + shape + "), gpu)";
+}
+
+// A picture or statistics of a copy in host memory, for notebooks.
+nb::object as_html(const DeviceArray& a) {
+  return nb::module_::import_("stoker.display.rows").attr("tensor_as_html")(describe(a), host_array(a), "");
 }
 
 }  // namespace
@@ -257,7 +313,9 @@ void bind_gpu(nb::module_& m) {
       .def(
           "__init__", [](gpu::MemoryQuota* self, uint64_t limit) { (new (self) gpu::MemoryQuota)->limit = limit; },
           nb::arg("limit"))
-      .def_rw("limit", &gpu::MemoryQuota::limit)
+      .def_prop_rw(
+          "limit", [](const gpu::MemoryQuota& a) { return a.limit.load(); },
+          [](gpu::MemoryQuota& a, uint64_t limit) { a.limit = limit; })
       .def_prop_ro("taken", [](const gpu::MemoryQuota& a) { return a.taken.load(); });
   bind_nvjpeg(gpu_module);
   bind_kernels(gpu_module, registry::Target::Gpu);
@@ -299,6 +357,8 @@ void bind_gpu(nb::module_& m) {
              return part;
            })
       .def("to_host", &host_copy)
+      .def("__repr__", &describe)
+      .def("_repr_html_", &as_html)
       .def(
           "__dlpack__",
           [](nb::handle self, nb::object stream, const nb::kwargs&) {

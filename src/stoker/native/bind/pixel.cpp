@@ -154,11 +154,11 @@ void bind_pixel(nb::module_& m) {
   nb::class_<PixelProgram>(m, "PixelProgram")
       .def(nb::init<nb::bytes, int, const std::vector<int>&, const std::vector<int>&, int>(), nb::arg("code"),
            nb::arg("channels"), nb::arg("input_dtypes"), nb::arg("output_dtypes"), nb::arg("uniforms"))
-      .def("run", &PixelProgram::run)
+      .def("run", &PixelProgram::run, nb::lock_self())
       .def("run_rows", &PixelProgram::run_rows, nb::arg("uniforms"), nb::arg("inputs"), nb::arg("outputs"),
-           nb::arg("rows"), nb::arg("pad") = 0)
-      .def("time", &PixelProgram::time)
-      .def_prop_ro("used_table", &PixelProgram::used_table);
+           nb::arg("rows"), nb::arg("pad") = 0, nb::lock_self())
+      .def("time", &PixelProgram::time, nb::lock_self())
+      .def_prop_ro("used_table", &PixelProgram::used_table, nb::lock_self());
   m.def("pixel_run",
         [](nb::bytes code, int channels, const std::vector<int>& input_dtypes, const std::vector<int>& output_dtypes,
            const std::vector<double>& uniforms, nb::list inputs, nb::list outputs) {

@@ -56,11 +56,13 @@ void bind_plan(nb::module_& m) {
   bind_containers(m);
   nb::class_<Plan>(m, "Plan")
       .def(nb::init<>())
-      .def("add_value",
-           [](Plan& p, int dtype, int rank, int storage, int slot) {
-             open_plan(p).values.push_back(
-                 {as<DType>(dtype, "an element type"), rank, as<Storage>(storage, "a kind of memory"), slot});
-           })
+      .def(
+          "add_value",
+          [](Plan& p, int dtype, int rank, int storage, int slot) {
+            open_plan(p).values.push_back(
+                {as<DType>(dtype, "an element type"), rank, as<Storage>(storage, "a kind of memory"), slot});
+          },
+          nb::lock_self())
       .def(
           "add_step",
           [](Plan& plan, KernelRef kernel, Ints in, Ints out, std::vector<std::tuple<int, int, int, int>> code,
@@ -86,12 +88,14 @@ void bind_plan(nb::module_& m) {
           },
           nb::arg("kernel").none(), nb::arg("inputs"), nb::arg("outputs"), nb::arg("code"), nb::arg("consts"),
           nb::arg("params"), nb::arg("extents"), nb::arg("checks"), nb::arg("guards"), nb::arg("frames"),
-          nb::arg("framed"), nb::arg("ordered"), nb::arg("counted") = Ints{}, nb::arg("count") = -1)
-      .def("add_segment",
-           [](Plan& p, int kind, Ints steps, Ints opens) {
-             open_plan(p).segments.push_back(
-                 {as<SegmentKind>(kind, "a kind of segment"), std::move(steps), std::move(opens)});
-           })
+          nb::arg("framed"), nb::arg("ordered"), nb::arg("counted") = Ints{}, nb::arg("count") = -1, nb::lock_self())
+      .def(
+          "add_segment",
+          [](Plan& p, int kind, Ints steps, Ints opens) {
+            open_plan(p).segments.push_back(
+                {as<SegmentKind>(kind, "a kind of segment"), std::move(steps), std::move(opens)});
+          },
+          nb::lock_self())
       .def(
           "add_output",
           [](Plan& p, int value, bool fixed, bool device, std::vector<int64_t> shape,
@@ -100,12 +104,15 @@ void bind_plan(nb::module_& m) {
                                             scalar_code(code, std::move(consts)), std::move(extents), count});
           },
           nb::arg("value"), nb::arg("fixed"), nb::arg("device"), nb::arg("shape"), nb::arg("code"), nb::arg("consts"),
-          nb::arg("extents"), nb::arg("count") = -1)
-      .def("finish", [](Plan& p, int buffers, int readers) {
-        open_plan(p).buffers = buffers;
-        p.readers = readers;
-        p.finish();
-      });
+          nb::arg("extents"), nb::arg("count") = -1, nb::lock_self())
+      .def(
+          "finish",
+          [](Plan& p, int buffers, int readers) {
+            open_plan(p).buffers = buffers;
+            p.readers = readers;
+            p.finish();
+          },
+          nb::lock_self());
 }
 
 }  // namespace stoker

@@ -40,14 +40,15 @@ class LimitReached : public std::bad_alloc {
 // Device memory that a pipeline has taken, and its limit.
 struct MemoryQuota {
   std::atomic<uint64_t> taken{0};
-  uint64_t limit = ~uint64_t{0};
+  std::atomic<uint64_t> limit{~uint64_t{0}};
 
   // Count memory that will be allocated. Throw LimitReached. Refused bytes are never counted, not even temporarily:
   // another thread could be refused because of them.
   void charge(uint64_t bytes) {
     uint64_t before = taken.load();
     do {
-      if (before > limit || bytes > limit - before) throw LimitReached(limit, before, bytes);
+      const uint64_t most = limit;
+      if (before > most || bytes > most - before) throw LimitReached(most, before, bytes);
     } while (!taken.compare_exchange_weak(before, before + bytes));
   }
   // Count memory that is allocated already. Throw LimitReached as well, but count the bytes nevertheless.

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from ..._image_formats import NAMES, open_image, pillow
 from ...contract.errors import DataError
 from ...contract.types import DType, ImageType
+from ...contract.warning import ignored
 from ...native import _native
 
 _WITH_PALETTE = ("P", "PA")
@@ -26,8 +26,7 @@ def _open(data: npt.NDArray[np.uint8]) -> Any:
     Image = pillow()
     from PIL import UnidentifiedImageError
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # `_require_pixels` checks the limit
+    with ignored(Image.DecompressionBombWarning):  # `_require_pixels` checks the limit
         try:
             return open_image(io.BytesIO(data.data))
         except Image.DecompressionBombError as error:

@@ -19,6 +19,7 @@ from PIL import Image, ImageEnhance, ImageOps, JpegImagePlugin
 from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
+from ....contract.errors import UnsupportedError
 from .. import counts, recording
 from ..collation.deferred import DeferredTensor, reduce_deferred
 from ..loader import delivery, loader
@@ -55,9 +56,19 @@ def enable(device: str = "cpu", *, without_gpu: str | None = None) -> None:
         ArgumentError: another device.
         DeviceError: there is no such GPU that torch can use.
         ImportError: torchvision is not installed.
+        UnsupportedError: Python runs without the GIL.
     """
+    _require_gil()
     delivery.choose(device, without_gpu)
     enable_here()
+
+
+def _require_gil() -> None:
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise UnsupportedError(
+            "`stoker.torchvision`: expected a Python with the GIL, got one that runs without it, where the take-over "
+            "has not been tried. Start Python with `-X gil=1`, or use a pipeline with `stoker.torch.Loader`"
+        )
 
 
 def enable_here() -> None:
