@@ -24,10 +24,11 @@ _classes: dict[type[StokerError], type[StokerError]] = {}
 
 def error_class(own: type[StokerError]) -> type[StokerError]:
     """Return the subclass of an error class that is also of the built-in classes."""
-    if own not in _classes:
+    known = _classes.get(own)
+    if known is None:
         more = tuple(b for b in _BUILT_IN if not issubclass(own, b))
-        _classes[own] = _subclass(own, more) if more else own
-    return _classes[own]
+        known = _classes.setdefault(own, _subclass(own, more) if more else own)  # another thread may have been faster
+    return known
 
 
 def _subclass(own: type[StokerError], more: tuple[type[Exception], ...]) -> type[StokerError]:
