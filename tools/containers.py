@@ -110,6 +110,8 @@ def write_examples(folder: Path) -> None:
     labelled = [(p, classes.index(p.parent.name), p.read_bytes()) for p in photos]
     records = [example({"image/encoded": data, "image/class/label": [label]}) for _, label, data in labelled]
     (folder / "photos.tfrecord").write_bytes(tfrecord(records))
+    images = [image_record(float(label), data, number) for number, (_, label, data) in enumerate(labelled)]
+    (folder / "photos.rec").write_bytes(recordio(images)[0])
     members = [
         (f"{path.parent.name}/{path.stem}.{ext}", content)
         for path, label, data in labelled

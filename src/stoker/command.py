@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``stoker`` command: demo, check, preview, show, bench, info."""
+"""The ``stoker`` command: demo, check, index, preview, show, bench, info."""
 
 from __future__ import annotations
 
@@ -78,6 +78,7 @@ def _parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argpa
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", add_help=False, help="the ImageNet training chain over a folder of images")
     commands.add_parser("check", add_help=False, help="decode every file of a folder and list the bad ones")
+    commands.add_parser("index", add_help=False, help="find the records of container files, and report damaged files")
     commands.add_parser("preview", add_help=False, help="draw a contact sheet of the pipeline in a Python file")
     commands.add_parser("bench", add_help=False, help="measure against other libraries (in a checkout)")
     text = "print the graph and plan of the pipelines in a Python file"
@@ -94,7 +95,8 @@ def parsers() -> list[argparse.ArgumentParser]:
     """Return the parsers of the command and of its sub-commands, for documentation; `bench` only in a checkout."""
     parser, commands = _parser()
     modules = {
-        "demo": "stoker.demo.run", "check": "stoker.inspection.check", "preview": "stoker.inspection.preview",
+        "demo": "stoker.demo.run", "check": "stoker.inspection.check", "index": "stoker.inspection.index",
+        "preview": "stoker.inspection.preview",
         "bench": "benchmarks.__main__",
     }  # fmt: skip
     found = [parser]
@@ -112,6 +114,8 @@ def _run(argv: list[str] | None) -> int:
         return int(importlib.import_module("stoker.demo.run").main(rest))
     if known.command == "check":
         return int(importlib.import_module("stoker.inspection.check").main(rest))
+    if known.command == "index":
+        return int(importlib.import_module("stoker.inspection.index").main(rest))
     if known.command == "preview":
         return int(importlib.import_module("stoker.inspection.preview").main(rest))
     if known.command == "bench":

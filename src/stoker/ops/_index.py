@@ -74,6 +74,7 @@ INDEX: dict[str, str] = {
     "readers.concat": "readers.concat:ConcatReader",
     "readers.file": "readers.file:FileReader",
     "readers.mix": "readers.mix:MixReader",
+    "readers.mxnet": "readers.mxnet:MXNetReader",
     "readers.tfrecord": "readers.tfrecord:TFRecordReader",
     "readers.webdataset": "readers.webdataset:WebDatasetReader",
     "reductions.max": "ops.reductions.max:Max",

@@ -148,12 +148,18 @@ def filter(frame: int, height: int, width: int, channel: int, border: int, /) ->
         border: a Border of filter/correlate.hpp
     """
 
+def image_of_record() -> Kernel:
+    """The image in a record of MXNet. The record is given twice."""
+
 def index(reader: int, /) -> Kernel:
     """The index of the row's sample.
 
     Args:
         reader: the column of the batch's indices
     """
+
+def labels_of_record() -> Kernel:
+    """The labels in a record of MXNet."""
 
 def lookup(table: npt.NDArray[Any], rows: int, reader: int, /) -> Kernel:
     """The row of a table that the row's sample has.
