@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of DALI's readers of containers for the arguments on which both libraries agree.
 
-``python -m tests.containers.dali_values`` writes them to ``dali_values.json``, in an environment with DALI (``.venv-bench``). The tests
-compare Stoker's rows with it.
+``python -m tests.containers.dali_values`` writes them to ``dali_values.json``, in an environment with DALI
+(``.venv-bench``). The tests compare Stoker's rows with it.
 """
 
 from __future__ import annotations
