@@ -10,7 +10,7 @@ import emulated_stages
 import numpy as np
 import pytest
 
-from stoker import fn, pipeline_def
+from stoker import fn, pipeline_def, types
 from stoker.device.gpu import Gpu
 
 Source = Callable[[Any], Any]
@@ -204,3 +204,35 @@ def test_reductions_of_axes(axes: tuple[int, ...]) -> None:
 def test_an_argument_is_computed_where_it_is_read() -> None:
     rows = [noise(np.random.default_rng(8), "uint8", (5, 6, 3)) for _ in range(3)]
     compare_rows([rows], ["HWC"], lambda x: (fn.brightness(x, brightness=fn.reductions.mean(x) * 0.01),))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR"])
+def test_remap(layout: str, interp: str) -> None:
+    """Also places beyond the edges and those that are no numbers, and outputs of several blocks."""
+    rng = np.random.default_rng(8)
+    rows, columns, lines = [], [], []
+    for (height, width), size in (((9, 7), (5, 6)), ((1, 1), (3, 3)), ((30, 21), (70, 90)), ((6, 5), (0, 4))):
+        rows.append(rng.integers(0, 256, shaped(layout, height, width), np.uint8))
+        columns.append(rng.uniform(-3, width + 3, size).astype(np.float32))
+        lines.append(rng.uniform(-3, height + 3, size).astype(np.float32))
+        columns[-1].flat[:3] = (np.nan, np.inf, -1e30)[: columns[-1].size]
+    compare_rows([rows, columns, lines], [layout, "HW", "HW"], lambda *x: fn.experimental.remap(*x, interp=interp))
+
+
+@pytest.mark.parametrize("dtype", [types.INT8, types.UINT16, types.INT16, types.INT32, types.FLOAT, types.FLOAT16])
+def test_sampling_at_coordinates(dtype: Any) -> None:
+    """Types of the image, and operators that compute the coordinates on the device."""
+    rng = np.random.default_rng(9)
+    rows = [rng.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((9, 7), (40, 33))]
+    linear = {"interp_type": types.INTERP_LINEAR, "fill_value": 300.5}
+
+    def make(x: Any) -> Any:
+        x = fn.cast(x, dtype=dtype)
+        return (
+            fn.sphere(x, **linear), fn.water(x, ampl_x=2.0, mask=fn.random.coin_flip()), fn.jitter(x, nDegree=5),
+            fn.lens_distortion(x, radial=[0.4, -0.2], tangential=[0.01, 0.02], **linear),
+            fn.elastic(x, alpha=9.0, sigma=2.0, **linear), fn.optical_distortion(x, limit=[-1.0, 1.0]),
+        )  # fmt: skip
+
+    compare_rows([rows], ["HWC"], make)

@@ -176,3 +176,15 @@ def test_draws_of_frames_and_channels_are_independent() -> None:
     assert abs(noise.mean()) < 2 and abs(noise.std() - 30) < 2
     for other in (np.roll(noise, 1, axis) for axis in range(4)):
         assert abs((noise * other).mean()) / 900 < 0.06
+
+
+def test_zeros_of_both_signs_are_two_numbers() -> None:
+    """A program with both once got the sign of the first one for both."""
+    x = np.ones((2, 3), np.float32)
+
+    def define(x: DataNode) -> Any:
+        filled = fn.erase(x, anchor=[0, 0], shape=[1, 3], fill_value=-0.0)
+        return fn.erase(filled, anchor=[1, 0], shape=[1, 3], fill_value=0.0)
+
+    for output in outputs(graph_of(define, (DType.FLOAT, (None, None), "HW")), x):
+        assert np.signbit(output).tolist() == [[True] * 3, [False] * 3]

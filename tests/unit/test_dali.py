@@ -80,6 +80,7 @@ def test_the_catalogue_covers_stokers_operators() -> None:
     assert set(ALIASES.values()) <= NAMES
     own = {"boolean_mask", "shapes", "permute_batch", "per_frame", "readers.concat", "readers.mix"}
     own |= {"autocontrast", "channel_shuffle", "coarse_dropout", "posterize", "sharpness", "solarize"}
+    own |= {"elastic", "lens_distortion", "optical_distortion"}
     assert {n for n in INDEX if not n.startswith("_")} - NAMES <= own
 
 

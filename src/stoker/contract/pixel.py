@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .expr import Expr, Scalar, same
+from .expr import Expr, Scalar, identity
 from .types import DType
 
 COMPARISONS = {"eq": "Eq", "ne": "Ne", "lt": "Lt", "le": "Le", "gt": "Gt", "ge": "Ge"}
@@ -240,7 +240,7 @@ class _Program:
 
     def uniform(self, value: Scalar) -> int:
         for i, known in enumerate(self.uniforms):
-            if same(known, value):
+            if identity(known) == identity(value):  # 0.0 and -0.0 differ
                 return i
         self.uniforms.append(value)
         return len(self.uniforms) - 1

@@ -587,6 +587,40 @@ def crop_mirror_normalize(
     """
     ...
 
+def elastic(
+    x: Input,
+    /,
+    *,
+    interp_type: InterpType = InterpType.INTERP_LINEAR,
+    fill_value: float = 0.0,
+    alpha: float | DataNode = 50.0,
+    sigma: float | DataNode = 5.0,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Deform images by a smooth random field. Input: images of up to 32 bits an element, HW, HWC, CHW or these with a
+    leading F. Output: the same.
+
+    Each pixel has two numbers, drawn evenly from -1 to 1 and blurred by ``sigma`` (`gaussian_blur`). Times ``alpha``
+    they are the source's distance from the pixel. All channels and frames have the same field. A draw depends on the
+    seed, the epoch, the sample and the pixel's place. Source: Simard, Steinkraus and Platt, "Best practices for
+    convolutional neural networks" (2003).
+
+    Args:
+        interp_type: INTERP_NN or INTERP_LINEAR.
+        fill_value: Value outside of the image.
+        alpha: Strength: the factor of the blurred numbers, in pixels.
+        sigma: Standard deviation of the blur in pixels, above 0.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def element_extract(
     x: Input,
     /,
@@ -1065,6 +1099,76 @@ def hue(
     """
     ...
 
+def jitter(
+    x: Input,
+    /,
+    *,
+    interp_type: InterpType = InterpType.INTERP_NN,
+    fill_value: float = 0.0,
+    mask: int | DataNode = 1,
+    nDegree: int = 2,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Move every pixel by a random number of pixels. Input: images of up to 32 bits an element, HW, HWC, CHW or these
+    with a leading F. Output: the same.
+
+    Both numbers are drawn evenly from the ``nDegree`` integers from ``-(nDegree // 2)`` on. Sources beyond the edges
+    are those at the edges, so that ``fill_value`` has no effect, and with whole numbers of pixels ``interp_type`` has
+    none. All channels and frames have the same numbers. A draw depends on the seed, the epoch, the sample and the
+    pixel's place.
+
+    Args:
+        interp_type: INTERP_NN or INTERP_LINEAR.
+        fill_value: Value outside of the image.
+        mask: 0: the image stays as it is.
+        nDegree: Number of integers from which the moves are drawn, from 1 to 2**20.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def lens_distortion(
+    x: Input,
+    /,
+    *,
+    interp_type: InterpType = InterpType.INTERP_LINEAR,
+    fill_value: float = 0.0,
+    radial: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 0.0,
+    tangential: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = (0.0, 0.0),
+    focal: float | DataNode = 1.0,
+    center: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = (0.5, 0.5),
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Distort images as a lens does. Input: images of up to 32 bits an element, HW, HWC, CHW or these with a leading F.
+    Output: the same.
+
+    Brown's model: with x and y the distance from the center divided by ``focal`` times the width and the height, and r
+    their length, the source is at ``x (1 + k1 r^2 + k2 r^4 + k3 r^6) + 2 p1 x y + p2 (r^2 + 2 x^2)``, and likewise for
+    y. Positive numbers in ``radial`` give a barrel. Coordinates are computed in float32. They are those of OpenCV's
+    ``initUndistortRectifyMap`` within its rounding.
+
+    Args:
+        interp_type: INTERP_NN or INTERP_LINEAR.
+        fill_value: Value outside of the image.
+        radial: k1, k2 and k3; up to three numbers.
+        tangential: p1 and p2.
+        focal: Focal length as a share of the image's width and height.
+        center: Optical center (x, y) as a share of the extents.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def lookup_table(
     x: Input,
     /,
@@ -1235,6 +1339,33 @@ def ones_like(
 
     Args:
         dtype: Element type of the output; by default the input's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def optical_distortion(
+    x: Input,
+    /,
+    *,
+    interp_type: InterpType = InterpType.INTERP_LINEAR,
+    fill_value: float = 0.0,
+    limit: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = (-0.05, 0.05),
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Distort images by a random lens: `lens_distortion` with a number from ``limit`` as the first two numbers of
+    ``radial``. Input: images of up to 32 bits an element, HW, HWC, CHW or these with a leading F. Output: the same.
+
+    Args:
+        interp_type: INTERP_NN or INTERP_LINEAR.
+        fill_value: Value outside of the image.
+        limit: Range of the number.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -2035,6 +2166,34 @@ def spectrogram(
     """
     ...
 
+def sphere(
+    x: Input,
+    /,
+    *,
+    interp_type: InterpType = InterpType.INTERP_NN,
+    fill_value: float = 0.0,
+    mask: int | DataNode = 1,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Show an image as on a sphere. Input: images of up to 32 bits an element, HW, HWC, CHW or these with a leading F.
+    Output: the same.
+
+    With t the vector from the image's middle to the pixel's centre, in pixels, and d half of the longer side without
+    its fraction, a pixel shows the source at ``middle + t * |t| / d``, in float32. Nearest neighbours have DALI's bits.
+
+    Args:
+        interp_type: INTERP_NN or INTERP_LINEAR.
+        fill_value: Value outside of the image.
+        mask: 0: the image stays as it is.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def squeeze(
     x: Input,
     /,
@@ -2166,6 +2325,46 @@ def warp_affine(
         output_dtype: Former name of `dtype`.
         matrix: Six numbers; per frame for videos, too.
         inverse_map: The matrix takes the output to the input; False: the input to the output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def water(
+    x: Input,
+    /,
+    *,
+    interp_type: InterpType = InterpType.INTERP_NN,
+    fill_value: float = 0.0,
+    mask: int | DataNode = 1,
+    ampl_x: float | DataNode = 10.0,
+    ampl_y: float | DataNode = 10.0,
+    freq_x: float | DataNode = 0.04908738521234052,
+    freq_y: float | DataNode = 0.04908738521234052,
+    phase_x: float | DataNode = 0.0,
+    phase_y: float | DataNode = 0.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Show an image as under water. Input: images of up to 32 bits an element, HW, HWC, CHW or these with a leading F.
+    Output: the same.
+
+    Pixel (x, y) shows the source at ``x + ampl_x sin(freq_x y + phase_x)``, ``y + ampl_y cos(freq_y x + phase_y)``, in
+    float32. The bits are DALI's, which ignores a ``mask`` that is a constant.
+
+    Args:
+        interp_type: INTERP_NN or INTERP_LINEAR.
+        fill_value: Value outside of the image.
+        mask: 0: the image stays as it is.
+        ampl_x: Height of the waves along x, in pixels.
+        ampl_y: Height of the waves along y, in pixels.
+        freq_x: Radians per pixel of the waves along x.
+        freq_y: Radians per pixel of the waves along y.
+        phase_x: Phase of the waves along x, in radians.
+        phase_y: Phase of the waves along y, in radians.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -2603,6 +2802,35 @@ class decoders:
         ...
 
 class experimental:
+    @staticmethod
+    def remap(
+        x: Input,
+        mapx: Input,
+        mapy: Input,
+        /,
+        *,
+        interp: InterpType = InterpType.INTERP_LINEAR,
+        pixel_origin: Literal["corner", "center"] = "corner",
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Sample images at given coordinates. Inputs: an image of up to 32 bits an element, HW, HWC, CHW or these with a
+        leading F; columns ``mapx`` and rows ``mapy`` of the source, float32: (H, W), (H, W, 1), or (F, H, W) by frame.
+        Output: the image's axes in the maps' size.
+
+        Neighbours beyond the edges are 0. With ``pixel_origin="center"`` bytes are those of OpenCV's ``remap``.
+
+        Args:
+            interp: INTERP_NN or INTERP_LINEAR.
+            pixel_origin: Point of the first pixel that is at (0, 0).
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
     @staticmethod
     def warp_perspective(
         x: Input,

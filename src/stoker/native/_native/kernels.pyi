@@ -170,6 +170,17 @@ def lookup(table: npt.NDArray[Any], rows: int, reader: int, /) -> Kernel:
         reader: the column of the batch's indices
     """
 
+def map(frame: int, height: int, width: int, channel: int, linear: bool, /) -> Kernel:
+    """The image at the coordinates of the other two inputs.
+
+    Args:
+        frame: the axis, -1: none
+        height: the axis, -1: none
+        width: the axis, -1: none
+        channel: the axis, -1: none
+        linear: interpolate; else the element at the whole parts
+    """
+
 def mel_weights(filters: int, sample_rate: float, low: float, high: float, htk: bool, normalize: bool, /) -> Kernel:
     """Triangular filters over the bins of a spectrum.
 

@@ -269,6 +269,23 @@ def perspective(g: GraphGrower) -> Any:
 
 
 @move(0.8)
+def mapped(g: GraphGrower) -> Any:
+    x = _image_of(g, (*_FILTERED, DType.INT32))
+    args: dict[str, Any] = {"interp_type": g.pick((InterpType.INTERP_NN, InterpType.INTERP_LINEAR))}
+    args["fill_value"] = g.pick((0.0, 9.0, 300.0))
+    form = g.pick(("sphere", "water", "jitter", "lens_distortion", "elastic"))
+    if form == "water":
+        args |= {"ampl_x": g.number(-4, 4), "freq_y": g.number(0, 1), "mask": g.number(0, 1, whole=True)}
+    elif form == "jitter":
+        args["nDegree"] = g.whole(1, 6)
+    elif form == "lens_distortion":
+        args |= {"radial": (g.pick((0.0, 0.5, -0.75)), 0.25), "focal": g.number(0.5, 2)}
+    elif form == "elastic":
+        args |= {"alpha": g.number(0, 20), "sigma": g.number(0.5, 2)}
+    return getattr(fn, form)(x, **args)
+
+
+@move(0.8)
 def reduced(g: GraphGrower) -> Any:
     x = g.choose(lambda v: g.dtype(v) != DType.FLOAT16)
     rank = g.arrays(x)[0].ndim

@@ -313,8 +313,7 @@ class BatchScheduler:
             batches.clear()
 
     def __del__(self) -> None:
-        if not self._closed:
-            self.close()
+        self.close()
 
 
 class Relay:

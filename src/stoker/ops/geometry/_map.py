@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampling of images where two programs, or two tensors, say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.argument import arg
+from ...contract.errors import UnsupportedError
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext
+from ...contract.pixel import Px, coordinate, select, uniform
+from ...contract.step import Launches, Value
+from ...contract.types import DType, InterpType
+from ..generic.cast import cast_array
+from ._axes import each_frame, image_axes
+
+_PIXELS = 1024  # of a block on a GPU (native/device/own_map.cuh)
+_MAPPED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
+_CARRIER = {DType.BOOL: DType.UINT8, DType.FLOAT16: DType.FLOAT, DType.BFLOAT16: DType.FLOAT}
+
+Places = tuple[Px, Px]  # row and column of the source, FLOAT
+
+
+class MapArguments(Operator):
+    """Arguments of operators that sample an image at coordinates."""
+
+    gives_bfloat16 = takes_bfloat16 = True
+    interp_type = arg(
+        "interp", InterpType.INTERP_NN, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
+        doc="INTERP_NN or INTERP_LINEAR.",
+    )  # fmt: skip
+    fill_value = arg("float", 0.0, doc="Value outside of the image.")
+
+
+class MaskedMapArguments(MapArguments):
+    """The same, with DALI's switch."""
+
+    mask = arg("int", 1, per_row=True, doc="0: the image stays as it is.")
+
+
+def height_and_width(c: Lowering, x: Value) -> tuple[Any, Any]:
+    """Return the extents of an image, which must have pixels below 2**24, so that float32 numbers them."""
+    extents = c.extent(x, "H"), c.extent(x, "W")
+    for n in extents:
+        c.require(ex.both(n > 0, n < 1 << 24), "expected an image of 1 to 2**24 pixels on a side, got {0}", n)
+    return extents
+
+
+def pixel_places() -> Places:
+    """Return the row and the column of the output's pixel, FLOAT."""
+    return coordinate(0).cast(DType.FLOAT), coordinate(1).cast(DType.FLOAT)
+
+
+def sampled(c: Lowering, x: Value, places: Places, *, linear: bool, fill: float) -> Value:
+    """Sample ``x`` at ``places``, a program of coordinates 0 (row) and 1 (column) of the output, which has the size of
+    ``x``.
+
+    Nearest neighbours are the elements at the whole parts; pixel centres are at whole numbers for interpolation.
+    """
+    size = height_and_width(c, x)
+    maps = c.stage([], [(DType.FLOAT, size, "HW")] * 2, [[p] for p in places])
+    return mapped(c, x, *maps, linear=linear, fill=fill)
+
+
+def masked(c: Lowering, x: Value, places: Places, *, half: bool = True) -> Value:
+    """Sample ``x`` for an operator with `MaskedMapArguments`.
+
+    Args:
+        c: the builder.
+        x: the image.
+        places: coordinates of the source with the corner of the first pixel at 0.
+        half: centres of pixels are at half numbers.
+    """
+    linear = c.const("interp_type") == InterpType.INTERP_LINEAR
+    shift = 0.5 if linear and half else 0.0
+    own = pixel_places()
+    on = uniform(ex.different(c.scalar("mask"), 0), DType.BOOL)
+    chosen = tuple(select(on, p - shift, q) for p, q in zip(places, own, strict=True))
+    return sampled(c, x, (chosen[0], chosen[1]), linear=linear, fill=c.const("fill_value"))
+
+
+def mapped(c: Lowering, x: Value, map_y: Value, map_x: Value, *, linear: bool, fill: float) -> Value:
+    """Sample ``x`` at coordinates, float32 of (H, W) or (F, H, W)."""
+    own, axes = x.dtype, image_axes(c, x)
+    carrier = own if own in _MAPPED else _CARRIER.get(own)
+    if carrier is None:
+        known = ", ".join(map(str, (*_MAPPED, *_CARRIER)))
+        raise UnsupportedError(f"`{c.scope.operator.name}`: expected one of {known}, got {own}. Cast it first")
+    height, width = map_y.shape[-2:]
+    shape = list(x.shape)
+    shape[axes[1]], shape[axes[2]] = height, width
+    frames = 1 if axes[0] < 0 else shape[axes[0]]
+    blocks = (frames * height * width + _PIXELS - 1) // _PIXELS
+    linear = linear and own != DType.BOOL
+    out = c.native(
+        "map", [c.cast(x, carrier), map_y, map_x], [(carrier, shape, x.layout)], attrs=(*axes, linear),
+        params=(fill, linear, *axes), own=Launches("Map", {"sample": blocks}),
+    )[0]  # fmt: skip
+    return c.cast(out, own)
+
+
+def mapped_reference(x: Any, layout: str, map_y: Any, map_x: Any, *, linear: bool, fill: float) -> Any:
+    """Apply :func:`mapped` in NumPy; maps without frames."""
+    own = DType.of(x.dtype)
+    wide = np.float64 if x.dtype == np.int32 else np.float32
+    linear = linear and own != DType.BOOL
+    constant = cast_array(np.float64(fill), own)
+
+    def shown(frame: Any) -> Any:
+        height, width = frame.shape[:2]
+        with np.errstate(invalid="ignore"):
+            near = (map_y > -2) & (map_y < height + 1) & (map_x > -2) & (map_x < width + 1)
+        places = [np.where(near, m, np.float32(-2)) for m in (map_y, map_x)]
+        rows, columns = (np.floor(m).astype(np.int64) for m in places)
+
+        def at(down: int, right: int) -> Any:
+            i, j = rows + down, columns + right
+            inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
+            values = frame[i.clip(0, height - 1), j.clip(0, width - 1)]
+            return np.where(inside[..., None], values, constant)
+
+        if not linear:
+            return at(0, 0).astype(frame.dtype)
+        dy, dx = ((m - np.floor(m)).astype(wide)[..., None] for m in places)
+        (a, b), (d, e) = ((at(k, 0).astype(wide), at(k, 1).astype(wide)) for k in (0, 1))
+        with np.errstate(all="ignore"):
+            upper, lower = a + (b - a) * dx, d + (e - d) * dx
+            return cast_array(upper + (lower - upper) * dy, own)
+
+    return each_frame(x, layout, shown)
+
+
+def masked_reference(row: RowContext, x: Any, places: Callable[[Any, Any, int, int], Any], *, half: bool = True) -> Any:
+    """Apply :func:`masked` in NumPy. ``places(y, x, height, width)`` returns the coordinates."""
+    layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
+    height, width = (x.shape[layout.index(name)] for name in "HW")
+    own = [g.astype(np.float32) for g in np.indices((height, width))]
+    linear = row["interp_type"] == InterpType.INTERP_LINEAR
+    shift = np.float32(0.5 if linear and half else 0)
+    maps = own
+    if int(row.number("mask")):
+        maps = [np.broadcast_to(p, (height, width)) - shift for p in places(own[0], own[1], height, width)]
+    return mapped_reference(x, layout, maps[0], maps[1], linear=linear, fill=row["fill_value"])
