@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from stoker import ArgumentError, DataError, Pipeline, ResourceError, StateError, eager, fn, samplers, types
+from stoker.dali import Pipeline as DaliPipeline
 from stoker.native import _native
 from tests.hostile.walk import write_files
 from tests.idle_clock import HANG_S
@@ -83,6 +84,16 @@ def test_a_negative_seed_of_a_reader_is_the_pipelines(join: str, tmp_path: Path)
 def test_settings(settings: dict[str, Any], text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         Pipeline(**settings)
+
+
+def test_declarations_with_more_digits_than_python_prints() -> None:
+    pipe = Pipeline(batch_size=1, num_threads=1, output_ndim=10**5000)
+    with pipe:
+        pipe.set_outputs(fn.external_source(source=lambda n: np.zeros((1, 3)), dtype=types.FLOAT64, ndim=1))
+    with pytest.raises(ArgumentError, match=r"expected output 0 with `output_ndim` <int>, got 1"):
+        pipe.build()
+    with pytest.raises(ArgumentError, match=r"expected `batch_size` >= 1, got <int>"):
+        DaliPipeline(batch_size=-(10**5000), num_threads=1)
 
 
 def test_types_of_another_enumeration() -> None:

@@ -31,7 +31,7 @@ def test_outputs_that_fit_are_delivered(declared: bool) -> None:
     ({"output_dtype": types.FLOAT}, "expected output 1 with `output_dtype` float32, got int32"),
     ({"output_dtype": [None, types.FLOAT]}, "expected output 1 with `output_dtype` float32, got int32"),
     ({"output_ndim": [3, None]}, "expected output 0 with `output_ndim` 3, got 2"),
-    ({"output_layout": ["HW", ""]}, "expected output 0 with `output_layout` HW, got "),
+    ({"output_layout": ["HW", ""]}, "expected output 0 with `output_layout` 'HW', got "),
     ({"output_ndim": [2]}, "expected 2 of `output_ndim`, got 1"),
 ], ids=str)  # fmt: skip
 def test_others_are_refused_every_time(declared: bool, expected: dict[str, Any], text: str) -> None:

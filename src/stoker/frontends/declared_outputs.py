@@ -71,5 +71,6 @@ class DeclaredOutputs:
                 facts = {"output_dtype": output.dtype, "output_ndim": output.rank, "output_layout": output.layout}
                 want = DType.of(want) if key == "output_dtype" and want is not None else want
                 if want is not None and want != facts[key]:
-                    raise ArgumentError(f"`Pipeline`: expected output {number} with `{key}` {want}, got {facts[key]}")
+                    asked = want if key == "output_dtype" else brief(want)
+                    raise ArgumentError(f"`Pipeline`: expected output {number} with `{key}` {asked}, got {facts[key]}")
         self.is_satisfied = True

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...contract.errors import ArgumentError, StateError, UnsupportedError
+from ...contract.text import brief
 from ..data_node import DataNode
 from ..decorator import define_as
 from ..definition import current
@@ -57,7 +58,7 @@ class Pipeline(_Pipeline):
                 "see what they make, call them on arrays with `stoker.eager`"
             )
         if batch_size < 1:
-            raise ArgumentError(f"`Pipeline`: expected `batch_size` >= 1, got {batch_size}")
+            raise ArgumentError(f"`Pipeline`: expected `batch_size` >= 1, got {brief(batch_size)}")
         self._asynchronous, self._pipelined = exec_async, exec_pipelined
         state = json.loads(checkpoint) if isinstance(checkpoint, str) else checkpoint
         super().__init__(
