@@ -42,7 +42,7 @@ def _declared(body: list[ast.stmt]) -> dict[str, ast.stmt]:
     return found
 
 
-PROTOCOLS = ("__len__", "__getitem__", "__dlpack__", "__dlpack_device__", "__cuda_array_interface__")
+PROTOCOLS = ("__len__", "__getitem__", "__dlpack__", "__dlpack_device__", "__cuda_array_interface__", "_repr_html_")
 
 
 def _members(thing: object) -> set[str]:
