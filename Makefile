@@ -14,6 +14,7 @@
 #   make hostile [SECONDS=3600] [JOBS=16]     hostile values into all operators and arguments, with new values each time
 #   make kills [TIMES=100]                    kill a training at random moments; no row may differ
 #   make test-older, make test-newest         the take-over with a year-old torchvision, with the newest; gigabytes
+#   make test-torchvision TORCHVISION_TESTS=folder [PART=0/1]  torchvision's own tests with and without the take-over; hours
 #   make sweep [PART=0/1]                     uses of lazy tensors and images compared with those of plain ones; minutes
 #   make recipes [RECIPES="--minutes 12"]     compare and time public scripts with and without Stoker; docs/recipes.md
 #   make trainers                             train, validate and resume in Lightning, Hugging Face, Accelerate, DDP and FSDP
@@ -47,7 +48,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-torchvision test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -57,6 +58,13 @@ test: check
 
 test-older test-newest: test-%: .venv-%/.package
 	@.venv-$*/bin/python -m pytest -W ignore::DeprecationWarning tests/takeover $(TESTS)  # deprecations differ per release
+	@$(if $(TORCHVISION_TESTS),$(call TORCHVISIONS_OWN,.venv-$*/bin/python))
+
+# torchvision's own tests, which the user has fetched, with torch of .venv and torchvision's real native library.
+TORCHVISIONS_OWN = PYTHONPATH=.:tests $1 -m tests.takeover.torchvision_tests $(TORCHVISION_TESTS) --part $(or $(PART),0/1)
+test-torchvision: setup
+	@test -n "$(TORCHVISION_TESTS)" || { echo "expected TORCHVISION_TESTS=folder, a checkout of torchvision's repository"; exit 2; }
+	@$(call TORCHVISIONS_OWN,$(PY))
 
 sweep: setup
 	@PYTHONPATH=.:tests $(PY) -W ignore -m tests.takeover.sweep --part $(or $(PART),0/1)

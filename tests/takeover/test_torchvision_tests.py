@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runner of torchvision's own tests finds those that pass untouched and fail taken over."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.takeover.torchvision_tests import Outcome, compare, summary
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = """
+import io
+
+import numpy as np
+from PIL import Image
+from torchvision import tv_tensors
+
+def test_equal():
+    file = io.BytesIO()
+    Image.new("RGB", (80, 90), (9, 8, 7)).save(file, "JPEG")
+    assert tv_tensors.Image(np.asarray(Image.open(file))).shape == (90, 80, 3)
+
+def test_different():
+    import stoker.torchvision
+    assert not stoker.torchvision.is_enabled()
+
+def test_always_fails():
+    raise ValueError
+"""
+
+
+def test_only_faults_of_the_take_over_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "test_tv_tensors.py").write_text(TESTS)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    command = [
+        sys.executable,
+        "-m",
+        "tests.takeover.torchvision_tests",
+        str(tmp_path),
+        "--modes",
+        "fetching",
+        "--quick",
+    ]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "fetching: 3 tests, 2 failed, 1 passed"
+    assert lines[1].endswith("test_tv_tensors.py::test_different: passed -> failed")
+    assert lines[-1] == "1 tests pass untouched and fail taken over"
+
+
+def test_differences(capsys: object) -> None:
+    passed, failed, skipped = Outcome("passed", ""), Outcome("failed", "why"), Outcome("skipped", "")
+    known = "test/test_transforms_v2.py::TestJPEG::test_transform[RGB-5-a/b]"
+    untouched = {"a": passed, "b": failed, "c": passed, "d": skipped, known: passed}
+    taken_over = {"a": failed, "b": passed, "d": skipped, known: failed}
+    assert compare(untouched, taken_over, "fetching") == 2, "a fails, c is missing"
+    assert compare(untouched, taken_over, "enabled") == 3, "the known limits are those of a fetch"
+    assert summary(untouched) == "5 tests, 1 failed, 3 passed, 1 skipped"
+
+
+def test_a_folder_without_tests_is_refused(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    command = [sys.executable, "-m", "tests.takeover.torchvision_tests", str(tmp_path)]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1 and "expected torchvision's tests in" in done.stderr
