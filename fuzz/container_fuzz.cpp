@@ -17,6 +17,7 @@
 #include "container/example.hpp"
 #include "container/frames.hpp"
 #include "container/group.hpp"
+#include "container/npy.hpp"
 #include "container/scan.hpp"
 
 namespace {
@@ -131,6 +132,19 @@ void run_tar(const uint8_t* data, size_t size) {
   counts.members += members.data.size();
 }
 
+void run_npy(const uint8_t* data, size_t size) {
+  NpyHeader header;
+  std::string error;
+  if (!read_npy_header(data, size, header, error)) {
+    require(!error.empty(), "a refused header has a reason");
+    return;
+  }
+  require(header.data <= size && header.rank < kMaxRank, "a header lies in the file");
+  int64_t bytes = size_of(header.dtype);
+  for (int i = 0; i < header.rank; ++i) bytes *= header.shape[i];
+  require(bytes >= 0 && static_cast<uint64_t>(bytes) == header.bytes, "the size is that of the elements");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -138,6 +152,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   run_tfrecord(data, size);
   run_recordio(data, size);
   run_tar(data, size);
+  run_npy(data, size);
   check_values({data, size});
   if (counts.runs % 16 == 0) {
     const Isa before = isa();

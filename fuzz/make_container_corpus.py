@@ -6,10 +6,13 @@ Usage: python fuzz/make_container_corpus.py FOLDER
 
 from __future__ import annotations
 
+import io
 import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 from containers import MAGIC, example, image_record, recordio, tar, tfrecord
@@ -23,6 +26,10 @@ def files() -> Iterator[tuple[str, bytes]]:
     yield "example", example(EXAMPLE)
     yield "example-unpacked", example(EXAMPLE, packed=False)
     yield "tfrecord", tfrecord([example(EXAMPLE), b"", example({"i": [7]})])
+    for name, array in (("c", np.zeros((2, 3), "<f4")), ("f", np.zeros((2, 3), ">i2", order="F")), ("0", np.zeros(()))):
+        out = io.BytesIO()
+        np.save(out, array)
+        yield f"{name}.npy", out.getvalue()
     yield "recordio", recordio([image_record(1.0, b"jpeg"), MAGIC * 3 + b"abc" + MAGIC, b""])[0]
     for name, form in (("ustar", tarfile.USTAR_FORMAT), ("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT)):
         yield f"{name}.tar", tar(MEMBERS, form=form)[:6144]

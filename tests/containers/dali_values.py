@@ -59,6 +59,9 @@ def write_files(folder: Path) -> None:
     members.insert(3, ("d/0.JPG", b"upper"))
     (folder / "a.tar").write_bytes(tar(members[:11]))
     (folder / "b.tar").write_bytes(tar(members[11:]))
+    array = np.arange(24, dtype=np.uint8).reshape(4, 6)
+    np.save(folder / "c.npy", array)
+    np.save(folder / "f.npy", np.asfortranarray(array))
 
 
 def cases(types: Any, tf: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -86,13 +89,27 @@ def cases(types: Any, tf: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "webdataset types", "webdataset", {**shards, "ext": ["f32", "png"], "dtypes": [types.FLOAT, types.UINT8]}
     yield "webdataset case", "webdataset", {**shards, "ext": ["JPG"], "case_sensitive_extensions": False}
     yield "webdataset one", "webdataset", {"paths": "b.tar", "ext": "jpg"}
+    regions: dict[str, dict[str, Any]] = {
+        "ends": {"roi_start": [1, 2], "roi_end": [3, 5]},
+        "axis": {"roi_start": [1], "roi_shape": [2], "roi_axes": [-1]},
+        "relative": {"rel_roi_start": [0.3, 0.3], "rel_roi_end": [0.6, 0.8]},
+        "relative shape": {"rel_roi_start": [0.375, 0.25], "rel_roi_shape": [0.5, 0.25]},
+        "mixed": {"rel_roi_start": [0.3, 0.3], "roi_shape": [1, 1]}, "end alone": {"roi_end": [2, 3]},
+        "share": {"rel_roi_shape": [0.5, 0.5]}, "start alone": {"roi_start": [1, 1]}, "one number": {"roi_start": 1},
+        "swapped": {"roi_start": [1, 2], "roi_shape": [2, 1], "roi_axes": [1, 0]}, "none": {},
+        "pad": {"roi_start": [-1, 1], "roi_end": [2, 8], "out_of_bounds_policy": "pad", "fill_value": 300.7},
+        "trim": {"roi_start": [-1, 1], "roi_end": [2, 8], "out_of_bounds_policy": "trim_to_shape"},
+        "beyond": {"roi_start": [5, 1], "roi_end": [7, 8], "out_of_bounds_policy": "trim_to_shape"},
+    }  # fmt: skip
+    for key, region in regions.items():
+        yield f"numpy {key}", "numpy", {"files": ["c.npy", "f.npy"], **region}
     for shard in range(3):
         part = {"num_shards": 3, "shard_id": shard, "stick_to_shard": True, "pad_last_batch": True}
         yield f"webdataset shard {shard}", "webdataset", {**shards, "ext": ["left.jpg", "f32"], **part}
         yield f"mxnet shard {shard}", "mxnet", {"path": ["a.rec", "b.rec"], "index_path": ["ab.idx"], **part}
 
 
-PATHS = ("path", "index_path", "paths")
+PATHS = ("path", "index_path", "paths", "files")
 
 
 def absolute(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -3318,6 +3318,107 @@ class readers:
         ...
 
     @staticmethod
+    def numpy(
+        *,
+        file_root: str | PathLike[str] | None = None,
+        file_filter: str | PathLike[str] = "*.npy",
+        file_list: str | PathLike[str] | None = None,
+        files: Any = None,
+        roi_start: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        rel_roi_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        roi_end: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        rel_roi_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        roi_shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        rel_roi_shape: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        roi_axes: int | Sequence[int] | npt.NDArray[np.generic] = (),
+        out_of_bounds_policy: Literal["error", "pad", "trim_to_shape"] = "error",
+        fill_value: float = 0.0,
+        cache_header_information: bool = False,
+        register_buffers: bool = True,
+        use_o_direct: bool = False,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Read arrays in .npy files (versions 1 to 3). Output: the array, or a region of it.
+
+        All arrays have the type and the number of axes of the first one; their extents may differ. Arrays in Fortran order
+        and big-endian ones become contiguous arrays in the order of C, little-endian.
+
+        A region has a start (`roi_start`, or `rel_roi_start` as a share of the extent) and an end or a shape, in the axes
+        `roi_axes`, or in all axes. Relative numbers are rounded to the nearest element. Only the rows of the slowest axis
+        that the region needs are read from the file.
+
+        Args:
+            file_root: Folder of the files, with its sub-folders; the base of relative paths otherwise.
+            file_filter: Pattern of the names to take in the folder.
+            file_list: Text file with one path per line.
+            files: Paths, absolute or relative to file_root.
+            roi_start: First index of the region in each axis; by default 0.
+            rel_roi_start: Start of the region as a share of the extent: 0 to 1.
+            roi_end: Index after the region in each axis.
+            rel_roi_end: End of the region as a share of the extent.
+            roi_shape: Extents of the region.
+            rel_roi_shape: Extents of the region as shares of the extents.
+            roi_axes: Axes that the region limits; negative ones count from the last.
+            out_of_bounds_policy: Policy for regions that are not inside of the array: error, pad with `fill_value`,
+                or trim_to_shape.
+            fill_value: Value outside of the array, rounded and limited to the array's type.
+            cache_header_information: No effect: a header is read with its array.
+            register_buffers: No effect: it is for GPUDirect Storage.
+            use_o_direct: No effect: files are read through the page cache.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
     def tfrecord(
         path: Any,
         index_path: Any = None,

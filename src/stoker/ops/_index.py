@@ -82,6 +82,7 @@ INDEX: dict[str, str] = {
     "readers.file": "readers.file:FileReader",
     "readers.mix": "readers.mix:MixReader",
     "readers.mxnet": "readers.mxnet:MXNetReader",
+    "readers.numpy": "readers.numpy:NumpyReader",
     "readers.tfrecord": "readers.tfrecord:TFRecordReader",
     "readers.webdataset": "readers.webdataset:WebDatasetReader",
     "reductions.max": "ops.reductions.max:Max",

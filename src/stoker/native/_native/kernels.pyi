@@ -6,7 +6,7 @@ from typing import Any, overload
 
 import numpy.typing as npt
 
-from stoker.native._native import Kernel, Records
+from stoker.native._native import FileTable, Kernel, Records
 
 def audio_header() -> Kernel:
     """Frames, channels and sampling rate of an audio file."""
@@ -237,6 +237,21 @@ def python() -> Kernel:
 
 def read_file_ref() -> Kernel:
     """The bytes of a file that the input refers to (io/file_ref.hpp)."""
+
+def read_numpy(
+    files: FileTable, reader: int, axes: Sequence[int], start: int, end: int, policy: int, fill: npt.NDArray[Any], /
+) -> Kernel:
+    """An array in an .npy file, or a region of it.
+
+    Args:
+        files: where the arrays are
+        reader: the column of the batch's indices
+        axes: axes that the region limits
+        start: 0: none, 1: an index, 2: a share of the extent
+        end: 0: none, 1: an index, 2: a share, 3: a number of elements, 4: a share of them
+        policy: outside of the array: 0: an error, 1: `fill`, 2: the region ends there
+        fill: one element
+    """
 
 @overload
 def read_range(records: Records, reader: int, /) -> Kernel:

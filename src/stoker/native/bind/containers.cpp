@@ -13,6 +13,7 @@
 #include "bind/gil.hpp"
 #include "container/crc32c.hpp"
 #include "container/group.hpp"
+#include "container/npy.hpp"
 #include "container/scan.hpp"
 #include "io/file_source.hpp"
 
@@ -76,6 +77,17 @@ uint32_t checksum(const nb::bytes& data, uint32_t before) {
   return crc32c(reinterpret_cast<const uint8_t*>(data.c_str()), data.size(), before);
 }
 
+// Element type and extents of the array in a file that begins with `data`.
+nb::tuple npy_header(const nb::bytes& data) {
+  NpyHeader header;
+  std::string error;
+  if (!read_npy_header(reinterpret_cast<const uint8_t*>(data.c_str()), data.size(), header, error))
+    throw nb::value_error(error.c_str());
+  nb::list shape;
+  for (int i = 0; i < header.rank; ++i) shape.append(header.shape[i]);
+  return nb::make_tuple(static_cast<int>(header.dtype), nb::tuple(shape));
+}
+
 }  // namespace
 
 void bind_containers(nb::module_& m) {
@@ -83,6 +95,7 @@ void bind_containers(nb::module_& m) {
   m.def("scan_recordio", &scan_records<scan_recordio>);
   m.def("scan_tar", &scan_members);
   m.def("group_members", &group);
+  m.def("npy_header", &npy_header);
   m.def("crc32c", &checksum, nb::arg("data"), nb::arg("before") = 0);
 }
 
