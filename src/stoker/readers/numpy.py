@@ -218,7 +218,7 @@ class ArrayColumn(Column):
 def _number(x: Scalar) -> float:
     if not is_static(x):
         raise ArgumentError("expected numbers as the region, got nodes")
-    return float(x)  # type: ignore[arg-type]
+    return float(x)
 
 
 def _numbers_of(c: Lowering) -> Callable[[str], Sequence[Scalar] | None]:
