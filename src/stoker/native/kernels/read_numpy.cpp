@@ -262,7 +262,8 @@ std::shared_ptr<Kernel> make_read_numpy(std::shared_ptr<FileTable> files, int re
   within(start, 2, "no start, or an absolute or relative one");
   within(end, 4, "no end, or an absolute or relative one, or a shape");
   within(policy, 2, "a policy for regions that are outside");
-  if (axes.size() >= static_cast<size_t>(kMaxRank)) throw registry::Mismatch("at most 7 axes", std::to_string(axes.size()));
+  if (axes.size() >= static_cast<size_t>(kMaxRank))
+    throw registry::Mismatch("at most 7 axes", std::to_string(axes.size()));
   return std::make_shared<ReadNumpy>(std::move(files), reader, std::move(axes), static_cast<Bound>(start),
                                      static_cast<Bound>(end), static_cast<Outside>(policy), std::move(fill.bytes));
 }
