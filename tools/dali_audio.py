@@ -76,6 +76,12 @@ CASES: dict[str, tuple[str, Build, float]] = {
     ),
     **{f"mfcc, type {k}": ("signal", _mfcc(dct_type=k), 2e-6) for k in (1, 2, 3, 4)},
     **{f"mfcc, type {k}, orthonormal": ("signal", _mfcc(dct_type=k, normalize=True), 2e-6) for k in (2, 3, 4)},
+    "audio_resample": ("signal", lambda fn, types, x: fn.audio_resample(x, in_rate=44100.0, out_rate=16000.0), 2e-3),
+    "audio_resample, up": ("signal", lambda fn, types, x: fn.audio_resample(x, scale=1.5, quality=75.0), 2e-3),
+    "audio_resample, length": ("signal", lambda fn, types, x: fn.audio_resample(x, out_length=777, quality=25.0), 2e-3),
+    "audio_resample, int16": (
+        "signal", lambda fn, types, x: fn.audio_resample(x, scale=0.5, quality=0.0, dtype=types.INT16), 2e-3
+    ),
     **{f"preemphasis_filter, {b}": ("signal", _preemphasis(b), 0.0) for b in ("clamp", "zero", "reflect")},
 }  # fmt: skip
 

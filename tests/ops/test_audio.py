@@ -11,6 +11,7 @@ import pytest
 
 from stoker import eager, fn, pipeline_def
 from stoker.contract.errors import ArgumentError, DataError, UnsupportedError
+from stoker.native import _native
 from stoker.ops.audio._wav import write_wav
 
 REFUSED = (ArgumentError, DataError, UnsupportedError)
@@ -172,6 +173,101 @@ def test_the_mel_chain_in_a_pipeline_with_coefficients_per_row() -> None:
             eager.spectrogram(y, nfft=128, window_length=100, window_step=40), nfilter=20, sample_rate=8000.0
         )
         np.testing.assert_array_equal(np.asarray(row), eager.mfcc(eager.to_decibels(y, cutoff_db=-80.0), n_mfcc=13))
+
+
+# ---- audio_resample ----
+
+
+def tone(hertz: float, rate: int, seconds: float = 1.0) -> Any:
+    return np.sin(2 * np.pi * hertz * np.arange(int(rate * seconds)) / rate).astype(np.float32)
+
+
+def decibels_of(x: Any) -> float:
+    inner = np.asarray(x, np.float64)[len(x) // 4 : -len(x) // 4]
+    return float(10 * np.log10(2 * np.mean(inner**2) + 1e-30))
+
+
+@pytest.mark.parametrize(("quality", "passed"), [(50.0, 0.69), (75.0, 0.82), (100.0, 0.88)])
+def test_the_bands_of_the_resampler(quality: float, passed: float) -> None:
+    """Frequencies above half of the lower rate are removed; those of the pass band stay, also at another ratio."""
+    for fast, slow in ((44100, 16000), (48000, 16000)):
+        rates = {"in_rate": float(fast), "out_rate": float(slow), "quality": quality}
+        for hertz in (0.505 * slow, 0.53 * slow, 0.56 * slow, 0.8 * slow, 1.1 * slow):
+            assert decibels_of(eager.audio_resample(tone(hertz, fast), **rates)) < -(40 + 0.8 * quality)
+        for part in (0.1, 0.5, 0.99):
+            hertz = part * passed * slow / 2
+            assert abs(decibels_of(eager.audio_resample(tone(hertz, fast), **rates))) < 0.15
+    aliased = eager.audio_resample(tone(9000, 44100), in_rate=44100.0, out_rate=16000.0, filter="dali")
+    assert abs(decibels_of(aliased)) < 0.1
+
+
+def test_positions_do_not_drift() -> None:
+    """After a minute an output still has the phase of the tone."""
+    x = tone(1000, 44100, 60)
+    y = np.asarray(eager.audio_resample(x, in_rate=44100.0, out_rate=16000.0, quality=75.0))
+    t = np.arange(len(y))
+    np.testing.assert_allclose(y[-3000:-300], np.sin(2 * np.pi * t * 1000 / 16000)[-3000:-300], atol=2e-5)
+
+
+def test_resampling_has_the_same_bits_everywhere() -> None:
+    x, before = signal(3001).reshape(-1, 1).repeat(3, 1) * np.float32([1, 2, 3]), _native.get_isa()
+    results = {}
+    try:
+        for isa in _native.instruction_sets():
+            _native.set_isa(isa)
+            results[isa] = [
+                np.asarray(eager.audio_resample(x, **arguments)).tobytes()
+                for arguments in ({"scale": 0.363}, {"scale": 1.0437219}, {"scale": 0.951234}, {"out_length": 1})
+            ]
+    finally:
+        _native.set_isa(before)
+    assert all(result == results["plain"] for result in results.values())
+    one = eager.audio_resample(np.ascontiguousarray(x[:, 1]), scale=0.363)
+    np.testing.assert_array_equal(np.asarray(eager.audio_resample(x, scale=0.363))[:, 1], one)
+
+
+def test_a_constant_stays_one_and_whole_numbers_have_full_scale() -> None:
+    for scale in (0.5, 2.0, 0.9871234):
+        y = np.asarray(eager.audio_resample(np.full(600, 0.5, np.float32), scale=scale, quality=75.0))
+        middle = y[len(y) // 3 : -len(y) // 3]
+        np.testing.assert_allclose(middle, 0.5, atol=1e-6)
+    whole = np.full(300, 1000, np.int16)
+    y = np.asarray(eager.audio_resample(whole, scale=2.0))
+    assert y.dtype == np.int16
+    assert (y[200:400] == 1000).all()
+    assert np.asarray(eager.audio_resample(np.array([1.0] * 300, np.float32), scale=1.0, dtype="int16"))[150] == 32767
+
+
+def test_lengths_and_arguments_of_the_resampler() -> None:
+    x = signal(1001)
+    assert eager.audio_resample(x, in_rate=3.0, out_rate=2.0).shape == (668,)
+    assert eager.audio_resample(x, out_length=0).shape == (0,)
+    assert eager.audio_resample(x[:0], scale=2.0).shape == (0,)
+    for arguments, text in (
+        ({}, "`in_rate` and `out_rate`, or `scale`"),
+        ({"in_rate": 1.0}, "got in_rate"),
+        ({"scale": 1.0, "out_length": 3}, "got scale, out_length"),
+        ({"scale": -1.0}, "positive `scale`"),
+        ({"scale": float("nan")}, "positive `scale`"),
+        ({"in_rate": 0.0, "out_rate": 1.0}, "positive `in_rate`"),
+        ({"scale": 1e9}, "ratio from 1/4096 to 4096"),
+        ({"scale": 1.0, "quality": 101.0}, "`quality` from 0 to 100"),
+    ):
+        with pytest.raises(REFUSED, match=text):
+            eager.audio_resample(x, **arguments)
+    with pytest.raises(REFUSED, match="expected float32, int8"):
+        eager.audio_resample(x.astype(np.float64), scale=1.0)
+
+
+def test_files_at_another_rate() -> None:
+    file = write_wav(pcm(4000), 8000)
+    samples, _ = eager.decoders.audio(file, downmix=True)
+    got, rate = eager.decoders.audio(file, downmix=True, sample_rate=12000.0, quality=60.0)
+    assert float(rate) == 12000
+    want = eager.audio_resample(samples, in_rate=8000.0, out_rate=12000.0, quality=60.0)
+    np.testing.assert_array_equal(got, want)
+    with pytest.raises(REFUSED, match="`sample_rate` of at least 0"):
+        eager.decoders.audio(file, sample_rate=-5.0)
 
 
 # ---- decoders.audio ----

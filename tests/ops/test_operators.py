@@ -34,7 +34,8 @@ def is_tested_elsewhere(operator: type[Operator]) -> bool:
 
 FLOATS = dict.fromkeys(
     (
-        "_arithmetic", "mel_filter_bank", "mfcc", "power_spectrum", "random.normal", "spectrogram", "to_decibels",
+        "_arithmetic", "audio_resample", "mel_filter_bank", "mfcc", "power_spectrum", "random.normal", "spectrogram",
+        "to_decibels",
     ), "float32",
 )  # fmt: skip # default outputs
 # Arguments in addition to the operator's cases.

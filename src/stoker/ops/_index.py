@@ -14,6 +14,7 @@ INDEX: dict[str, str] = {
     "_recipe": "ops.image.recipe:Recipe",
     "_row_number": "ops.generic.row_number:RowNumber",
     "_scale_pixels": "ops.image.scale_pixels:ScalePixels",
+    "audio_resample": "ops.audio.audio_resample:AudioResample",
     "autocontrast": "ops.image.autocontrast:Autocontrast",
     "batch_permutation": "ops.random.batch_permutation:BatchPermutation",
     "bb_flip": "ops.geometry.bb_flip:BbFlip",

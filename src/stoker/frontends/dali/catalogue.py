@@ -71,6 +71,8 @@ ALIASES = {
     "experimental.decoders.image_slice": "decoders.image_slice",
     "experimental.decoders.video": "decoders.video",
 }
+# Arguments whose default gives another meaning than DALI's.
+DEFAULTS = {"audio_resample": {"filter": "dali"}, "decoders.audio": {"filter": "dali"}}
 # Classes in `ops` whose names differ from their operators' names.
 _CLASSES = {
     "bbox_paste": "BBoxPaste",

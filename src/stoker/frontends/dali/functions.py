@@ -14,7 +14,7 @@ from ..definition import current
 from ..fn import find_nodes
 from ..registry import names
 from ..source_line import user_line
-from .catalogue import ALIASES, NAMES, class_name
+from .catalogue import ALIASES, DEFAULTS, NAMES, class_name
 from .errors import error_class, raising_as_dali
 from .nodes import NodeBuilder
 
@@ -43,11 +43,23 @@ def function(name: str) -> Callable[..., Any]:
         target: Any = fn
         for part in real.split("."):
             target = getattr(target, part)
-        return _also_outside(target)
+        return _also_outside(_with_defaults(target, DEFAULTS.get(real, {})))
     if name in _KNOWN:
         return _refusing(name)
     hint = did_you_mean(name, _KNOWN)
     raise AttributeError(f"there is no operator `{name}`" + (f"; {hint}" if hint else ""))
+
+
+def _with_defaults(function: Callable[..., Any], defaults: dict[str, str]) -> Callable[..., Any]:
+    """Return the function with DALI's meaning of arguments that are not given."""
+    if not defaults:
+        return function
+
+    @functools.wraps(function)
+    def call(*inputs: Any, **arguments: Any) -> Any:
+        return function(*inputs, **{**defaults, **arguments})
+
+    return call
 
 
 def _also_outside(function: Callable[..., Any]) -> Callable[..., Any]:

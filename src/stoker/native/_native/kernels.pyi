@@ -11,6 +11,14 @@ from stoker.native._native import FileTable, Kernel, Records
 def audio_header() -> Kernel:
     """Frames, channels and sampling rate of an audio file."""
 
+def audio_resample(quality: float, aliasing: bool, /) -> Kernel:
+    """A signal at another sampling rate.
+
+    Args:
+        quality: 0 to 100
+        aliasing: DALI's filter, without an anti-aliasing band
+    """
+
 def blur(frame: int, height: int, width: int, channel: int, /) -> Kernel:
     """Gaussian blur.
 

@@ -23,9 +23,10 @@ namespace {
 #include "signal/frames.ipp"
 
 #include "signal/bins.ipp"
+#include "signal/resample.ipp"
 #include "signal/spectrum.ipp"
 
-void fill_kernels(Kernels& k) { k = {spectrum, project, decibels, differences}; }
+void fill_kernels(Kernels& k) { k = {spectrum, project, decibels, differences, resample}; }
 
 }  // namespace
 

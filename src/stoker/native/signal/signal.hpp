@@ -52,11 +52,25 @@ using Decibels = void (*)(const float* x, int64_t count, float scale, float floo
 // y[i] = x[i] - coefficient * x[i - 1] for i from 1 to count - 1.
 using Differences = void (*)(const float* x, int64_t count, float coefficient, float* y);
 
+// Outputs of one channel. Output o is at input o * down / up, in lowest terms.
+struct Resampling {
+  int64_t count, up, down;
+  int64_t taps, phases;
+  bool interpolated;
+  const float* weights;  // signal::Phases
+  int64_t size;          // largest whole part of a position: later outputs are at it
+  int64_t stride;        // floats from one output to the next
+};
+
+// x[0] is the first tap of output 0; `taps` floats from x[size] on can be read too.
+using Resample = void (*)(const float* x, const Resampling& r, float* y);
+
 struct Kernels {
   Spectrum spectrum;
   Project project;
   Decibels decibels;
   Differences differences;
+  Resample resample;
 };
 
 // Return the functions for this processor.

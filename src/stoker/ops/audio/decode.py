@@ -14,10 +14,11 @@ from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.samples import Rows
-from ...contract.step import FileAccess, Value
+from ...contract.step import FileAccess, Value, ViewOp
 from ...contract.types import DType
 from ._soundfile import twin_decode, twin_header
 from ._wav import converted, read_wav, wav_files
+from .audio_resample import MEANINGS
 
 _TYPES = (DType.FLOAT, DType.INT16, DType.INT32)
 MAX_SAMPLES = 1 << 30
@@ -36,6 +37,11 @@ class DecodeAudio(Operator, name="decoders.audio"):
 
     devices = ("cpu",)
     outputs = 2
+    sample_rate = arg(
+        "float", 0.0, per_row=True, doc="Resample to this rate in Hz, which is the second output too; 0: keep it."
+    )
+    quality = arg("float", 50.0, doc="Quality of resampling, 0 to 100 (`audio_resample`).")
+    filter = arg("str", "exact", choices=MEANINGS, doc="Filter of resampling (`audio_resample`).")
     downmix = arg("bool", False, doc="Return the mean over the channels, without their axis.")
     dtype = arg("dtype", DType.FLOAT, doc="Element type: FLOAT, INT16 or INT32.")
     offset = arg("float", 0.0, per_row=True, doc="First second to decode. WAV files decode nothing else.")
@@ -79,7 +85,22 @@ class DecodeAudio(Operator, name="decoders.audio"):
             "decode_audio", [data], [(dtype, shape, "")], attrs=(downmix,), params=(first,),
             twin=twin_decode(dtype, downmix),
         )[0]  # fmt: skip
-        return samples, c.numbers([rate], DType.FLOAT, ())
+        if not c.scope_given("sample_rate"):
+            return samples, c.numbers([rate], DType.FLOAT, ())
+        asked = c.scalar("sample_rate")
+        c.require(ex.both(ex.isfinite(asked), asked >= 0), "expected `sample_rate` of at least 0 Hz, got {0}", asked)
+        wanted = ex.where(asked > 0, asked, rate)
+        rates = c.numbers([rate, wanted], DType.FLOAT64)
+        before, after = (c.view(rates, [ViewOp("slice", 0, i, 1, 1), ViewOp("drop", 0)]) for i in (0, 1))
+        resampled = c.apply(
+            "audio_resample",
+            samples,
+            in_rate=before,
+            out_rate=after,
+            quality=c.const("quality"),
+            filter=c.const("filter"),
+        )
+        return resampled, c.numbers([wanted], DType.FLOAT, ())
 
     @staticmethod
     def _range(c: Lowering, frames: Scalar, rate: Scalar) -> tuple[Scalar, Scalar]:

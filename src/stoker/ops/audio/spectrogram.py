@@ -64,6 +64,7 @@ class Spectrogram(Operator, name="spectrogram"):
             length <= nfft <= MAX_NFFT, f"expected `nfft` from {length} (`window_length`) to {MAX_NFFT}, got {nfft}"
         )
         window = window_of(c.const("window_fn"), length)
+        c.expect(bool(np.isfinite(window).all()), "expected finite numbers as `window_fn`, which float32 can hold")
         c.expect(
             len(window) == length, f"expected {length} numbers as `window_fn` (`window_length`), got {len(window)}"
         )
@@ -109,7 +110,8 @@ class Spectrogram(Operator, name="spectrogram"):
 def window_of(given: Any, length: int) -> Any:
     """Return the window as float32: the given one, or DALI's Hann window."""
     if given is not None:
-        return np.asarray(given, np.float64).astype(np.float32)
+        with np.errstate(over="ignore"):
+            return np.asarray(given, np.float64).astype(np.float32)
     turns = _native.xmath("cos_pi", 2 * (np.arange(length) + 0.5) / length)
     return (0.5 * (1 - turns)).astype(np.float32)
 

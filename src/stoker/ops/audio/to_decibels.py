@@ -19,6 +19,7 @@ from ...native import _native
 from ._signals import expect_floats, is_finite, spectra
 
 _ELEMENTS = 2048  # of a GPU block (native/device/own_decibels.cuh)
+_LARGEST = 1e30
 _SMALLEST = -120.0  # of the exponent in the ratio 10^(cutoff_db / multiplier): below, a float32 is 0
 
 
@@ -48,8 +49,10 @@ class ToDecibels(_Arguments, Operator, name="to_decibels"):
     def lower(self, c: Lowering, x: Value) -> Value:
         expect_floats(c, x)
         multiplier, reference, cutoff = (float(c.const(n)) for n in ("multiplier", "reference", "cutoff_db"))
-        c.expect(is_finite(multiplier) and multiplier > 0, f"expected a positive `multiplier`, got {multiplier:g}")
-        c.expect(is_finite(reference) and reference >= 0, f"expected `reference` >= 0, got {reference:g}")
+        c.expect(
+            0 < multiplier <= _LARGEST, f"expected `multiplier` above 0 and up to {_LARGEST:g}, got {multiplier:g}"
+        )
+        c.expect(0 <= reference <= _LARGEST, f"expected `reference` from 0 to {_LARGEST:g}, got {reference:g}")
         c.expect(is_finite(cutoff), f"expected a finite `cutoff_db`, got {cutoff:g}")
         exponent = cutoff / multiplier
         c.expect(

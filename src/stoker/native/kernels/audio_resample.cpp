@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resampling of audio signals.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include "base/whole.hpp"
+#include "kernels/registry.hpp"
+#include "plan/check.hpp"
+#include "run/job.hpp"
+#include "signal/resampler.hpp"
+#include "signal/signal.hpp"
+
+namespace stoker {
+
+namespace {
+
+// Signal [n] or [n, channels] at another rate. Parameters: the rates of the output and of the input.
+class AudioResample : public Kernel {
+ public:
+  AudioResample(double quality, bool aliasing) : filter_{quality, aliasing} {}
+  Ports ports() const override {
+    return {.kernel = "audio_resample",
+            .in = {{.types = types(DType::F32), .least_rank = 1, .most_rank = 2}},
+            .out = {{.types = types(DType::F32), .least_rank = 1, .most_rank = 2, .same_rank = 0}},
+            .params = 2};
+  }
+  bool fits(const Call& c) const override {
+    const double up = c.params[0], down = c.params[1];
+    if (!(up > 0 && down > 0 && up / down >= kLeast && up / down <= 1 / kLeast)) {
+      *c.error = "expected positive rates with a ratio from 1/4096 to 4096";
+      return false;
+    }
+    if (c.in[0]->rank == 1 || c.in[0]->shape[1] == c.out[0]->shape[1]) return true;
+    *c.error = "expected as many channels as the input has";
+    return false;
+  }
+  Outcome run(const Call& c) const override {
+    const View &in = *c.in[0], &out = *c.out[0];
+    const signal::Ratio ratio = signal::ratio_of(c.params[0], c.params[1]);
+    const std::shared_ptr<const signal::Phases> phases = phases_of(ratio);
+    const int64_t n = in.shape[0], channels = in.rank == 1 ? 1 : in.shape[1], taps = phases->taps;
+    auto* padded = reinterpret_cast<float*>(c.work[0].get(static_cast<size_t>(n + 2 * taps) * sizeof(float)));
+    std::fill_n(padded, phases->before, 0.0f);
+    std::fill(padded + phases->before + n, padded + n + 2 * taps, 0.0f);
+    const signal::Resampling r{
+        out.shape[0],           ratio.up,           ratio.down, taps, phases->phases, phases->interpolated,
+        phases->weights.data(), n + phases->before, channels};
+    for (int64_t k = 0; k < channels; ++k) {
+      const uint8_t* p = in.data + (in.rank == 1 ? 0 : k * in.stride[1]);
+      for (int64_t i = 0; i < n; ++i) std::memcpy(padded + phases->before + i, p + i * in.stride[0], sizeof(float));
+      signal::kernels().resample(padded, r, reinterpret_cast<float*>(out.data) + k);
+    }
+    return Outcome::Ok;
+  }
+
+ private:
+  static constexpr double kLeast = 1.0 / 4096;
+  static constexpr size_t kKept = 16;
+  struct Known {
+    signal::Ratio ratio;
+    std::shared_ptr<const signal::Phases> phases;
+  };
+  // Return the weights for a ratio. The last ones are kept.
+  std::shared_ptr<const signal::Phases> phases_of(const signal::Ratio& ratio) const {
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Known& known : known_)
+        if (known.ratio.up == ratio.up && known.ratio.down == ratio.down) return known.phases;
+    }
+    auto phases = std::make_shared<const signal::Phases>(signal::phases_of(filter_, ratio));
+    const std::lock_guard lock(mutex_);
+    known_.push_front({ratio, phases});
+    if (known_.size() > kKept) known_.pop_back();
+    return phases;
+  }
+  signal::Filter filter_;
+  mutable std::mutex mutex_;
+  mutable std::deque<Known> known_;
+};
+
+std::shared_ptr<Kernel> make_audio_resample(double quality, bool aliasing) {
+  if (!(quality >= 0 && quality <= 100)) throw std::invalid_argument("expected a quality from 0 to 100");
+  return std::make_shared<AudioResample>(quality, aliasing);
+}
+
+const Registered kAudioResample{
+    "audio_resample",
+    "A signal at another sampling rate.",
+    make_audio_resample,
+    {{"quality", "0 to 100"}, {"aliasing", "DALI's filter, without an anti-aliasing band"}}};
+
+}  // namespace
+
+}  // namespace stoker
