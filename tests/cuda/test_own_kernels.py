@@ -236,3 +236,17 @@ def test_sampling_at_coordinates(dtype: Any) -> None:
         )  # fmt: skip
 
     compare_rows([rows], ["HWC"], make)
+
+
+@pytest.mark.parametrize("dtype", [types.BOOL, types.UINT8, types.FLOAT16, types.INT64, types.FLOAT64])
+def test_pad(dtype: Any) -> None:
+    """Also reversed inputs, empty ones, and extents that the batch determines."""
+    rng = np.random.default_rng(10)
+    rows = [rng.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((9, 7), (1, 1), (0, 4), (30, 31))]
+
+    def make(x: Any) -> Any:
+        x = fn.cast(x, dtype=dtype)
+        flipped = fn.flip(x, horizontal=1)
+        return fn.pad(x, fill_value=-2.5), fn.pad(flipped, shape=[12, 3], axes=[0, 1], align=[1, 4], fill_value=3.0)
+
+    compare_rows([rows], ["HWC"], make)

@@ -135,6 +135,36 @@ def bb_flip(
     """
     ...
 
+def bbox_paste(
+    x: Input,
+    /,
+    *,
+    ratio: float | DataNode,
+    ltrb: bool = False,
+    paste_x: float | DataNode = 0.5,
+    paste_y: float | DataNode = 0.5,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Move bounding boxes with their image onto a larger canvas (`paste`). Input: float32, boxes along the last axis of
+    4 elements, relative to the image: (x, y, w, h), or with ``ltrb`` (left, top, right, bottom). Output: the same,
+    relative to the canvas.
+
+    Numbers are multiplied by ``1 / ratio``; places are then moved by ``paste * (1 - 1 / ratio)``, in float32.
+
+    Args:
+        ratio: Extents of the canvas as multiples of the image's, at least 1.
+        ltrb: Boxes are (left, top, right, bottom).
+        paste_x: Horizontal place of the image, from 0 (left) to 1 (right).
+        paste_y: Vertical place of the image, from 0 (top) to 1 (bottom).
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def boolean_mask(
     x: Input,
     mask: Input,
@@ -402,6 +432,35 @@ def color_twist(
     """
     ...
 
+def constant(
+    *,
+    fdata: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    idata: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    shape: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    dtype: DTypeLike | None = None,
+    layout: str = "",
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Return the same tensor for every row: ``fdata`` (float32 by default) or ``idata`` (int32 by default).
+
+    One number fills ``shape``. Numbers are converted to ``dtype`` as `cast` does: integers are rounded half to even and
+    saturate. DALI rounds halves away from zero.
+
+    Args:
+        fdata: Elements, row by row.
+        idata: Elements, row by row, as integers.
+        shape: Shape of the output; by default one axis.
+        dtype: Element type of the output.
+        layout: Names of the output's axes.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def contrast(
     x: Input,
     /,
@@ -623,6 +682,30 @@ def crop_mirror_normalize(
         output_layout: Layout of the output (a leading F is kept); "": the input's.
         pad_output: Add channels of zeros up to a power of two: to make four of three.
         output_dtype: Former name of `dtype`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def dump_image(
+    x: Input,
+    /,
+    *,
+    suffix: str = "",
+    input_layout: Literal["HWC"] = "HWC",
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Write images to files in the current folder, for a look at them. Input: uint8, HWC with 1 or 3 channels. Output:
+    the input.
+
+    The file of a batch's row 5 is ``5-suffix-0.ppm``, in the text form of PPM or PGM. The next batch overwrites it.
+
+    Args:
+        suffix: Part of the files' names.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1053,6 +1136,28 @@ def gaussian_blur(
     """
     ...
 
+def get_property(
+    x: Input,
+    /,
+    *,
+    key: str,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Return a property of a tensor: the names of its axes. Input: any. Output: the names as ASCII, uint8 (N,).
+
+    DALI's property "source_info" is refused: return the file's name from the source instead.
+
+    Args:
+        key: Name of the property: "layout".
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def grid_mask(
     x: Input,
     /,
@@ -1309,6 +1414,51 @@ def mfcc(
     """
     ...
 
+def normalize(
+    x: Input,
+    /,
+    *,
+    batch: bool = False,
+    mean: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    stddev: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    axis_names: str | None = None,
+    shift: float = 0.0,
+    scale: float = 1.0,
+    ddof: int = 0,
+    epsilon: float = 0.0,
+    dtype: DTypeLike = DType.FLOAT,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Normalize data to a mean and a standard deviation: ``(x - mean) / stddev * scale + shift``. Input: numbers, any
+    shape. Output: the same shape in ``dtype``.
+
+    The mean and the deviation are those of the data along ``axes``, unless they are given: a number, or a tensor with
+    the input's axes and extents of 1 along ``axes``. ``epsilon`` is added to the variance. Data without deviation
+    become ``shift``; a given deviation of 0 divides by 0. With ``batch`` they are those of all rows of a batch
+    together: rows then depend on which others share their batch. Sums are in double, in one order on every machine, and
+    the result is computed in float32.
+
+    Args:
+        batch: One mean and deviation for all rows of a batch.
+        mean: Mean: a number, or a node with a tensor.
+        stddev: Standard deviation: a number, or a node with a tensor.
+        axes: Axes of the statistics, negative ones from the last; by default all.
+        axis_names: The same by names.
+        shift: Added to the result: the new mean.
+        scale: Factor of the result: the new standard deviation.
+        ddof: Delta degrees of freedom: squares are divided by the number of elements minus `ddof`.
+        epsilon: Added to the variance, at least 0.
+        dtype: Element type of the output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def one_hot(
     x: Input,
     /,
@@ -1408,6 +1558,72 @@ def optical_distortion(
         fill_value: Value outside of the image.
         limit: Range of the number.
         seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def pad(
+    x: Input,
+    /,
+    *,
+    fill_value: float | DataNode = 0.0,
+    axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    axis_names: str | None = None,
+    align: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Pad tensors at the ends of their axes. Input: any type and shape. Output: the same type and layout.
+
+    An extent is at least that of ``shape``, then rounded up to a multiple of ``align``. Without ``shape``, and where it
+    is -1, it is the largest one of the batch: rows then depend on which others share their batch, so they change with
+    the batch size. Give ``shape`` if they must not. The fill value saturates, where DALI's wraps.
+
+    Args:
+        fill_value: Value of the new elements.
+        axes: Axes that are padded, negative ones from the last; by default all.
+        axis_names: The same by names.
+        align: Extents are rounded up to multiples: one, or one per axis.
+        shape: Smallest extents, one per axis; a constant -1: the largest one of the batch. By default -1 for
+            all axes.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def paste(
+    x: Input,
+    /,
+    *,
+    ratio: float | DataNode,
+    fill_value: int | Sequence[int] | npt.NDArray[np.generic],
+    n_channels: int = 3,
+    paste_x: float | DataNode = 0.5,
+    paste_y: float | DataNode = 0.5,
+    min_canvas_size: float | DataNode = 0.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Put an image on a larger canvas. Input: HW, HWC, CHW or these with a leading F, up to 32 bits an element. Output:
+    the same layout.
+
+    The canvas has ``int(ratio * extent)`` pixels, at least ``int(min_canvas_size)``, and the image begins at
+    ``int(paste * (canvas - extent))``, in float32. The bytes are DALI's.
+
+    Args:
+        ratio: Extents of the canvas as multiples of the image's, at least 1.
+        fill_value: Colour of the canvas: one value, or one for each channel.
+        paste_x: Horizontal place of the image, from 0 (left) to 1 (right).
+        paste_y: Vertical place of the image, from 0 (top) to 1 (bottom).
+        min_canvas_size: Smallest extent of the canvas in pixels.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -2879,6 +3095,128 @@ class experimental:
         """
         ...
 
+    @overload
+    @staticmethod
+    def resize(
+        x: Input,
+        /,
+        *,
+        interp_type: InterpType | DataNode = InterpType.INTERP_LINEAR,
+        min_filter: InterpType | DataNode | None = None,
+        mag_filter: InterpType | DataNode | None = None,
+        antialias: bool = True,
+        minibatch_size: int = 32,
+        temp_buffer_hint: int = 0,
+        size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        resize_x: float | DataNode | None = None,
+        resize_y: float | DataNode | None = None,
+        resize_shorter: float | DataNode | None = None,
+        resize_longer: float | DataNode | None = None,
+        resize_z: float = 0.0,
+        max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+        mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
+        subpixel_scale: bool = False,
+        roi_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        roi_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        roi_relative: bool = False,
+        dtype: DTypeLike | None = None,
+        image_type: ImageType | None = None,
+        save_attrs: Literal[False] = False,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Change the size of images as `resize` does, under DALI's experimental name.
+
+        Args:
+            interp_type: Filter for shrinking and enlarging, one of `types.INTERP_*`.
+            min_filter: Filter for shrinking.
+            mag_filter: Filter for enlarging.
+            antialias: Widen the filter when shrinking, as Pillow does.
+            size: Output (height, width) in pixels, or one number for both; 0: not given.
+            resize_x: Output width in pixels; 0: not given.
+            resize_y: Output height in pixels; 0: not given.
+            resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
+            resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
+            resize_z: For volumes, which are not supported.
+            max_size: Limit of the output size in pixels, one or (height, width).
+            mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
+                not_larger, not_smaller: keep the aspect ratio within or around the size.
+            subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+                size.
+            roi_start: Region's (y, x) start in the input, in pixels.
+            roi_end: Region's (y, x) end, in pixels; before the start: mirrored.
+            roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
+            dtype: Element type of the output; by default the input's.
+            save_attrs: Also output the input's shape, int32.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def resize(
+        x: Input,
+        /,
+        *,
+        interp_type: InterpType | DataNode = InterpType.INTERP_LINEAR,
+        min_filter: InterpType | DataNode | None = None,
+        mag_filter: InterpType | DataNode | None = None,
+        antialias: bool = True,
+        minibatch_size: int = 32,
+        temp_buffer_hint: int = 0,
+        size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        resize_x: float | DataNode | None = None,
+        resize_y: float | DataNode | None = None,
+        resize_shorter: float | DataNode | None = None,
+        resize_longer: float | DataNode | None = None,
+        resize_z: float = 0.0,
+        max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+        mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
+        subpixel_scale: bool = False,
+        roi_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        roi_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        roi_relative: bool = False,
+        dtype: DTypeLike | None = None,
+        image_type: ImageType | None = None,
+        save_attrs: Literal[True],
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Change the size of images as `resize` does, under DALI's experimental name.
+
+        Args:
+            interp_type: Filter for shrinking and enlarging, one of `types.INTERP_*`.
+            min_filter: Filter for shrinking.
+            mag_filter: Filter for enlarging.
+            antialias: Widen the filter when shrinking, as Pillow does.
+            size: Output (height, width) in pixels, or one number for both; 0: not given.
+            resize_x: Output width in pixels; 0: not given.
+            resize_y: Output height in pixels; 0: not given.
+            resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
+            resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
+            resize_z: For volumes, which are not supported.
+            max_size: Limit of the output size in pixels, one or (height, width).
+            mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
+                not_larger, not_smaller: keep the aspect ratio within or around the size.
+            subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+                size.
+            roi_start: Region's (y, x) start in the input, in pixels.
+            roi_end: Region's (y, x) end, in pixels; before the start: mirrored.
+            roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
+            dtype: Element type of the output; by default the input's.
+            save_attrs: Also output the input's shape, int32.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
     @staticmethod
     def warp_perspective(
         x: Input,
@@ -2918,6 +3256,32 @@ class experimental:
             preserve: Run the operator also if its output is not used.
         """
         ...
+
+class io:
+    class file:
+        @staticmethod
+        def read(
+            path: Input,
+            /,
+            *,
+            dont_use_mmap: bool = False,
+            use_o_direct: bool = False,
+            name: str | None = None,
+            device: Literal["cpu", "gpu", "mixed"] | None = None,
+            preserve: bool = False,
+            bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+        ) -> DataNode:
+            """Read whole files. Input: a path as bytes, uint8 (N,); zeros at its end are ignored. Output: the file's bytes,
+            uint8 (N,).
+
+            A file that cannot be read is an error of its row.
+
+            Args:
+                name: Name of the node, shown in errors and by which outputs and readers are found.
+                device: Where the operator runs.
+                preserve: Run the operator also if its output is not used.
+            """
+            ...
 
 class noise:
     @staticmethod

@@ -208,6 +208,9 @@ def other_row(value: int, /) -> Kernel:
         value: the value's number in the plan
     """
 
+def pad() -> Kernel:
+    """A tensor at the start of a larger one that is filled with a number."""
+
 def peek(adjust: bool, format: int, scale_log2: int, max_pixels: int, /) -> Kernel:
     """The shape of an encoded image. The twin handles everything but JPEG files of a usual kind.
 

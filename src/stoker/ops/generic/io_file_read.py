@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``io.file.read``."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...contract import samples
+from ...contract.argument import arg
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, Spec
+from ...contract.types import DType
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a temporary folder for the cases, which is deleted with the process."""
+    return tempfile.TemporaryDirectory()
+
+
+class FileRead(Operator, name="io.file.read"):
+    """Read whole files. Input: a path as bytes, uint8 (N,); zeros at its end are ignored. Output: the file's bytes,
+    uint8 (N,).
+
+    A file that cannot be read is an error of its row.
+    """
+
+    devices = ("cpu",)
+    dont_use_mmap = arg("bool", False, doc="Accepted; has no effect: files are read, never mapped.")
+    use_o_direct = arg("bool", False, doc="Accepted; has no effect.")
+    cases = ({},)
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        rows: samples.Rows = []
+        for i, size in enumerate((0, 5000)):
+            path = Path(_folder().name, f"{i}.bin")
+            path.write_bytes(np.random.default_rng(i).bytes(size))
+            rows.append((np.frombuffer(str(path).encode() + b"\0" * (3 * i), np.uint8),))
+        return rows
+
+    def infer(self, c: Lowering, path: Any) -> Spec:
+        c.expect(path.dtype == DType.UINT8 and path.rank == 1, f"expected a path of uint8 (N,), got {path.dtype}")
+        return Spec(DType.UINT8, (None,))
+
+    def reference(self, row: RowContext, path: Any) -> Any:
+        name = bytes(path).rstrip(b"\0")
+        if b"\0" in name or not name:
+            raise ValueError(f"expected the path of a file, got {name!r}")
+        return np.frombuffer(Path(name.decode("utf-8", "surrogateescape")).read_bytes(), np.uint8)

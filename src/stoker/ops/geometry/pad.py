@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pad``."""
+
+from __future__ import annotations
+
+from ...contract.lowering import Lowering
+from ...contract.step import Value
+from .padded import PadArguments
+
+
+class Pad(PadArguments, name="pad"):
+    """Pad tensors at the ends of their axes. Input: any type and shape. Output: the same type and layout.
+
+    An extent is at least that of ``shape``, then rounded up to a multiple of ``align``. Without ``shape``, and where it
+    is -1, it is the largest one of the batch: rows then depend on which others share their batch, so they change with
+    the batch size. Give ``shape`` if they must not. The fill value saturates, where DALI's wraps.
+    """
+
+    cases = ({"shape": (15, 30), "axis_names": "HW"}, {"shape": (1, 1, 1), "align": 8, "fill_value": 7.0})
+
+    def compose(self, c: Lowering, x: Value) -> Value:
+        names = ("fill_value", "axes", "axis_names", "align", "shape")
+        settings = {name: c.pass_on(name) for name in names}
+        inputs = [x]
+        shape = settings["shape"]
+        if shape is None or (isinstance(shape, tuple) and min(shape, default=0) < 0):
+            extents = c.apply("shapes", x, dtype="int64")
+            inputs.append(c.apply("_largest_extents", extents))
+        out: Value = c.apply("_padded", *inputs, **settings)
+        return out
