@@ -74,7 +74,8 @@ def iterate_lazy(data: Any) -> Iterator[Any]:
 def to_plain(data: Any) -> Any:
     """Return the batch with plain tensors in place of lazy ones; containers keep their types."""
     if issubclass(type(data), LazyTensor):
-        return materialize(data)
+        kind = type(data).represented_class
+        return materialize(data) if kind is torch.Tensor else materialize(data).as_subclass(kind)
     if issubclass(type(data), DeferredTensor):
         lazy = data.as_lazy()
         return data.materialize() if lazy is None else materialize(lazy)

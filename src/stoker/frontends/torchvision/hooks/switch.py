@@ -31,7 +31,7 @@ from ..tensors.lazy_base import run_materialized
 from ..tensors.mixing import LazySum, reduce_lazy_sum
 from ..tensors.tensor import IMAGES, LazyTensor
 from ..transport import file_refs
-from . import backend, class_dispatch, decoders, functional, kernels, spawned
+from . import backend, boxes, class_dispatch, decoders, functional, kernels, spawned
 from .changes import FetchChanges
 
 _undo: list[Callable[[], None]] = []
@@ -193,7 +193,7 @@ def _take_over_v2() -> None:
         import torchvision.transforms.v2.functional as v2
         from torchvision import tv_tensors
         from torchvision.transforms.v2 import _utils as _utils_transforms
-        from torchvision.transforms.v2.functional import _geometry
+        from torchvision.transforms.v2.functional import _geometry, _misc
         from torchvision.transforms.v2.functional import _utils as _utils_v2
     except ImportError:
         return
@@ -207,6 +207,8 @@ def _take_over_v2() -> None:
         # transforms look up values by an input's exact class
         (_utils_transforms._get_fill, class_dispatch.get_fill),
         *((f, class_dispatch.to_dtype) for name, f in vars(transforms.ToDtype).items() if name in _TRANSFORM_NAMES),
+        *((f, boxes.iou_crop_params) for n, f in vars(transforms.RandomIoUCrop).items() if n in _DRAWING_NAMES),
+        *((f, boxes.valid_boxes) for n, f in vars(_misc).items() if n == "_get_sanitize_bounding_boxes_mask"),
     )
     for function, hook in hooked:
         _changes.replace_body(function, hook)
@@ -223,7 +225,9 @@ def _take_over_v2() -> None:
     ForkingPickler.register(lazy, loader.reduce_lazy)
 
 
-_TRANSFORM_NAMES = ("transform", "_transform")  # the current name of v2's method, and an older one
+# The current names of v2's methods, and older ones.
+_TRANSFORM_NAMES = ("transform", "_transform")
+_DRAWING_NAMES = ("make_params", "_get_params")
 
 
 def _take_over_decoders() -> None:

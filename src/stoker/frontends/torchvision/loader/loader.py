@@ -31,7 +31,9 @@ from ..gpu import grouping
 from ..gpu.destination import Destination, pin_batch
 from ..materialize import retry
 from ..materialize.materialization import shrink
-from ..tensors.tensor import LazyTensor, stack_lazy
+from ..tensors import images
+from ..tensors.lazy_base import set_class
+from ..tensors.tensor import LazyTensor, is_lazy, stack_lazy
 from ..transport import descriptors, file_refs, segment
 from . import delivery
 from .scheduler import BatchScheduler, Relay
@@ -160,6 +162,20 @@ def collate(original: Callable[..., Any], batch: Any, *, collate_fn_map: Any = N
 
 def reduce_lazy(tensor: LazyTensor) -> tuple[Any, ...]:
     """Return the pickled form of a lazy tensor: recipes."""
+    reduced = _reduce(tensor)
+    return reduced if type(tensor) is LazyTensor else (_unpickle_image, reduced)
+
+
+def _unpickle_image(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Return a tensor of torchvision's image class, lazy or plain."""
+    x, kind = function(*args), images.lazy_image_class()
+    if not is_lazy(x):
+        return x.as_subclass(kind.represented_class)
+    set_class(x, kind)
+    return x
+
+
+def _reduce(tensor: LazyTensor) -> tuple[Any, ...]:
     if tensor._materialized is not None:
         return ForkingPickler._extra_reducers[torch.Tensor](tensor._materialized)  # type: ignore[attr-defined, no-any-return]
     arrived = tensor._worker_groups
