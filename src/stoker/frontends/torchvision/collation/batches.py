@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import UserDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ import torch
 from ..tensors.tensor import LazyTensor, materialize
 from .deferred import DeferredTensor
 from .program import Program
+
+_MAPPINGS = (dict, UserDict)  # transformers' batches are of the second class
 
 
 def find_lazy(data: Any) -> list[LazyTensor]:
@@ -57,8 +60,8 @@ _CLOSED = (str, bytes, int, float, bool, type(None), torch.Tensor, np.ndarray, n
 
 def _is_open(data: Any) -> bool:
     """Return whether a batch contains objects of other classes, which may hold tensors."""
-    if isinstance(data, (dict, list, tuple)):
-        return any(map(_is_open, data.values() if isinstance(data, dict) else data))
+    if isinstance(data, (*_MAPPINGS, list, tuple)):
+        return any(map(_is_open, data.values() if isinstance(data, _MAPPINGS) else data))
     return not isinstance(data, _CLOSED)
 
 
@@ -66,8 +69,8 @@ def iterate_lazy(data: Any) -> Iterator[Any]:
     """Yield the lazy and the deferred tensors of a batch."""
     if issubclass(type(data), (LazyTensor, DeferredTensor)):
         yield data
-    elif isinstance(data, (dict, list, tuple)):
-        for value in data.values() if isinstance(data, dict) else data:
+    elif isinstance(data, (*_MAPPINGS, list, tuple)):
+        for value in data.values() if isinstance(data, _MAPPINGS) else data:
             yield from iterate_lazy(value)
 
 
@@ -79,7 +82,7 @@ def to_plain(data: Any) -> Any:
     if issubclass(type(data), DeferredTensor):
         lazy = data.as_lazy()
         return data.materialize() if lazy is None else materialize(lazy)
-    if isinstance(data, dict):
+    if isinstance(data, _MAPPINGS):
         for key, value in data.items():
             result = to_plain(value)
             if result is not value:

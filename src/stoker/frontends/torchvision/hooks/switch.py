@@ -31,7 +31,7 @@ from ..tensors.lazy_base import run_materialized
 from ..tensors.mixing import LazySum, reduce_lazy_sum
 from ..tensors.tensor import IMAGES, LazyTensor
 from ..transport import file_refs
-from . import backend, boxes, class_dispatch, decoders, functional, kernels, spawned
+from . import backend, boxes, class_dispatch, decoders, functional, imports, kernels, processors, spawned
 from .changes import FetchChanges
 
 _undo: list[Callable[[], None]] = []
@@ -111,6 +111,7 @@ def enable_here() -> None:
     _take_over_collation()
     _take_over_packages()
     _take_over_loaders()
+    imports.after_import(processors.MODULE, _take_over_processors)
     start_processes = spawned.start_processes(_enable_in_process, delivery.current_choice)
     for module in (torch.multiprocessing, sys.modules["torch.multiprocessing.spawn"]):
         _replace(module, "start_processes", start_processes)
@@ -237,6 +238,22 @@ def _take_over_decoders() -> None:
     for name, hook in decoders.HOOKS.items():
         if hasattr(decoding, name) and hasattr(torch.ops.image, name):
             _changes.replace_body(getattr(decoding, name), hook)
+
+
+def _take_over_processors(module: Any) -> None:
+    """Change the image processors of transformers, once a script has imported them."""
+    kind: Any = getattr(module, processors.CLASS, None)
+    owner = None if kind is None or not _undo else processors.find_owner(kind)
+    if owner is None or "process_image" not in vars(kind):
+        return
+
+    def preprocess(original: Callable[..., Any], processor: Any, images: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(processor, kind) or torch.compiler.is_compiling():
+            return original(processor, images, *args, **kwargs)
+        return processors.preprocess(fetching, original, processor, images, *args, **kwargs)
+
+    _replace(owner, "preprocess", preprocess)
+    _changes.replace_body(kind.process_image, processors.process_image)
 
 
 _patched_packages: set[str] = set()  # modules that a script had imported, and that were patched when a loop began

@@ -32,6 +32,7 @@ class WindowLayout(NamedTuple):
     top: int
     by_pixel: bool  # a pixel's channels are adjacent
     turned: bool  # rows and columns are exchanged in memory
+    image: int = 0  # number of the first image in memory
 
 
 Like = tuple[int, tuple[int, int], torch.dtype]  # channels, (width, height), type of the values
@@ -152,6 +153,11 @@ def set_fallback_recorder(record: Callable[[Any, Any, Any], Any]) -> None:
     """Set the recorder of functions that this package does not record; see `collation/deferred.py`."""
     global _record_fallback
     _record_fallback = record
+
+
+def record_deferred(func: Any, args: Any, kwargs: Any) -> Any:
+    """Record a call in the program of the collation that runs; NotImplemented if there is none."""
+    return _record_fallback(func, args, kwargs)
 
 
 def _is_leaf(args: Any) -> bool:
@@ -307,35 +313,35 @@ class SharedWindows:
         self._rows = list(root._rows)
         self._window_layout = _layout_of(root)
         width, height = root._rows[0].node.size
-        self._members: list[tuple[weakref.ref[LazyTensor], Window]] = []
-        self.add(root, (0, 0, width, height))
+        self._members: list[tuple[weakref.ref[LazyTensor], Window, int]] = []
+        self.add(root, (0, 0, width, height), 0)
 
-    def add(self, tensor: LazyTensor, window: Window) -> None:
-        """Add a tensor over the memory."""
+    def add(self, tensor: LazyTensor, window: Window, image: int) -> None:
+        """Add a tensor over the memory, whose first image has the number ``image``."""
         tensor._shared_windows = self
-        self._members.append((weakref.ref(tensor), window))
+        self._members.append((weakref.ref(tensor), window, image))
 
-    def window(self, tensor: LazyTensor) -> Window:
-        """Return the window of a member's pixels."""
-        return next(window for member, window in self._members if member() is tensor)
+    def window(self, tensor: LazyTensor) -> tuple[Window, int]:
+        """Return the window of a member's pixels, and the number of its first image."""
+        return next((window, image) for member, window, image in self._members if member() is tensor)
 
     def is_alone(self, tensor: LazyTensor) -> bool:
         """Return whether no other member is in use any more."""
-        return all(m is None or m is tensor for m in (member() for member, _ in self._members))
+        return all(m is None or m is tensor for m in (member() for member, *_ in self._members))
 
     def materialize_members(self, tensor: LazyTensor) -> bool:
         """Materialize all members if others than ``tensor`` are in use, and end the sharing; return whether it did."""
-        alive = [(m, window) for member, window in self._members if (m := member()) is not None]
-        for member, _ in alive:
+        alive = [(m, window, image) for member, window, image in self._members if (m := member()) is not None]
+        for member, *_ in alive:
             member._shared_windows = None
-        if all(member is tensor for member, _ in alive):
+        if all(member is tensor for member, *_ in alive):
             return False
         root = LazyTensor(self._rows, (len(self._rows),))
         root._window_layout = self._window_layout
         Materialization([root]).run()
         memory = _apply_layout(root)
-        for member, (left, top, right, bottom) in alive:
-            view = memory[..., top:bottom, left:right]
+        for member, (left, top, right, bottom), image in alive:
+            view = memory[image : image + len(member._rows), ..., top:bottom, left:right]
             member._materialized = view.view(*leading_shape(member), *view.shape[1:])
         return True
 
@@ -345,15 +351,18 @@ def materialize_shared(x: LazyTensor) -> bool:
     return x._shared_windows is not None and x._shared_windows.materialize_members(x)
 
 
-def make_window(x: LazyTensor, rows: Sequence[LazyRow], window: Window, lead: tuple[int, ...], kind: Any = None) -> Any:
-    """Return a tensor of ``rows`` that shows a window of the memory of ``x``."""
+def make_window(
+    x: LazyTensor, rows: Sequence[LazyRow], window: Window, lead: tuple[int, ...], kind: Any = None, image: int = 0
+) -> Any:
+    """Return a tensor of ``rows`` that shows a window of the memory of ``x``, from the image of number ``image`` on."""
     shares = x._shared_windows or SharedWindows(x)
-    left, top = shares.window(x)[:2]
+    (left, top, *_), first = shares.window(x)
     result = (kind or type(x))(list(rows), lead)
     within = _layout_of(x)
-    result._window_layout = within._replace(left=within.left + window[0], top=within.top + window[1])
+    layout = within._replace(left=within.left + window[0], top=within.top + window[1], image=within.image + image)
+    result._window_layout = layout
     copy_layout(x, result)._is_view_in_torch = True
-    shares.add(result, (left + window[0], top + window[1], left + window[2], top + window[3]))
+    shares.add(result, (left + window[0], top + window[1], left + window[2], top + window[3]), first + image)
     return result
 
 
@@ -373,11 +382,12 @@ def _layout_of(x: LazyTensor) -> WindowLayout:
 
 def _empty_like_torch(x: LazyTensor, device: str) -> torch.Tensor:
     """Return an uninitialized tensor with torch's memory layout."""
-    (width, height), left, top, by_pixel, turned = _layout_of(x)
+    (width, height), left, top, by_pixel, turned, image = _layout_of(x)
+    image = image if device == "meta" else 0  # materialized alone
     node, table, _ = x._rows[0]
     lines = (width, height) if turned else (height, width)
     shape = (*lines, node.channels) if by_pixel else (node.channels, *lines)
-    memory = torch.empty((len(x._rows), *shape), dtype=table.values.dtype, device=device)
+    memory = torch.empty((image + len(x._rows), *shape), dtype=table.values.dtype, device=device)[image:]
     memory = memory.movedim(-1, -3) if by_pixel else memory
     memory = memory.mT if turned else memory
     window = memory[..., top : top + node.size[1], left : left + node.size[0]]
@@ -385,6 +395,11 @@ def _empty_like_torch(x: LazyTensor, device: str) -> torch.Tensor:
     if by_pixel and not lead:
         return window[0]  # `view` would change the strides of axes of one element
     return window.view(*lead, *window.shape[1:])
+
+
+def query_layout(x: LazyTensor) -> torch.Tensor:
+    """Return a tensor without values that has torch's memory layout."""
+    return _empty_like_torch(x, "meta")
 
 
 def _apply_layout(x: LazyTensor) -> torch.Tensor:

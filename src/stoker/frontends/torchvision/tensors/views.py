@@ -29,6 +29,8 @@ from .tensor import (
     make_like,
     make_window,
     materialize_shared,
+    query_layout,
+    record_deferred,
 )
 
 # Native numbers of borders by torch's and torchvision's names (native/shared/border.hpp).
@@ -70,6 +72,12 @@ def _get_item(func: Any, args: Any, kwargs: Any) -> Any:
     x, index = args
     if not is_lazy(x) or kwargs:
         return NotImplemented
+    count = leading_shape(x)[0] if type(index) is int and leading_shape(x) else 0
+    if count and -count <= index < count:
+        deferred = record_deferred(func, args, kwargs) if count > 1 else NotImplemented
+        if deferred is not NotImplemented:  # a collation goes on with single images of a batch
+            return deferred
+        return _one_of_first_axis(x, index % count)
     window = _window(index, tuple(x.shape))
     if window is None or any(row.patches or row.node.op == recipe.RAW for row in x._rows):
         return NotImplemented
@@ -79,6 +87,13 @@ def _get_item(func: Any, args: Any, kwargs: Any) -> Any:
         return make_window(x, x._rows, window, leading_shape(x))
     rows = [row._replace(node=row.node.then(steps.Crop(*window), size)) for row in x._rows]
     return make_window(x, rows, window, leading_shape(x))
+
+
+def _one_of_first_axis(x: LazyTensor, number: int) -> Any:
+    count = len(x._rows) // leading_shape(x)[0]
+    width, height = x._rows[0].node.size
+    rows = x._rows[number * count : (number + 1) * count]
+    return make_window(x, rows, (0, 0, width, height), leading_shape(x)[1:], image=number * count)
 
 
 def _slices(index: Any, shape: tuple[int, ...]) -> list[tuple[int, int, int]] | None:
@@ -299,6 +314,14 @@ def _as_strided(func: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
+def _new_like(func: Any, args: Any, kwargs: Any) -> Any:
+    """Return a plain tensor of the shape and the memory layout of a lazy one: ``zeros_like`` and the like."""
+    x, *values = args
+    if not is_lazy(x) or set(kwargs) - {"dtype"}:
+        return NotImplemented
+    return func(query_layout(x), *values, **{"dtype": x.dtype, **kwargs}, device="cpu")
+
+
 def _with_leading_shape(x: LazyTensor, lead: tuple[int, ...]) -> Any:
     width, height = x._rows[0].node.size
     return make_window(x, x._rows, (0, 0, width, height), lead)
@@ -315,4 +338,5 @@ FUNCTIONS: Recorders = {
     **dict.fromkeys([_T.unsqueeze, torch.unsqueeze], _unsqueeze),
     **dict.fromkeys([_T.squeeze, torch.squeeze], _squeeze),
     torch.nn.functional.pad: _pad,
+    **dict.fromkeys([torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like], _new_like),
 }

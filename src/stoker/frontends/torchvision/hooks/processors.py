@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Image processors of Hugging Face transformers: a call records its images, and native code computes all of them.
+
+Within the fetch of a DataLoader, the images stay lazy until their batch is complete. Elsewhere they are lazy within the
+call, which returns plain tensors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable
+from typing import Any
+
+from PIL import Image
+from PIL.JpegImagePlugin import JpegImageFile
+
+from ....native import _native
+from .. import counts, recording
+from ..collation import batches, plain
+from ..ir import steps
+from ..ir.recipe import Node
+from ..materialize.materialization import Materialization
+from ..pillow.image import CHANNELS, LazyImage, RecordingImage, is_small, pixels_node
+from ..pillow.jpeg_file import LazyJpeg, open_plain
+from ..tensors.lazy_base import LazyBase
+from ..tensors.tensor import image_tensor
+
+MODULE = "transformers.image_processing_backends"
+CLASS = "TorchvisionBackend"  # the processors that compute with torchvision, "fast" in earlier releases
+
+
+def process_image(
+    original: Callable[..., Any],
+    processor: Any,
+    image: Any,
+    do_convert_rgb: Any = None,
+    input_data_format: Any = None,
+    device: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Replace the conversion of one image to a tensor ``(channels, height, width)``."""
+    on_cpu = device is None or str(device) == "cpu"
+    recorded = recording.is_on() and isinstance(image, RecordingImage) and on_cpu
+    node = image._recorded_node() if recorded and "transparency" not in image.info else None
+    if node is None:
+        return original(processor, image, do_convert_rgb, input_data_format, device, **kwargs)
+    if do_convert_rgb and node.channels == 1:
+        node = node.then(steps.Spread(), channels=3)
+    return image_tensor(node)
+
+
+def preprocess(
+    fetching: Callable[[], contextlib.AbstractContextManager[None]],
+    original: Callable[..., Any],
+    processor: Any,
+    images: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Wrap the call of a processor.
+
+    Args:
+        fetching: returns a context manager in which images are recorded.
+        original: the wrapped method.
+        processor: the image processor.
+        images: an image, or a list of images or of lists.
+        args: further arguments of the method.
+        kwargs: further arguments of the method.
+    """
+    if recording.is_on() or str(kwargs.get("device") or "cpu") != "cpu" or not _has_images(images):
+        return original(processor, images, *args, **kwargs)
+    try:
+        with fetching(), recording.tracking():
+            result = original(processor, _lazily(images), *args, **kwargs)
+            _materialize(result)
+            return result
+    except Exception:  # noqa: BLE001 - a damaged file, or a wrong argument: the second call raises the error
+        result = original(processor, images, *args, **kwargs)
+    counts.add(counts.RETRIED)
+    return result
+
+
+def _materialize(result: Any) -> None:
+    """Make all tensors of a result plain, together."""
+    lazies = batches.find_lazy(result)
+    if lazies:
+        materialization = Materialization(lazies)
+        _native.recipe.materialize(materialization.native_batch)
+        materialization.finish()
+    batches.to_plain(result)
+    for reference in recording.take_created():  # tensors that the processor keeps, or that are in unknown objects
+        x = reference()
+        if x is not None and issubclass(type(x), LazyBase):
+            plain.become_plain(x)
+
+
+def _has_images(images: Any) -> bool:
+    first: Any = images
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    return isinstance(first, Image.Image)
+
+
+def _lazily(images: Any) -> Any:
+    """Return the images as lazy ones; those that are not recorded stay as they are."""
+    if isinstance(images, (list, tuple)):
+        return [_lazily(image) for image in images]
+    return _lazy_image(images) or images if isinstance(images, Image.Image) else images
+
+
+def _lazy_image(image: Image.Image) -> Image.Image | None:
+    if isinstance(image, RecordingImage) or image.mode not in CHANNELS or is_small(image.size):
+        return None
+    if type(image) is JpegImageFile and image._im is None:
+        return _reopened(image)
+    if "transparency" in image.info:
+        return None
+    image.load()
+    return _image_of(pixels_node(image.im))
+
+
+def _image_of(node: Node) -> LazyImage:
+    return LazyImage()._record(node)
+
+
+def _reopened(image: Any) -> Image.Image | None:
+    """Return a lazy image of a file that Pillow has opened and not decoded; None if the file is unusual.
+
+    The opened image is decoded if the script uses it again. Its file is closed, as Pillow does after decoding.
+    """
+    file = image.fp
+    if file is None or image.decoderconfig or len(image.tile) != 1 or not file.seekable():
+        return None
+    position = file.tell()
+    try:
+        file.seek(0)
+        lazy = open_plain(file, image.filename) or LazyJpeg(file, image.filename)
+        if (lazy.mode, lazy.size, lazy.tile) != (image.mode, image.size, image.tile):
+            return None
+        node = lazy._recorded_node()
+    finally:
+        file.seek(position)
+    if node is None:
+        return None
+    if image._exclusive_fp:
+        file.close()
+        image.fp = io.BytesIO(node.source.data.tobytes())
+        image.fp.seek(position)
+    return _image_of(node)
+
+
+def find_owner(kind: Any) -> Any:
+    """Return the class whose ``preprocess`` all processors of this base class call; None if there is none."""
+    return next((owner for owner in kind.__mro__ if "preprocess" in vars(owner)), None)

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Image processors of transformers, on a module of their form; `tests/frameworks/processors_loops.py` has real ones."""
+
+from __future__ import annotations
+
+import io
+import sys
+import types
+from collections import UserDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from photographs import photograph
+from PIL import Image
+from torch.utils.data import DataLoader
+from torchvision.transforms.v2 import functional as F
+
+import stoker.torchvision
+from stoker.frontends.torchvision import counts
+from stoker.frontends.torchvision.hooks import imports, processors
+from tests.takeover.conftest import exactly
+from tests.takeover.lazily import lazily
+
+
+class Base:
+    """Owner of the call, as in transformers."""
+
+    def preprocess(self, images: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the batch of an image or a list."""
+        images = images if isinstance(images, list) else [images]
+        return self._preprocess([self.process_image(x, do_convert_rgb=True) for x in images], **kwargs)
+
+
+class Backend(Base):
+    """Processors with torchvision."""
+
+    def process_image(
+        self, image: Any, do_convert_rgb: Any = None, input_data_format: Any = None, device: Any = None, **kwargs: Any
+    ) -> Any:
+        """Return ``(channels, height, width)``."""
+        array = np.array(image.convert("RGB") if do_convert_rgb else image)
+        return torch.from_numpy(array).permute(2, 0, 1).contiguous()
+
+    def _preprocess(self, images: Any, size: int = 40, **kwargs: Any) -> Any:
+        made = []
+        for image in images:
+            resized = F.resize(image.unsqueeze(0), [size, size], antialias=True)[0]
+            made.append(F.normalize(resized.unsqueeze(0).to(torch.float32), [120.0], [60.0], inplace=True)[0])
+        return UserDict(pixel_values=torch.stack(made), mask=torch.zeros_like(made[0], dtype=torch.int64)[0])
+
+
+class Patches(Backend):
+    """Processor with a step that is not recorded."""
+
+    def _preprocess(self, images: Any, **kwargs: Any) -> Any:
+        batch = super()._preprocess(images, **kwargs)
+        batch["pixel_values"] = batch["pixel_values"].reshape(-1, 3, 4, 10, 40).permute(0, 2, 1, 3, 4).reshape(-1, 1200)
+        return batch
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The module, imported."""
+    made = types.ModuleType(processors.MODULE)
+    made.TorchvisionBackend = Backend  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, processors.MODULE, made)
+    counts.reset()
+    yield made
+    counts.reset()
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> list[Path]:
+    """Colour photographs, a gray one and one that is not JPEG."""
+    for at in range(6):
+        Image.fromarray(photograph(at, 90 + at, 120)).save(tmp_path / f"{at}.jpg", quality=90)
+    Image.fromarray(photograph(7, 90, 120)).convert("L").save(tmp_path / "6.jpg")
+    Image.fromarray(photograph(8, 90, 120)).save(tmp_path / "7.png")
+    return sorted(tmp_path.iterdir())
+
+
+def same(a: Any, b: Any) -> None:
+    """Assert that two batches of a processor are equal and plain."""
+    assert type(a) is type(b)
+    for key in (*a, *b):
+        assert type(b[key]) is torch.Tensor and a[key].stride() == b[key].stride()
+        exactly(a[key], b[key])
+
+
+def _opened(kind: str, photos: list[Path]) -> list[Any]:
+    images: list[Any] = [Image.open(io.BytesIO(p.read_bytes()) if kind == "bytes" else p) for p in photos]
+    if kind == "loaded":
+        for image in images:
+            image.load()
+    return [x.transpose(0) for x in images] if kind == "results" else images
+
+
+@pytest.mark.parametrize("kind", ["files", "bytes", "loaded", "results"])
+@pytest.mark.parametrize("owner", [Backend, Patches])
+def test_a_call(module: Any, photos: list[Path], owner: Any, kind: str) -> None:
+    expected = owner().preprocess(_opened(kind, photos))
+    with stoker.torchvision.enabled():
+        images = _opened(kind, photos)
+        ours = owner().preprocess(images)
+        assert all(type(image).__module__.startswith("PIL") for image in images)
+    same(expected, ours)
+    total = counts.totals()
+    assert total[counts.RETRIED] == 0
+    assert total[counts.NATIVE] + total[counts.FORCED] >= len(photos), "Pillow decodes, and Stoker computes, the PNG"
+    for path, image in zip(photos, images, strict=True):
+        if kind != "results":
+            exactly(np.asarray(Image.open(path)), np.asarray(image))
+
+
+def test_a_single_image_and_its_file(module: Any, photos: list[Path]) -> None:
+    expected = Backend().preprocess(Image.open(photos[0]), size=30)
+    with stoker.torchvision.enabled(), Image.open(photos[0]) as image:
+        file = image.fp
+        same(expected, Backend().preprocess(image, size=30))
+        assert file is not None and file.closed, "as after decoding"
+        photos[0].unlink()
+        exactly(np.asarray(image), np.asarray(image.copy()))
+    assert counts.totals()[counts.NATIVE] == 1
+
+
+def test_errors_are_the_scripts(module: Any, photos: list[Path]) -> None:
+    data = photos[0].read_bytes()
+    photos[0].write_bytes(data[: len(data) // 2])
+    with stoker.torchvision.enabled():
+        with pytest.raises(OSError, match="truncated"):
+            Backend().preprocess(_opened("bytes", photos))
+        with pytest.raises(TypeError):
+            Backend().preprocess(_opened("bytes", photos[1:]), size="large")
+        assert not counts.totals()[counts.RETRIED]
+
+
+def test_a_file_that_is_damaged_in_the_middle(module: Any, photos: list[Path]) -> None:
+    data = photos[0].read_bytes()
+    at = data.index(b"\xff\xda") + 400
+    photos[0].write_bytes(data[:at] + b"\xff\xc4\x00\x04\x00\x00" + data[at:])
+
+    def outcome() -> Any:
+        try:
+            return Backend().preprocess([Image.open(photos[0])])["pixel_values"]
+        except OSError as error:
+            return str(error)
+
+    expected = outcome()
+    with stoker.torchvision.enabled():
+        ours = outcome()
+    assert type(ours) is type(expected)
+    exactly(expected, ours)
+
+
+class Processed(torch.utils.data.Dataset[Any]):
+    """Data set like that of the ``datasets`` package with ``set_transform``, which processes a batch at a time."""
+
+    def __init__(self, files: list[Path], owner: Any) -> None:
+        self.files = files
+        self.processor = owner()
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        images = [Image.open(self.files[i]).convert("RGB") for i in indices]
+        batch = self.processor.preprocess(images)
+        return [{"pixel_values": batch["pixel_values"][i]} for i in range(len(indices))]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_within_a_data_set(module: Any, photos: list[Path], workers: int) -> None:
+    def batches() -> list[Any]:
+        return list(DataLoader(Processed(photos, Backend), batch_size=4, num_workers=workers))
+
+    expected = batches()
+    with stoker.torchvision.enabled():
+        for one, other in zip(expected, batches(), strict=True):
+            same(one, other)
+        total = counts.totals()
+    assert total[counts.NATIVE] == len(photos) and not total[counts.FORCED]
+
+
+class Collated:
+    """Collation that calls a processor."""
+
+    def __call__(self, images: list[Any]) -> Any:
+        return Backend().preprocess(images)
+
+
+class Opened(Processed):
+    """Data set of opened images."""
+
+    __getitems__: Any = None
+
+    def __getitem__(self, index: int) -> Any:
+        return Image.open(self.files[index])
+
+
+def test_within_a_collation(module: Any, photos: list[Path]) -> None:
+    def batches() -> list[Any]:
+        return list(DataLoader(Opened(photos, Backend), batch_size=4, collate_fn=Collated()))
+
+    expected = batches()
+    with stoker.torchvision.enabled():
+        for one, other in zip(expected, batches(), strict=True):
+            same(one, other)
+    assert counts.totals()[counts.NATIVE] >= len(photos)
+
+
+def test_disabled_is_untouched(module: Any) -> None:
+    before = Base.preprocess, Backend.process_image.__code__
+    with stoker.torchvision.enabled():
+        assert Base.preprocess is not before[0]
+    assert (Base.preprocess, Backend.process_image.__code__) == before
+
+
+def test_a_module_that_is_imported_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "later_module.py").write_text("value = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    seen: list[Any] = []
+    finders = list(sys.meta_path)
+    imports.after_import("later_module", seen.append)
+    imports.after_import("later_module", seen.append)
+    assert not seen
+    import later_module  # type: ignore[import-not-found]
+
+    assert seen == [later_module] and sys.meta_path == finders
+    imports.after_import("later_module", seen.append)
+    assert seen == [later_module, later_module]
+
+
+# ---- lazy tensors: one of a batch, and tensors of the same shape ----
+
+
+def test_an_image_of_a_batch_shares_its_memory(photo: Path) -> None:
+    def result() -> Any:
+        image = F.pil_to_tensor(Image.open(photo).convert("RGB"))
+        batch = torch.stack([image.contiguous(), image.flip(-1), image.flip(-2)])
+        one, last = batch[1], batch[-1]
+        layout = one.storage_offset(), one.stride(), last.storage_offset()
+        one += 3
+        return batch, one, last[..., 4:20, 5:30], layout, batch[2:].shape
+
+    expected = result()
+    with lazily():
+        batch, one, window, layout, shape = result()
+        assert (layout, shape) == expected[3:]
+        for x, y in zip(expected[:3], (batch, one, window), strict=True):
+            exactly(x, y.clone())
+    with pytest.raises(IndexError), lazily():
+        result()[0][3]
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like"])
+@pytest.mark.parametrize("options", [{}, {"dtype": torch.int64}, {"device": "meta"}])
+def test_tensors_like_a_lazy_one(photo: Path, name: str, options: Any) -> None:
+    def result() -> Any:
+        image = F.pil_to_tensor(Image.open(photo).convert("RGB"))
+        return [getattr(torch, name)(x, **options) for x in (image, image.contiguous(), image[:, 3:50])]
+
+    expected = result()
+    with lazily():
+        for x, y in zip(expected, result(), strict=True):
+            assert (x.stride(), x.dtype, x.device) == (y.stride(), y.dtype, y.device)
+            assert name == "empty_like" or x.is_meta or torch.equal(x, y)
