@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import stoker
-from stoker import ArgumentError, StateError, UnsupportedError, dali
+from stoker import ArgumentError, DataError, StateError, UnsupportedError, dali
 from stoker.dali import fn, ops, pipeline_def, types
 from stoker.frontends.dali.catalogue import ALIASES, NAMES, class_name
 from stoker.ops._index import INDEX
@@ -408,3 +408,27 @@ def test_a_node_outside_is_one_node_of_each_pipeline() -> None:
     assert first.as_array().tolist() != second.as_array().tolist(), "each has numbers of its own"
     pipe.close()
     drawing.close()
+
+
+def test_numbers_of_elements_of_the_first_batch_are_required_of_all() -> None:
+    shapes = [np.int32([1, 2]), np.int32([3, 1]), np.int32([2, 1, 1])]
+    for declared in ({}, {"dtype": types.INT32, "ndim": 1}):
+        pipe = dali.Pipeline(1, 1, None)
+        with pipe:
+            shape = fn.external_source(source=lambda i: [shapes[i]], **declared)
+            pipe.set_outputs(fn.zeros(shape=shape), fn.random.uniform(shape=shape + 1))
+        pipe.build()
+        assert [x.shape() for x in pipe.run()] == [[(1, 2)], [(2, 3)]]
+        assert [x.shape() for x in pipe.run()] == [[(3, 1)], [(4, 2)]]
+        with pytest.raises(DataError, match="expected 2 numbers as `shape` in every row, as in the first batch, got 3"):
+            pipe.run()
+        pipe.close()
+
+
+def test_a_first_batch_without_one_number_of_elements_is_refused() -> None:
+    pipe = dali.Pipeline(2, 1, None)
+    with pipe:
+        pipe.set_outputs(fn.zeros(shape=fn.external_source(source=lambda i: [np.int32([1, 2]), np.int32([3])])))
+    with pytest.raises(ArgumentError, match="`shape` with a number of elements that is the same for all rows"):
+        pipe.run()
+    pipe.close()

@@ -49,7 +49,7 @@ class Argument:
         if value is None or self.kind == "object":
             return value
         if self.many and (isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim)):
-            return tuple(self._one(v) for v in value)
+            return tuple(self._one(v) for v in (value.reshape(-1) if isinstance(value, np.ndarray) else value))
         one = self._one(value)
         return (one,) if self.many and self.kind in ("int", "float", "str") else one
 

@@ -54,6 +54,8 @@ class Lowering(Scoped):
         self._find = find
         self._discovered = discovered
         self._sources = sources
+        self._seen: dict[int, tuple[int | None, ...]] = {}  # extents of the first batch, by value
+        self._found_by_run: dict[int, int] = {}  # nodes whose first batch determines extents, by value
 
     def lower(self, scope: Scope, inputs: Sequence[Value]) -> tuple[Value, ...]:
         """Lower one node and return its outputs."""
@@ -400,6 +402,7 @@ class Lowering(Scoped):
         """Add a Python segment that runs this node's operator, with outputs as ``specs`` say."""
         scope = self.scope
         outs = tuple(self.opaque(s.dtype, len(s.shape), s.layout, s.shape) for s in specs)
+        self._remember(specs, outs)
         ordered = scope.operator.stateful or not scope.operator.pure
         plain = len(inputs) - len(scope.edges)
         body = PyCall(
@@ -416,15 +419,87 @@ class Lowering(Scoped):
             raise UndeclaredTypes(self.scope.node)
         return specs
 
+    def known_types(self) -> tuple[Spec, ...] | None:
+        """Return the outputs' types from the first run; None before it."""
+        return self._discovered.get(self.scope.node)
+
+    def _remember(self, specs: Sequence[Spec], values: Sequence[Value]) -> None:
+        """Remember the extents that the first batch of an output had."""
+        for spec, value in zip(specs, values, strict=True):
+            if spec.seen:
+                self._seen[value.id] = spec.seen
+
+    def fixed_length(self, name: str) -> int:
+        """Return the length of a numeric argument (per frame, if it is per frame), like :meth:`fixed_count`."""
+        edge = self.scope.edges.get(name)
+        return (self.length(name) or 0) if edge is None else self.fixed_count(edge, name)
+
+    def fixed_count(self, value: Value, name: str) -> int:
+        """Return the size of a small tensor (per frame, if it is per frame).
+
+        If it is known only at run time, it is the first batch's, and all rows are required to have the same one.
+
+        Raises:
+            UndeclaredTypes: the first batch has not run yet.
+        """
+        known = ex.product(value.shape[1:] if value.per_frame else value.shape)
+        if known is not None:
+            return known
+        extents = value.shape[1:] if value.per_frame else value.shape
+        count = ex.product([self._fixed_extent(e, name) for e in extents])
+        assert count is not None
+        actual: Any = Expr("count", value.id)
+        if value.per_frame:
+            actual = 1
+            for e in extents:
+                actual = actual * e
+        text = f"expected {{0}} numbers as `{name}` in every row, as in the first batch, got {{1}}"
+        self.require(ex.equal(actual, count), text, count, actual)
+        self._fixed[value.id] = count
+        return count
+
+    def fixed_extent(self, x: Value, axis: int, name: str) -> int:
+        """Return an extent. If it is known only at run time, it is the first batch's, which all rows must have.
+
+        Raises:
+            UndeclaredTypes: the first batch has not run yet.
+        """
+        actual = x.shape[axis]
+        extent = self._fixed_extent(actual, name)
+        if not is_static(actual):
+            text = f"expected {{0}} {name} in every row, as in the first batch, got {{1}}"
+            self.require(ex.equal(actual, extent), text, extent, actual)
+        return extent
+
+    def _fixed_extent(self, extent: Scalar, name: str) -> int:
+        """Return an extent in the first batch."""
+
+        def seen(leaf: Expr) -> int | None:
+            extents = self._seen.get(leaf.args[0]) if leaf.op == "dim" else None
+            return None if extents is None else extents[leaf.args[1]]
+
+        found = ex.substitute(extent, seen)
+        if is_static(found):
+            return int(found)
+        node = next((self._found_by_run[v] for v in sorted(found.reads) if v in self._found_by_run), None)
+        if node is not None and node not in self._discovered:
+            raise UndeclaredTypes(node)
+        raise ArgumentError(
+            f"`{self.scope.operator.name}`: expected `{name}` with a number of elements that is the same for all rows"
+        )
+
     @property
     def source(self) -> Any:
         """Return the opened data set of this node, which must be a reader."""
         return self._sources[self.scope.node]
 
-    def fed(self, spec: Spec, output: int = 0) -> Value:
-        """Add a value that the caller supplies for every row."""
+    def fed(self, spec: Spec, output: int = 0, *, is_discovered: bool = False) -> Value:
+        """Add a value that the caller supplies for every row. ``is_discovered``: the first run reveals its type."""
         value = self.opaque(spec.dtype, len(spec.shape), spec.layout, spec.shape)
+        self._remember((spec,), (value,))
         self.list.fed[self.scope.node, output] = value.id
+        if is_discovered:
+            self._found_by_run[value.id] = self.scope.node
         return value
 
     def reader(self) -> int:

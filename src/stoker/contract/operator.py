@@ -14,7 +14,7 @@ A class declares its qualified name and arguments, and then *one* of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -390,8 +390,10 @@ class Spec:
         dtype: element type.
         shape: extents. Those that are known only at run time are None.
         layout: axis names, such as "HWC"; "" without names.
+        seen: extents that all rows of the first batch have; None where they differ. Empty before it.
     """
 
     dtype: DType
     shape: tuple[Any, ...]
     layout: str = ""
+    seen: tuple[int | None, ...] = field(default=(), compare=False)

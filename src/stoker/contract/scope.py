@@ -45,6 +45,7 @@ class Scoped:
     def __init__(self) -> None:
         self._scope: Scope | None = None
         self._numbers: dict[int, list[Any]] = {}  # elements of small constants, by value
+        self._fixed: dict[int, int] = {}  # numbers of elements that are required of all rows, by value
 
     @property
     def scope(self) -> Scope:
@@ -105,8 +106,7 @@ class Scoped:
 
     def element(self, value: Value, index: int = 0) -> Scalar:
         """Return element ``index`` (row-major) of a small tensor; of the current frame if the tensor is per frame."""
-        inner = value.shape[1:] if value.per_frame else value.shape
-        count = ex.product(inner)
+        count = self.count(value)
         if value.per_frame and count is None:
             raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a fixed shape per frame")
         at = 0 if count == 1 else index
@@ -127,7 +127,8 @@ class Scoped:
 
     def count(self, value: Value) -> int | None:
         """Return the size of a small tensor (per frame, if it is per frame); None if it is known only at run time."""
-        return ex.product(value.shape[1:] if value.per_frame else value.shape)
+        known = ex.product(value.shape[1:] if value.per_frame else value.shape)
+        return self._fixed.get(value.id) if known is None else known
 
     @property
     def draw(self) -> tuple[int, bool, int]:

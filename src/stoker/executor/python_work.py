@@ -278,6 +278,6 @@ def specs_of(outputs: tuple[Any, ...], layouts: Sequence[str]) -> tuple[Spec, ..
     arrays = [to_array(x) for x in outputs]
     names = list(layouts) + [""] * len(arrays)
     return tuple(
-        Spec(DType.of(a.dtype), (None,) * a.ndim, n if len(n) == a.ndim else "")
+        Spec(DType.of(a.dtype), (None,) * a.ndim, n if len(n) == a.ndim else "", a.shape)
         for a, n in zip(arrays, names, strict=False)
     )

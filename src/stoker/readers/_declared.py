@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ class Declared:
     """Type, number of axes and layout of each output. The first batch fills in values that are None."""
 
     outputs: Sequence[list[Any]]  # dtype, ndim, layout
+    seen: dict[int, tuple[int | None, ...]] = field(default_factory=dict)  # extents of the first batch, by output
+    settled: bool = False  # the extents of later batches do not matter
 
     @staticmethod
     def of(count: int, dtype: Any, ndim: Any, layout: Any) -> Declared:
@@ -42,7 +44,8 @@ class Declared:
         """Return the types of all outputs; None until they are known."""
         if any(d is None or n is None for d, n, _ in self.outputs):
             return None
-        return tuple(Spec(d, (None,) * n, layout) for d, n, layout in self.outputs)
+        self.settled = self.settled or bool(self.seen)
+        return tuple(Spec(d, (None,) * n, x, self.seen.get(i, ())) for i, (d, n, x) in enumerate(self.outputs))
 
     def take_layout(self, output: int, data: Any) -> None:
         """Take the axis names of the data, a tensor or a list of them, unless they are declared or known."""
@@ -74,6 +77,11 @@ class Declared:
             wanted[1] = rank
         if dtype != wanted[0] or rank != wanted[1]:
             raise DataError(f"expected {wanted[0]} with {wanted[1]} axes per row, got {dtype} with {rank}{where}")
+        if not self.settled:
+            shape = tuple(array.shape[axes:])
+            before = self.seen.get(output, shape)
+            if len(before) == len(shape):
+                self.seen[output] = tuple(a if a == b else None for a, b in zip(before, shape, strict=True))
 
 
 def _per_output(name: str, value: Any, count: int, convert: Callable[[Any], Any]) -> list[Any]:

@@ -99,5 +99,5 @@ class ExternalSource(Source, name="external_source"):
     def lower(self, c: Lowering) -> tuple[Value, ...]:
         args = c.scope.args
         declared = self._declared(args).specs()
-        specs: tuple[Spec, ...] = c.discovered_types() if declared is None else declared
-        return tuple(c.fed(spec, i) for i, spec in enumerate(specs))
+        specs: tuple[Spec, ...] = c.discovered_types() if declared is None else c.known_types() or declared
+        return tuple(c.fed(spec, i, is_discovered=True) for i, spec in enumerate(specs))

@@ -52,6 +52,11 @@ class DataNode(_DataNode):
         return found.gpu() if device == "gpu" else found
 
 
+def _number_of(value: Any) -> Any:
+    """Return the number of a constant that is given as an argument."""
+    return value.value if hasattr(value, "__stoker_constant__") else value
+
+
 def _as_node(x: _DataNode, item: Any) -> Any:
     """Return a constant in an index as a node."""
     return x.builder.constant(item) if hasattr(item, "__stoker_constant__") else item
@@ -84,6 +89,7 @@ class NodeBuilder(GraphBuilder):
         inside = current()
         if inside is not self and isinstance(inside, NodeBuilder):
             return inside.call(name, inputs, arguments)
+        arguments = {key: _number_of(value) for key, value in arguments.items()}
         return super().call(name, inputs, arguments)
 
     @raises_as_dali
@@ -94,7 +100,7 @@ class NodeBuilder(GraphBuilder):
         """
         if hasattr(x, "__stoker_constant__"):
             return super().constant(x, name)
-        return super().constant(narrowed(x), name)
+        return super().constant(narrowed(x, keeps_single=name == "_arithmetic"), name)
 
     def edge_of(self, x: Any, name: str) -> Edge:
         """Return the edge for an input: a node's output, or a constant, which becomes a node."""
@@ -144,16 +150,16 @@ def _moved(edge: Edge, numbers: dict[int, int]) -> Edge:
     return Edge(numbers[edge.node], edge.output)
 
 
-def narrowed(x: Any) -> Any:
+def narrowed(x: Any, *, keeps_single: bool = True) -> Any:
     """Return NumPy's numbers of 64 bits with 32 bits, if these hold them; everything else as it is.
 
-    A single integer keeps its type, as in DALI.
+    A single integer keeps its type in arithmetic, as in DALI.
     """
     if not isinstance(x, (np.ndarray, np.generic)) or x.dtype not in _NARROW:
         return x
     array = np.asarray(x)
     if array.dtype.kind == "i" and array.size:
-        if not array.ndim:
+        if keeps_single and not array.ndim:
             return x
         limits = np.iinfo(np.int32)
         if array.min() < limits.min or array.max() > limits.max:

@@ -16,6 +16,16 @@ from ...contract.types import DType, promote
 MAX_INPUTS, MAX_CHANNELS = 8, 16  # limits of a stage
 
 
+MOST_INPUTS = 64  # of a step
+
+
+def joined_in_parts(c: Lowering, inputs: Sequence[Value], name: str, axis: int, axis_name: str | None) -> Value:
+    """Join more inputs than a step takes: groups of them by the operator ``name``, then the groups."""
+    groups = [inputs[i : i + MOST_INPUTS] for i in range(0, len(inputs), MOST_INPUTS)]
+    parts = [c.apply(name, *group, axis=axis, axis_name=axis_name) for group in groups]
+    return c.apply("cat", *parts, axis=axis)  # type: ignore[no-any-return]
+
+
 def joined_type(inputs: Sequence[Value]) -> DType:
     """Return the type that holds all inputs."""
     return functools.reduce(promote, [x.dtype for x in inputs])

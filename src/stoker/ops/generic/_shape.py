@@ -19,11 +19,9 @@ def requested_shape(c: Lowering, like: Sequence[Value]) -> tuple[Any, ...]:
         return like[0].shape
     if not c.given("shape"):
         return ()
-    count = c.length("shape")
-    if count is None:
-        c.expect(False, "expected `shape` with a number of elements that is the same for all rows")
-    c.expect((count or 0) <= MAX_RANK, "expected at most {0} extents in `shape`, got {1}", MAX_RANK, count or 0)
-    extents = tuple(c.scalar("shape", i) for i in range(count or 0))
+    count = c.fixed_length("shape")
+    c.expect(count <= MAX_RANK, "expected at most {0} extents in `shape`, got {1}", MAX_RANK, count)
+    extents = tuple(c.scalar("shape", i) for i in range(count))
     for e in extents:
         c.require(e >= 0, "expected extents >= 0 in `shape`, got {0}", e)
     return extents

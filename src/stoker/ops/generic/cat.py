@@ -17,7 +17,17 @@ from ...contract.pixel import load
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType
 from ._arithmetic_reference import common_type
-from ._join import MAX_CHANNELS, MAX_INPUTS, axis_of, channelled, in_numpy, joined_type, same_extents
+from ._join import (
+    MAX_CHANNELS,
+    MAX_INPUTS,
+    MOST_INPUTS,
+    axis_of,
+    channelled,
+    in_numpy,
+    joined_in_parts,
+    joined_type,
+    same_extents,
+)
 
 
 class Cat(Operator, name="cat"):
@@ -47,6 +57,8 @@ class Cat(Operator, name="cat"):
         same_extents(c, inputs, but=axis)
         if len(inputs) == 1:
             return first
+        if len(inputs) > MOST_INPUTS:
+            return joined_in_parts(c, inputs, self.name, axis, None)
         frames = axis > 0 and any(x.per_frame for x in inputs)
         out = self._joined(c, inputs, axis, layout, joined_type(inputs))
         return c.with_properties(out, per_frame=True) if frames else out

@@ -16,7 +16,7 @@ from ...contract.pixel import load
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType
 from ._arithmetic_reference import common_type
-from ._join import MAX_INPUTS, channelled, in_numpy, joined_type, same_extents
+from ._join import MAX_INPUTS, MOST_INPUTS, channelled, in_numpy, joined_in_parts, joined_type, same_extents
 
 
 class Stack(Operator, name="stack"):
@@ -41,6 +41,8 @@ class Stack(Operator, name="stack"):
         axis = c.const("axis")
         c.expect(-rank - 1 <= axis <= rank, "expected an axis in [-{0}, {0}), got {1}", rank + 1, axis)
         axis %= rank + 1
+        if len(inputs) > MOST_INPUTS and (rank or any(x.dtype in (DType.INT64, DType.UINT64) for x in inputs)):
+            return joined_in_parts(c, inputs, self.name, axis, c.const("axis_name"))
         frames = any(x.per_frame for x in inputs)
         out = self._joined(c, inputs, axis, joined_type(inputs), frames)
         return c.with_properties(out, per_frame=True) if frames and axis > 0 else out

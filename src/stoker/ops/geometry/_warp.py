@@ -52,7 +52,7 @@ def carrier_type(c: Lowering, x: Value) -> DType:
 
 def requested_size(c: Lowering) -> tuple[Scalar, Scalar]:
     """Return the argument `size` in whole pixels."""
-    if c.length("size") != 2:
+    if c.fixed_length("size") != 2:
         raise ArgumentError(f"`{c.scope.operator.name}`: expected `size` as (height, width)")
     asked = [c.scalar("size", i) for i in (0, 1)]
     for n in asked:
@@ -72,7 +72,8 @@ def matrix_numbers(c: Lowering, matrix: Value | None, count: int) -> list[Scalar
         length = c.length("matrix") or 0
         c.expect(length == count, f"expected {_COUNTED[count]} numbers as `matrix`, got {{0}}", length)
         return [c.scalar("matrix", i) for i in range(count)]
-    known, text = c.count(edge), f"expected a matrix of {_COUNTED[count]} numbers, got {{0}}"
+    known = c.fixed_count(edge, "matrix") if edge.per_frame else c.count(edge)
+    text = f"expected a matrix of {_COUNTED[count]} numbers, got {{0}}"
     if known is not None:
         c.expect(known == count, text, known)
     else:

@@ -47,7 +47,7 @@ def crop_windows(c: Lowering, x: Value) -> Windows:
         others = [name for name, _, _ in _AXES if c.scope_given(name)]
         if others:
             raise ArgumentError(f"`{c.scope.operator.name}`: expected `crop` or `{others[0]}`, got both")
-        if c.length("crop") not in (1, 2, 3):
+        if c.fixed_length("crop") not in (1, 2, 3):
             raise ArgumentError(
                 f"`{c.scope.operator.name}`: expected `crop` as (height, width) or (depth, height, width)"
             )

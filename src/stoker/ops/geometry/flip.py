@@ -28,6 +28,8 @@ class Flip(Operator, name="flip"):
             flag = c.scalar(name)
             if isinstance(flag, (int, float)) and not flag:
                 continue
+            if axis == "D" and axis not in c.layout(x):  # as in DALI: an image has no depth to flip
+                continue
             x = c.flip(x, c.axis(x, axis), flag)
         return x
 
@@ -35,6 +37,6 @@ class Flip(Operator, name="flip"):
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
         index = [slice(None)] * x.ndim
         for name, axis in (("horizontal", "W"), ("vertical", "H"), ("depthwise", "D")):
-            if row.number(name):
+            if row.number(name) and (axis != "D" or axis in layout):
                 index[layout.index(axis)] = slice(None, None, -1)
         return x[tuple(index)]

@@ -73,9 +73,7 @@ class Reshape(Operator, name="reshape"):
         if not (shape or c.given("shape") or c.given("rel_shape")):
             return list(base)
         name = "shape" if c.given("shape") else "rel_shape"
-        count = c.count(shape[0]) if shape else c.length(name)
-        if count is None:
-            raise ArgumentError("`reshape`: expected a shape with a number of elements that is the same for all rows")
+        count = c.fixed_count(shape[0], "shape") if shape else c.fixed_length(name)
         asked = [c.element(shape[0], i) if shape else c.scalar(name, i) for i in range(count)]
         if name == "shape" or shape:
             return [ex.round_away(a) for a in asked]

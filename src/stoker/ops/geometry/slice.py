@@ -26,7 +26,13 @@ _ENDS = ("end", "rel_end", "shape", "rel_shape")
 class SliceArguments(Operator):
     """The limits of a window."""
 
-    axes = arg("int", (1, 0), many=True, doc="The axes that the limits are for; negative ones count from the end.")
+    axes = arg(
+        "int",
+        (1, 0),
+        many=True,
+        per_row=True,
+        doc="The axes that the limits are for; negative ones count from the end.",
+    )
     axis_names = arg("str", None, doc='The axes by name, for example "HW"; "WH" if the data have these axes.')
     start = arg("int", None, many=True, per_row=True, doc="First element per axis.")
     end = arg("int", None, many=True, per_row=True, doc="Element after the last per axis.")
@@ -68,12 +74,17 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
             both = [n for n in rivals if n in names]
             if len(both) > 1:
                 raise ArgumentError(f"`{self.name}`: expected one of {', '.join(rivals)}, got {' and '.join(both)}")
-        axes = self._axes(c, x)
+        drawn = "axes" in c.scope.edges and not c.given("axis_names")
+        axes = [] if drawn else self._axes(c, x)
+        number = c.fixed_length("axes") if drawn else len(axes)
         for n in names:
             count = c.length(n)
-            if count not in (None, 1, len(axes)):
-                raise ArgumentError(f"`{self.name}`: expected 1 or {len(axes)} elements (axes) in `{n}`, got {count}")
-        windows = {axis: self._window(c, x.shape[axis], i, limits) for i, axis in enumerate(axes)}
+            if count not in (None, 1, number):
+                raise ArgumentError(f"`{self.name}`: expected 1 or {number} elements (axes) in `{n}`, got {count}")
+        if drawn:
+            windows = self._drawn_windows(c, x, number, limits)
+        else:
+            windows = {a: self._whole(c, *self._limits(c, x.shape[a], i, limits)) for i, a in enumerate(axes)}
         return c.cast(take(c, x, windows), output_type(c.const, x.dtype))
 
     def _axes(self, c: Lowering, x: Value) -> list[int]:
@@ -88,12 +99,39 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
             raise ArgumentError(f"`{self.name}`: expected different axes, got {axes}")
         return axes
 
-    def _window(self, c: Lowering, n: Scalar, i: int, limits: Sequence[Value]) -> tuple[Scalar, Scalar]:
-        if limits:
-            start = c.element(limits[0], i) * (n if c.const("normalized_anchor") else 1)
-            end = start + c.element(limits[1], i) * (n if c.const("normalized_shape") else 1)
-        else:
-            start, end = self._named(c, n, i)
+    def _drawn_windows(
+        self, c: Lowering, x: Value, number: int, limits: Sequence[Value]
+    ) -> dict[int, tuple[Scalar, Scalar]]:
+        """Return the windows of all axes: whole ones, but for the axes that each row names."""
+        axes: list[Scalar] = []
+        for i in range(number):
+            axis = c.scalar("axes", i)
+            inside = ex.both(axis >= -x.rank, axis < x.rank)
+            c.require(inside, "expected axes of a tensor with {0} axes, got {1}", x.rank, axis)
+            axis = ex.where(axis < 0, axis + x.rank, axis)
+            for other in axes:
+                c.require(ex.different(axis, other), "expected different axes, got {0} twice", axis)
+            axes.append(axis)
+        windows = {}
+        for k, n in enumerate(x.shape):
+            start: Scalar = 0
+            end = n
+            for i, axis in enumerate(axes):
+                first, last = self._limits(c, n, i, limits)
+                start, end = (ex.where(ex.equal(axis, k), a, b) for a, b in ((first, start), (last, end)))
+            windows[k] = self._whole(c, start, end)
+        return windows
+
+    def _limits(self, c: Lowering, n: Scalar, i: int, limits: Sequence[Value]) -> tuple[Scalar, Scalar]:
+        """Return start and end of window ``i`` on an axis of extent ``n``, before they are rounded."""
+        if not limits:
+            return self._named(c, n, i)
+        start = c.element(limits[0], i) * (n if c.const("normalized_anchor") else 1)
+        return start, start + c.element(limits[1], i) * (n if c.const("normalized_shape") else 1)
+
+    @staticmethod
+    def _whole(c: Lowering, start: Scalar, end: Scalar) -> tuple[Scalar, Scalar]:
+        """Return start and extent in whole elements."""
         c.require(ex.both(ex.isfinite(start), ex.isfinite(end)), "expected finite limits, got {0} and {1}", start, end)
         start, end = ex.round_away(start), ex.round_away(end)
         c.require(start <= end, "expected a start <= the end, got {0} and {1}", start, end)

@@ -72,12 +72,11 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
     def _channels(self, c: Lowering, x: Value) -> int:
         """Return the number of channels; 0 if it is known only at run time and one expression serves all channels."""
         channels = x.shape[c.axis(x, "C")]
-        counts = {"mean": c.length("mean"), "std": c.length("std")}
+        known = {"mean": c.fixed_length("mean"), "std": c.fixed_length("std")}
         if c.const("out_of_bounds_policy") == "pad":
-            counts["fill_values"] = c.length("fill_values")
-        if None in counts.values():
-            c.require(False, "expected `mean` and `std` with a number of elements that is the same for all rows")
-        known = {name: n for name, n in counts.items() if n is not None}
+            known["fill_values"] = c.fixed_length("fill_values")
+        if not ex.is_static(channels) and set(known.values()) == {1} and self._needs_channels(c):
+            channels = c.fixed_extent(x, c.axis(x, "C"), "channels")
         count = int(channels) if ex.is_static(channels) else max(known.values())
         alike = set(known.values()) == {1} and not c.const("pad_output") and "fill_values" not in known
         if alike and (count > MAX_CHANNELS or not ex.is_static(channels)):
@@ -92,6 +91,11 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
         if not 1 <= count <= MAX_CHANNELS:
             raise UnsupportedError(f"`{self.name}`: expected 1 to {MAX_CHANNELS} channels, got {count}")
         return count
+
+    @staticmethod
+    def _needs_channels(c: Lowering) -> bool:
+        """Return whether the output has channels that are no input's, so that one expression cannot serve all."""
+        return bool(c.const("pad_output")) or c.const("out_of_bounds_policy") == "pad"
 
     def _program(self, c: Lowering, x: Value, count: int) -> list[Px]:
         dtype = output_type(c.const, DType.FLOAT)

@@ -70,9 +70,7 @@ class TransformArguments:
         if self._c is None:
             assert self._row is not None
             return int(np.asarray(self._row[name]).size)
-        count = self._c.length(name)
-        if count is None:
-            raise ArgumentError(f"`{self._c.scope.operator.name}`: expected `{name}` with a shape known at build time")
+        count = self._c.fixed_length(name)
         if count > MOST_NUMBERS:
             raise ArgumentError(
                 f"`{self._c.scope.operator.name}`: expected at most {MOST_NUMBERS} numbers as `{name}`, got {count}"
