@@ -117,7 +117,8 @@ def work(rank, folder):
 
 if __name__ == "__main__":
     if "RANK" in os.environ:
-        work(int(os.environ["RANK"]), sys.argv[1])
+        work(int(os.environ["RANK"]), sys.argv[-1])
+        assert sys.argv[1:-1] == [f"--local-rank={os.environ['LOCAL_RANK']}"] * ("--local-rank" in sys.argv[1])
     else:
         torch.multiprocessing.spawn(work, (sys.argv[1],), nprocs=2)
         torch.multiprocessing.start_processes(work, (sys.argv[1],), nprocs=1)
@@ -140,14 +141,15 @@ def test_spawned_processes_are_taken_over(tmp_path: Path, files: Path) -> None:
     assert sorted(done.stdout.split("\n")) == ["", "0 True True 5", "0 True True 5", "1 True True 5"], done.stderr
 
 
-def test_a_launcher_runs_the_module(tmp_path: Path, files: Path) -> None:
+@pytest.mark.parametrize("launcher", ["torch.distributed.run", "torch.distributed.launch"])
+def test_a_launcher_runs_the_module(tmp_path: Path, files: Path, launcher: str) -> None:
     script_file = tmp_path / "train.py"
     script_file.write_text(SPAWNING)
     env = with_torchvision(tmp_path)
-    options = ["--standalone", "--nproc-per-node", "1", "-m", "stoker.torchvision"]
-    command = [sys.executable, "-m", "torch.distributed.run", *options, str(script_file), str(files)]
+    options = ["--standalone", "--nproc-per-node", "2", "-m", "stoker.torchvision"]
+    command = [sys.executable, "-m", launcher, *options, str(script_file), str(files)]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
-    assert done.stdout == "0 True True 5\n", done.stderr
+    assert sorted(done.stdout.split("\n")) == ["", "0 True True 5", "1 True True 5"], done.stderr
 
 
 @pytest.mark.parametrize("name", ["torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"])
@@ -161,3 +163,58 @@ def test_a_launcher_that_is_taken_over_itself_is_reported(
     script.run()
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "-m stoker.torchvision" in said and name in said
+
+
+OPEN = """
+import sys, threading, torch
+import tests.takeover.scripts as scripts
+import stoker.torchvision
+
+class Cycle: pass
+
+def main(folder, workers, persistent, take_over):
+    if take_over:
+        stoker.torchvision.enable()
+    options = {"persistent_workers": True} if persistent else {}
+
+    def opened():
+        iterator = iter(scripts.classification(folder, workers, **options))
+        next(iterator)
+        return iterator
+
+    def hold(iterator, started):
+        started.set()
+        threading.Event().wait()
+
+    global kept, kept_loader
+    kept = opened()
+    scripts.kept = torch.kept = opened()  # modules lose their globals at different times
+    cycle = Cycle()
+    cycle.iterator, cycle.itself = opened(), cycle
+    kept_loader = scripts.classification(folder, workers, **options)
+    iter(kept_loader)
+    started = threading.Event()
+    threading.Thread(target=hold, args=(opened(), started), daemon=True).start()
+    started.wait()
+    print("end", flush=True)
+
+if __name__ == "__main__":
+    main(sys.argv[1], *(int(word) for word in sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(("workers", "persistent"), [(0, 0), (2, 0), (2, 1)])
+def test_a_script_may_end_with_open_iterators(tmp_path: Path, files: Path, workers: int, persistent: int) -> None:
+    """The interpreter's exit is as quiet as without the take-over, wherever the script keeps the iterators."""
+    script_file = tmp_path / "train.py"
+    script_file.write_text(OPEN)
+    env = with_torchvision(tmp_path)
+
+    def ended(take_over: int) -> tuple[int, str, str]:
+        words = [str(script_file), str(files), str(workers), str(persistent), str(take_over)]
+        done = subprocess.run([sys.executable, "-W", "ignore", *words], env=env, capture_output=True, text=True)
+        said = [line for line in done.stderr.splitlines() if "done as without Stoker" not in line]
+        return done.returncode, done.stdout, "\n".join(said)
+
+    assert ended(take_over=0) == (0, "end\n", "")
+    assert ended(take_over=1) == (0, "end\n", "")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import sys
 import types
@@ -34,7 +35,8 @@ _LAUNCHERS = {
 
 def run() -> None:
     """Run the script or module that the command line names."""
-    device, arguments = _device(sys.argv[1:])
+    rank, arguments = _local_rank(sys.argv[1:])
+    device, arguments = _device(arguments)
     if arguments[:1] in (["-h"], ["--help"]):
         print(_USAGE)
         return
@@ -52,7 +54,7 @@ def run() -> None:
             f"To run them with Stoker: {launched} -m stoker.torchvision script.py arguments",
             file=sys.stderr,
         )
-    sys.argv = arguments
+    sys.argv = [arguments[0], *rank, *arguments[1:]]
     if module:
         _search(os.getcwd())
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
@@ -74,6 +76,15 @@ def _run_file(path: str) -> None:
     main.__file__ = path
     sys.modules["__main__"] = main
     exec(code, vars(main))
+
+
+def _local_rank(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Return the rank that ``torch.distributed.launch`` adds before a script's arguments, and the other arguments.
+
+    The launcher takes this module for the script.
+    """
+    count = int(arguments[:1] != [] and re.fullmatch("--local[-_]rank=[0-9]+", arguments[0]) is not None)
+    return arguments[:count], arguments[count:]
 
 
 def _device(arguments: list[str]) -> tuple[str, list[str]]:

@@ -8,11 +8,14 @@ iterator's ``_next_data`` waits for the next one.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
+import os
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
@@ -263,16 +266,32 @@ class _Iterator:
         counts.log_once()
         return data
 
-    def _shutdown_workers(self) -> None:
+    def _shutdown_workers(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if is_finalizing():  # `_close_open_iterators` has ended the threads, and modules have lost their globals
+            super()._shutdown_workers()  # type: ignore[misc]
+            return
         if self._stoker_relay is not None:
             self._stoker_relay.close()
         super()._shutdown_workers()  # type: ignore[misc]
         self._stoker_scheduler.close()
         descriptors.close_all(self._stoker_receivers)
-        if sys.is_finalizing():  # an error has kept the iterator alive: counts are not needed any more
-            return
         counts.retire(self._stoker_counts)
         file_refs.unregister_flag(self._stoker_ref_flag)
+
+    def _end_threads(self) -> None:
+        if self._stoker_relay is not None:
+            self._stoker_relay.close()
+        self._stoker_scheduler.close()
+
+
+_open_iterators: dict[int, weakref.WeakSet[Any]] = {}  # by process: a forked one has none of the threads
+
+
+@atexit.register
+def _close_open_iterators() -> None:
+    """End the threads of iterators that a script leaves open. After this, the interpreter stops daemon threads."""
+    for iterator in list(_open_iterators.get(os.getpid(), ())):
+        iterator._end_threads()
 
 
 _classes: dict[type, type] = {}
@@ -295,6 +314,7 @@ def wrap_iterator(iterator: Any, *, pins: bool = False, destination: Destination
         iterator._stoker_relay = Relay(iterator._data_queue, iterator._stoker_scheduler, batches.receive)
         iterator._data_queue = iterator._stoker_relay
     iterator.__class__ = _classes[kind]
+    _open_iterators.setdefault(os.getpid(), weakref.WeakSet()).add(iterator)
     return iterator
 
 

@@ -313,7 +313,8 @@ class BatchScheduler:
             batches.clear()
 
     def __del__(self) -> None:
-        self.close()
+        if not self._closed:
+            self.close()
 
 
 class Relay:
