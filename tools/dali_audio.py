@@ -82,6 +82,16 @@ CASES: dict[str, tuple[str, Build, float]] = {
     "audio_resample, int16": (
         "signal", lambda fn, types, x: fn.audio_resample(x, scale=0.5, quality=0.0, dtype=types.INT16), 2e-3
     ),
+    "nonsilent_region": ("fading", lambda fn, types, x: fn.stack(*fn.nonsilent_region(x, cutoff_db=-10.0)), 0.0),
+    "nonsilent_region, reference": (
+        "fading",
+        lambda fn, types, x: fn.stack(
+            *fn.nonsilent_region(
+                x, cutoff_db=-20.0, reference_power=0.02, window_length=64, reset_interval=128
+            )
+        ),
+        0.0,
+    ),
     **{f"preemphasis_filter, {b}": ("signal", _preemphasis(b), 0.0) for b in ("clamp", "zero", "reflect")},
 }  # fmt: skip
 
@@ -90,7 +100,8 @@ def make_inputs() -> dict[str, Any]:
     """Return named signals."""
     rng = np.random.default_rng(3)
     signal = (0.2 * np.sin(np.arange(2000) * 0.05) + rng.normal(0, 0.05, 2000)).astype(np.float32)
-    return {"signal": signal, "short": signal[:5], "almost": signal[:50]}
+    fade = np.exp(-(((np.arange(2000) - 1100) / 300) ** 2)).astype(np.float32)
+    return {"signal": signal, "short": signal[:5], "almost": signal[:50], "fading": signal * fade}
 
 
 def run_case(module: str, name: str, inputs: dict[str, Any]) -> Any:

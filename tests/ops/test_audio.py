@@ -408,3 +408,30 @@ def test_other_formats_are_decoded_by_libsndfile(form: str) -> None:
         for damaged in (data[: len(data) // 2], data[:60]):
             with pytest.raises(REFUSED):
                 eager.decoders.audio(damaged)
+
+
+# ---- nonsilent_region ----
+
+
+def test_regions_of_special_signals() -> None:
+    def region(x: Any, **arguments: Any) -> tuple[int, int]:
+        begin, length = eager.nonsilent_region(x, **arguments)
+        assert begin.dtype == np.int32
+        return int(begin), int(length)
+
+    zeros, lost = np.zeros(500, np.float32), np.full(500, np.nan, np.float32)
+    assert region(zeros) == (0, 500)
+    assert region(zeros[:0]) == (0, 0)
+    assert region(lost) == (0, 0)
+    click = zeros.copy()
+    click[200] = 1
+    arguments = {"window_length": 10, "reset_interval": 10}
+    assert region(click, **arguments) == (191, 19)
+    long = np.zeros(100_000, np.float32)  # several parts of the sums
+    long[[40_000, 70_000]] = 1
+    assert region(long, window_length=64) == (39_937, 30_127)
+    long[10] = np.nan  # ends with the part
+    assert region(long, window_length=64)[1] == 30_127
+    for wrong in ({"window_length": 0}, {"reset_interval": 7}, {"reference_power": -1.0}, {"cutoff_db": float("inf")}):
+        with pytest.raises(REFUSED, match="expected"):
+            eager.nonsilent_region(click, **{**arguments, **wrong})

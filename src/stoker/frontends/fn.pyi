@@ -1414,6 +1414,36 @@ def mfcc(
     """
     ...
 
+def nonsilent_region(
+    x: Input,
+    /,
+    *,
+    cutoff_db: float = -60.0,
+    window_length: int = 2048,
+    reference_power: float = 0.0,
+    reset_interval: int = 8192,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, DataNode]:
+    """Find the region of a signal that is not silent. Input: one channel, ``(n,)`` or ``(n, 1)``, any number type.
+    Outputs: the first sample, and the number of samples, int32 without axes.
+
+    A sample is loud if the mean square of the last ``window_length`` samples reaches ``cutoff_db`` below the reference.
+    The region ends at the last loud sample and begins ``window_length - 1`` samples before the first one, as DALI's. A
+    signal of zeros is loud everywhere, one of NaNs or without samples nowhere (0, 0). ``slice`` cuts the region.
+
+    Args:
+        cutoff_db: Threshold in dB relative to the reference.
+        window_length: Samples of the moving mean, at most those of the signal.
+        reference_power: Power of 0 dB; 0: the largest moving mean of the signal.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def normalize(
     x: Input,
     /,

@@ -72,6 +72,7 @@ INDEX: dict[str, str] = {
     "mfcc": "ops.audio.mfcc:Mfcc",
     "noise.gaussian": "ops.image.noise_gaussian:NoiseGaussian",
     "noise.salt_and_pepper": "ops.image.noise_salt_and_pepper:NoiseSaltAndPepper",
+    "nonsilent_region": "ops.audio.nonsilent_region:NonsilentRegion",
     "normalize": "ops.generic.normalize:Normalize",
     "one_hot": "ops.generic.one_hot:OneHot",
     "ones": "ops.generic.ones:Ones",

@@ -201,6 +201,9 @@ def mel_weights(filters: int, sample_rate: float, low: float, high: float, htk: 
         normalize: divide by half the width of the filter
     """
 
+def nonsilent_region() -> Kernel:
+    """First and last loud sample of a signal."""
+
 def other_row(value: int, /) -> Kernel:
     """A value of another row of the batch, whose number is the input.
 
