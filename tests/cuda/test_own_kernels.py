@@ -250,3 +250,15 @@ def test_pad(dtype: Any) -> None:
         return fn.pad(x, fill_value=-2.5), fn.pad(flipped, shape=[12, 3], axes=[0, 1], align=[1, 4], fill_value=3.0)
 
     compare_rows([rows], ["HWC"], make)
+
+
+@pytest.mark.parametrize("dtype", [types.INT8, types.UINT16, types.INT32, types.FLOAT, types.FLOAT16, types.FLOAT64])
+def test_shot_noise_and_retyped_bytes(dtype: Any) -> None:
+    rng = np.random.default_rng(11)
+    rows = [rng.integers(0, 256, (h, w, 4), np.uint8) for h, w in ((9, 7), (1, 1), (0, 4), (30, 31))]
+
+    def make(x: Any) -> Any:
+        x = fn.flip(fn.cast(x, dtype=dtype), horizontal=1)
+        return fn.noise.shot(x, factor=4.0), fn.noise.shot(x, factor=0.0), fn.reinterpret(x, dtype=types.UINT8)
+
+    compare_rows([rows], ["HWC"], make)

@@ -153,9 +153,25 @@ def test_files_are_read(tmp_path: Path) -> None:
         eager.io.file.read(np.append(name, np.uint8(65)))
 
 
+def test_bytes_as_elements_of_another_type() -> None:
+    x = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    for dtype in ("int8", "uint16", "int32", "float32"):
+        got = np.asarray(eager.reinterpret(x, dtype=dtype))
+        assert got.tobytes() == x.tobytes() and got.shape == x.view(dtype).shape and got.dtype == dtype
+    flipped = np.asarray(eager.reinterpret(x[::-1, :, ::-1], dtype="uint16"))
+    np.testing.assert_array_equal(flipped, np.ascontiguousarray(x[::-1, :, ::-1]).view("uint16"))
+    assert np.asarray(eager.reinterpret(x, dtype="uint16", shape=[-1])).shape == (12,)
+    assert np.asarray(eager.reinterpret(x, dtype="uint16", src_dims=[2, -1, 0, 1])).shape == (2, 1, 2, 3)
+    assert np.asarray(eager.reinterpret(np.float32(1), dtype="int32")).item() == 0x3F800000
+    assert np.asarray(eager.reinterpret(x[:0], dtype="int32")).shape == (0, 3, 1)
+
+
 @pytest.mark.parametrize(
     ("call", "why"),
     [
+        (lambda: eager.reinterpret(np.uint8(3), dtype="uint16"), "an axis whose bytes become"),
+        (lambda: eager.reinterpret(IMAGE, dtype="uint16"), "whose bytes divide into uint16, got 3 bytes"),
+        (lambda: eager.reinterpret(IMAGE, dtype="bool"), "a type other than bool"),
         (lambda: eager.paste(IMAGE, ratio=0.7, fill_value=0), "a `ratio` of at least 1"),
         (lambda: eager.paste(IMAGE, ratio=2.0, fill_value=0, paste_x=1.5), "places from 0 to 1"),
         (lambda: eager.paste(IMAGE[..., :1], ratio=2.0, fill_value=[1, 2, 3]), "one for each of 1 channels, got 3"),

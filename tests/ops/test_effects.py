@@ -78,12 +78,12 @@ def test_erase_of_a_video_covers_frames_by_default() -> None:
         (lambda: eager.solarize(IMAGE.astype(np.int16)), "expected uint8, uint16 or floats"),
         (lambda: eager.sharpness(IMAGE, factor=-1.0), "at least 0"),
         (lambda: eager.autocontrast(IMAGE[:0]), "at least one element, got an empty axis"),
-        (lambda: eager.noise.salt_and_pepper(IMAGE, prob=1.5), "from 0 to 1"),
+        (lambda: eager.noise.salt_and_pepper(IMAGE, prob=1.5, seed=7), "from 0 to 1"),
         (lambda: eager.lookup_table(IMAGE, keys=[1, 2], values=[3]), "a value for each of 2 keys"),
         (lambda: eager.lookup_table(IMAGE, keys=[70000], values=[3]), "from 0 to 65535"),
         (lambda: eager.lookup_table(IMAGE.astype(np.float32), keys=[1], values=[3]), "expected integers"),
-        (lambda: eager.coarse_dropout(IMAGE, holes=[3, 1]), "as `holes`"),
-        (lambda: eager.coarse_dropout(IMAGE, height=[0.5, 1.5]), "as `height`"),
+        (lambda: eager.coarse_dropout(IMAGE, holes=[3, 1], seed=7), "as `holes`"),
+        (lambda: eager.coarse_dropout(IMAGE, height=[0.5, 1.5], seed=7), "as `height`"),
     ],
 )  # fmt: skip
 def test_refused(call: Callable[[], Any], why: str) -> None:
@@ -95,7 +95,7 @@ def test_values_saturate_where_dali_wraps() -> None:
     one = {"anchor": [0, 0], "shape": [1, 1]}
     filled = [np.asarray(eager.erase(IMAGE, **one, fill_value=v))[0, 0].tolist() for v in (300, -3, 2.5, 3.5)]
     assert filled == [[255] * 3, [0] * 3, [2] * 3, [4] * 3]
-    pepper = eager.noise.salt_and_pepper(IMAGE, prob=1.0, salt_vs_pepper=0.0, pepper_val=-9.0)
+    pepper = eager.noise.salt_and_pepper(IMAGE, prob=1.0, salt_vs_pepper=0.0, pepper_val=-9.0, seed=7)
     assert not np.asarray(pepper).any()
 
 
@@ -129,16 +129,16 @@ def test_a_grid_removes_nan() -> None:
 
 def test_salt_and_pepper_have_their_shares() -> None:
     x = np.full((300, 200, 3), 100, np.uint8)
-    y = np.asarray(eager.noise.salt_and_pepper(x, prob=0.2, salt_vs_pepper=0.25))
+    y = np.asarray(eager.noise.salt_and_pepper(x, prob=0.2, salt_vs_pepper=0.25, seed=7))
     assert abs((y == 255).mean() - 0.05) < 0.006 and abs((y == 0).mean() - 0.15) < 0.01
     assert (np.ptp(y, axis=-1) == 0).all()
-    each = np.asarray(eager.noise.salt_and_pepper(x, prob=0.2, per_channel=True))
+    each = np.asarray(eager.noise.salt_and_pepper(x, prob=0.2, per_channel=True, seed=7))
     assert abs((each != 100).mean() - 0.2) < 0.01 and (np.ptp(each, axis=-1) > 0).any()
 
 
 def test_an_image_without_channels_gets_single_pixels() -> None:
     """DALI replaces whole rows of it."""
-    y = np.asarray(eager.noise.salt_and_pepper(np.full((100, 100), 9, np.uint8), prob=0.3))
+    y = np.asarray(eager.noise.salt_and_pepper(np.full((100, 100), 9, np.uint8), prob=0.3, seed=7))
     assert ((y != 9).any(1) & (y == 9).any(1)).all()
 
 

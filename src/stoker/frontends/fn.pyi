@@ -1968,6 +1968,38 @@ def random_resized_crop(
     """
     ...
 
+def reinterpret(
+    x: Input,
+    /,
+    *shape_input: Input,
+    dtype: DTypeLike | None = None,
+    shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    rel_shape: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    src_dims: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    layout: str | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Take the bytes of a tensor as elements of another type, and change the shape. Inputs: data, and optionally the
+    shape. Output: the same bytes.
+
+    The last axis is divided into elements of ``dtype``; the other arguments are those of `reshape` after that. A single
+    element keeps its size; other types are an error, which ends DALI's process.
+
+    Args:
+        dtype: Element type of the output.
+        shape: Extents; one may be -1.
+        rel_shape: Extents as shares of the input's; one may be negative.
+        src_dims: Axes of the input whose extents are taken; -1: a new axis of extent 1.
+        layout: Names of the output's axes.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def reshape(
     x: Input,
     /,
@@ -3377,6 +3409,34 @@ class noise:
             per_channel: Draw for each channel.
             salt_val: Value of salt; by default the type's largest number, 1 for floats.
             pepper_val: Value of pepper; by default the type's smallest number, -1 for floats.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def shot(
+        x: Input,
+        /,
+        *,
+        factor: float | DataNode = 20.0,
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Add shot noise: ``factor`` times a number from the Poisson distribution with the mean ``x / factor``. Input:
+        numbers of any shape, except 64-bit integers. Output: the same type and shape.
+
+        Numbers below 0 become 0; a ``factor`` of 0 leaves the data as they are. DALI uses 12 if no factor is given,
+        although its documentation says 20, and returns zeros for 0. Each element has its own draw, also each channel. A
+        draw depends on the seed, the epoch, the sample and the element's place.
+
+        Args:
+            factor: Size of an event, at least 0: larger numbers give more noise.
             seed: Seed of this operator's draws; by default it follows from the pipeline's.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.

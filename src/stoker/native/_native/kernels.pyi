@@ -301,11 +301,17 @@ def reduce(op: int, axes: int, /) -> Kernel:
         axes: a bit for each axis that goes
     """
 
+def retype() -> Kernel:
+    """The bytes of a tensor as elements of another type."""
+
 def scalars() -> Kernel:
     """A tensor of the row's parameters."""
 
 def select() -> Kernel:
     """The second or the third input, by the first."""
+
+def shot() -> Kernel:
+    """Shot noise: events of a factor's size, from the Poisson distribution."""
 
 def spectrogram(nfft: int, step: int, reflect: bool, magnitude: bool, by_time: bool, /) -> Kernel:
     """Power of the spectrum of frames of a signal.
