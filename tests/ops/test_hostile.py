@@ -69,15 +69,15 @@ def run(name: str, x: Array, **arguments: Any) -> Any:
 # ---- inputs that crash DALI 2.4 ----
 
 
-@pytest.mark.parametrize("channels", [1, 2, 4, 6])
+@pytest.mark.parametrize("channels", [1, 2, 17])
 @pytest.mark.parametrize("name", COLOR)
-def test_colour_changes_need_three_channels(name: str, channels: int) -> None:
-    with pytest.raises((ArgumentError, DataError), match=f"3 channels, got {channels}"):
+def test_colour_changes_need_colours(name: str, channels: int) -> None:
+    with pytest.raises((ArgumentError, DataError), match=rf"3 .*channels.*, got {channels}"):
         run(name, picture(channels=channels))
     pipe = Pipeline(batch_size=1, num_threads=1, seed=1)
     with pipe:
         pipe.set_outputs(getattr(fn, name)(types.Constant(picture(channels=channels), layout="HWC")))
-    with pytest.raises(ArgumentError, match=f"3 channels, got {channels}"), pipe:
+    with pytest.raises(ArgumentError, match=rf"3 .*channels.*, got {channels}"), pipe:
         pipe.run()
 
 

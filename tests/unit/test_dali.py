@@ -22,7 +22,8 @@ from stoker.ops._index import INDEX
 MODULES = [
     "auto_aug", "auto_aug.augmentations", "auto_aug.auto_augment", "auto_aug.core", "auto_aug.rand_augment",
     "auto_aug.trivial_augment",
-    "backend", "data_node", "external_source", "fn", "math", "ops", "pipeline", "plugin", "plugin.base_iterator",
+    "backend", "data_node", "external_source", "fn", "math", "ops", "pipeline", "pipeline.experimental", "plugin",
+    "plugin.base_iterator",
     "plugin.pytorch", "plugin.pytorch.torch_utils", "plugin_manager", "tensors", "tfrecord", "types",
 ]  # fmt: skip
 REFUSED = [
@@ -430,5 +431,36 @@ def test_a_first_batch_without_one_number_of_elements_is_refused() -> None:
     with pipe:
         pipe.set_outputs(fn.zeros(shape=fn.external_source(source=lambda i: [np.int32([1, 2]), np.int32([3])])))
     with pytest.raises(ArgumentError, match="`shape` with a number of elements that is the same for all rows"):
+        pipe.run()
+    pipe.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("saturation", {"saturation": 0.5}), ("hue", {"hue": 20.0}), ("hsv", {"hue": 20.0, "value": 1.2}),
+     ("color_twist", {"hue": 20.0, "brightness": 1.2}), ("color_twist", {"brightness": 1.2})],
+)  # fmt: skip
+@pytest.mark.parametrize("channels", [3, 4, 5])
+def test_channels_beyond_colours_stay_as_they_are(name: str, arguments: dict[str, float], channels: int) -> None:
+    image = (np.arange(4 * 5 * channels) * 7 % 251).astype(np.uint8).reshape(4, 5, channels)
+    pipe = dali.Pipeline(1, 1, None)
+    with pipe:
+        whole = fn.external_source(source=lambda: [image], layout="HWC")
+        colours = fn.external_source(source=lambda: [image[..., :3]], layout="HWC")
+        pipe.set_outputs(getattr(fn, name)(whole, **arguments), getattr(fn, name)(colours, **arguments))
+    whole, colours = (out.at(0) for out in pipe.run())
+    assert (whole[..., :3] == colours).all() and (whole[..., 3:] == image[..., 3:]).all()
+    with pytest.raises(ArgumentError, match="expected images with 3 to 16 channels, got 2"):
+        getattr(stoker.eager, name)(image[..., :2], **arguments)
+    pipe.close()
+
+
+def test_rows_with_another_number_of_channels_are_refused() -> None:
+    images = [np.zeros((2, 3, 4), np.uint8), np.zeros((2, 3, 3), np.uint8)]
+    pipe = dali.Pipeline(1, 1, None)
+    with pipe:
+        pipe.set_outputs(fn.hue(fn.external_source(source=lambda i: [images[i]], layout="HWC"), hue=20.0))
+    pipe.run()
+    with pytest.raises(DataError, match="expected images with 4 channels in every row, got 3"):
         pipe.run()
     pipe.close()

@@ -471,14 +471,23 @@ class Lowering(Scoped):
             self.require(ex.equal(actual, extent), text, extent, actual)
         return extent
 
+    def likely_extent(self, x: Value, axis: int, usual: int) -> int:
+        """Return an extent: the known one, or that of the first batch if it has run, or ``usual``.
+
+        The caller requires the extent of all rows.
+        """
+        actual = x.shape[axis]
+        found = ex.substitute(actual, self._seen_extent)
+        return int(found) if is_static(found) else usual
+
+    def _seen_extent(self, leaf: Expr) -> int | None:
+        """Return the extent of a value in the first batch."""
+        extents = self._seen.get(leaf.args[0]) if leaf.op == "dim" else None
+        return None if extents is None else extents[leaf.args[1]]
+
     def _fixed_extent(self, extent: Scalar, name: str) -> int:
         """Return an extent in the first batch."""
-
-        def seen(leaf: Expr) -> int | None:
-            extents = self._seen.get(leaf.args[0]) if leaf.op == "dim" else None
-            return None if extents is None else extents[leaf.args[1]]
-
-        found = ex.substitute(extent, seen)
+        found = ex.substitute(extent, self._seen_extent)
         if is_static(found):
             return int(found)
         node = next((self._found_by_run[v] for v in sorted(found.reads) if v in self._found_by_run), None)

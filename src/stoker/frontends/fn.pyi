@@ -1119,11 +1119,11 @@ def gaussian_blur(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Blur images. Input: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. Output: the same layout.
+    """Blur images. Input: HW, HWC, CHW or these with a leading F; numbers. Output: the same layout.
 
     Rows, then columns, are filtered with a sampled Gaussian. Edges are reflected (dcb|abcd|cba). Sums are in float32.
     With ``sigma`` alone the window is ``2 ceil(3 sigma) + 1`` wide; with ``window_size`` alone sigma is ``0.3 (radius -
-    1) + 0.8``.
+    1) + 0.8``. Integers of 32 and 64 bits and float64 are rounded to float32 first, as in DALI.
 
     Args:
         sigma: Standard deviation of the Gaussian in pixels: one, or (vertical, horizontal); 0: from

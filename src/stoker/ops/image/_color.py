@@ -71,40 +71,47 @@ def scaled_reference(x: Any, factor: float, offset: float, dtype: DType) -> Any:
         return cast_array(x.astype(wide) * wide(factor) + wide(offset), dtype)
 
 
-def channel_axis(c: Lowering, x: Value) -> int:
-    """Return the axis of the three channels that ``x`` must have."""
+_MOST_CHANNELS = 16  # of a stage
+
+
+def channel_axis(c: Lowering, x: Value) -> tuple[int, int]:
+    """Return the axis and the number of channels: three for colours, and others that the operator leaves as they are.
+
+    A number that only the run determines is three, or what the first batch showed.
+    """
     at = c.axis(x, "C")
-    c.require(
-        ex.equal(x.shape[at], 3),
-        "expected images with 3 channels, got {0}. Convert grey images with `color_space_conversion`, cut other "
-        "channels off with `slice`",
-        x.shape[at],
-    )
-    return at
+    count = c.likely_extent(x, at, 3)
+    hint = "Convert grey images with `color_space_conversion`"
+    wanted = f"3 to {_MOST_CHANNELS} channels" if not 3 <= count <= _MOST_CHANNELS else f"{count} channels in every row"
+    fits = ex.equal(x.shape[at], count) if 3 <= count <= _MOST_CHANNELS else False
+    c.require(fits, f"expected images with {wanted}, got {{0}}. {hint}", x.shape[at])
+    return at, max(count, 3)
 
 
 def mixed(c: Lowering, x: Value, matrix: Sequence[Sequence[Scalar]], offset: Scalar, dtype: DType) -> Value:
     """Compute ``matrix * x + offset`` over three channels."""
-    at, wide = channel_axis(c, x), working_type(x.dtype)
+    (at, count), wide = channel_axis(c, x), working_type(x.dtype)
     channels = [load(x.dtype, channel=k).cast(wide) for k in range(3)]
     program: list[Px] = []
     for row in matrix:
         r, g, b = (channel * uniform(m, wide) for channel, m in zip(channels, row, strict=True))
         program.append((r + g + b + uniform(offset, wide)).cast(dtype))
+    program += [load(x.dtype, channel=k).cast(dtype) for k in range(3, count)]
     return c.channelled(x, program, at)
 
 
 def mixed_reference(x: Any, layout: str, matrix: Any, offset: float, dtype: DType) -> Any:
     """Compute :func:`mixed` in NumPy."""
     at = (layout or {3: "HWC", 4: "FHWC"}[x.ndim]).index("C")
-    if x.shape[at] != 3:
+    if x.shape[at] < 3:
         raise ValueError(f"expected 3 channels, got {x.shape[at]}")
     wide = working_type(DType.of(x.dtype)).numpy.type
-    r, g, b = np.moveaxis(x.astype(wide), at, 0)
+    r, g, b = np.moveaxis(x.astype(wide), at, 0)[:3]
     m = np.asarray(matrix).astype(wide)
     with np.errstate(all="ignore"):
         rows = [r * m[k, 0] + g * m[k, 1] + b * m[k, 2] + wide(offset) for k in range(3)]
-    return cast_array(np.stack(rows, at), dtype)
+    others = cast_array(np.moveaxis(x, at, 0)[3:], dtype)
+    return np.moveaxis(np.concatenate([cast_array(np.stack(rows), dtype), others]), 0, at)
 
 
 def hue_matrix(hue: Scalar, saturation: Scalar, factor: Scalar, order: ImageType) -> list[list[Any]]:

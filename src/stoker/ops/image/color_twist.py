@@ -52,8 +52,9 @@ class ColorTwist(ColorOrder, OutputDtype, name="color_twist"):
         dtype = x.dtype if c.const("dtype") is None else c.const("dtype")
         if ex.same(hue, 0) and ex.same(saturation, 1) and not x.dtype.is_float and not dtype.is_float:
             # Products with 0 add nothing to integers. Without them, a channel can become a table.
-            channel_axis(c, x)
-            return scaled(c, x, factor, offset, dtype)
+            _, count = channel_axis(c, x)
+            if count == 3:
+                return scaled(c, x, factor, offset, dtype)
         return mixed(c, x, hue_matrix(hue, saturation, factor, c.const("image_type")), offset, dtype)
 
     def reference(self, row: RowContext, x: Any) -> Any:

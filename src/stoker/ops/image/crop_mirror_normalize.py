@@ -153,7 +153,7 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
 def _output_layout(asked: str, layout: str) -> str:
     if not asked:
         return layout
-    return "F" + asked if layout[0] == "F" and asked[0] != "F" else asked
+    return "F" + asked if layout[0] == "F" and "F" not in asked else asked
 
 
 def _padded_count(count: int, pad_output: bool) -> int:

@@ -21,14 +21,16 @@ from ._correlation import correlate_array, tiles
 from .filter import filtered_type
 
 _LARGEST = 1 << 14
+# Types that are blurred as float32, as in DALI.
+_BY_FLOAT = (DType.UINT32, DType.INT32, DType.UINT64, DType.INT64, DType.FLOAT64)
 
 
 class GaussianBlur(Operator, name="gaussian_blur"):
-    """Blur images. Input: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. Output: the same layout.
+    """Blur images. Input: HW, HWC, CHW or these with a leading F; numbers. Output: the same layout.
 
     Rows, then columns, are filtered with a sampled Gaussian. Edges are reflected (dcb|abcd|cba). Sums are in float32.
     With ``sigma`` alone the window is ``2 ceil(3 sigma) + 1`` wide; with ``window_size`` alone sigma is ``0.3 (radius -
-    1) + 0.8``.
+    1) + 0.8``. Integers of 32 and 64 bits and float64 are rounded to float32 first, as in DALI.
     """
 
     gives_bfloat16 = takes_bfloat16 = True
@@ -51,7 +53,14 @@ class GaussianBlur(Operator, name="gaussian_blur"):
     cases = ({"sigma": 1.3}, {"window_size": 5}, {"sigma": (0.5, 2.0), "window_size": (3, 7), "dtype": "float32"})
 
     def lower(self, c: Lowering, x: Value) -> Value:
-        x, dtype = filtered_type(c, x)
+        given = x.dtype
+        if given in _BY_FLOAT:
+            dtype = given if c.const("dtype") is None else c.const("dtype")
+            c.expect(dtype in (given, DType.FLOAT), f"expected {given} or float32 as `dtype`, got {dtype}")
+            x, computed = c.cast(x, DType.FLOAT), DType.FLOAT
+        else:
+            x, dtype = filtered_type(c, x)
+            computed = x.dtype if dtype == DType.BFLOAT16 else dtype
         axes = image_axes(c, x)
         for axis in axes[1:3]:
             c.require(x.shape[axis] >= 1, "expected an image with pixels")
@@ -60,7 +69,7 @@ class GaussianBlur(Operator, name="gaussian_blur"):
         own = Launches(
             "Blur", {"weigh": 2, "across": blocks, "down": blocks}, scratch_bytes + 4 * math.prod(x.shape)
         )  # fmt: skip
-        output = (x.dtype if dtype == DType.BFLOAT16 else dtype, x.shape, x.layout)
+        output = (computed, x.shape, x.layout)
         return c.cast(c.native("blur", [x], [output], attrs=axes, params=(*params, *axes), own=own)[0], dtype)
 
     def _bell(self, c: Lowering, i: int) -> tuple[Scalar, Scalar]:
@@ -78,6 +87,7 @@ class GaussianBlur(Operator, name="gaussian_blur"):
 
     def reference(self, row: RowContext, x: Any) -> Any:
         dtype = DType.of(x.dtype) if row["dtype"] is None else row["dtype"]
+        x = cast_array(x, DType.FLOAT) if DType.of(x.dtype) in _BY_FLOAT else x
         bells = []
         for i in (0, 1):
             sigma, size = row.number("sigma", i), int(row.number("window_size", i))
