@@ -224,6 +224,14 @@ def test_wrong_declarations_are_refused(make: Any, error: Any, text: str) -> Non
         make()
 
 
+@pytest.mark.parametrize("value", [np.zeros(2, "V5"), np.zeros((3, 3)), 3, [3], {"a": 1}.values()], ids=repr)
+def test_paths_of_any_other_kind_are_refused(tmp_path: Path, value: Any) -> None:
+    path = write(tmp_path, example({"s": b"1"}))
+    for arguments in ({"path": value}, {"path": path, "index_path": value}):
+        with pytest.raises(ArgumentError, match=r"expected a path or a list of paths as `(index_)?path`"):
+            pipeline(lambda a=arguments: fn.readers.tfrecord(features={"s": STRING}, **a))  # type: ignore[misc]
+
+
 def test_features_are_a_dict_of_declarations(tmp_path: Path) -> None:
     path = write(tmp_path, example({"s": b"1"}))
     for features in ({}, None, [1], {"s": tf.string}, "s"):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stoker import Pipeline, eager, fn, math, samplers, types
+from stoker import Pipeline, eager, fn, math, samplers, tfrecord, types
 from stoker.contract.argument import COMMON
 from stoker.contract.batch import Batch
 from stoker.contract.operator import Operator
@@ -53,11 +53,29 @@ def _function(x: Any) -> Any:
 def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]:
     """Return arguments of valid calls: the operator's cases, and own ones for operators that have none."""
     files = sorted(map(str, folder.glob("*.jpg")))
+    top = folder.parents[1]
     own: dict[str, list[dict[str, Any]]] = {
         "readers.file": [
             {"files": files}, {"files": files, "labels": list(range(len(files)))}, {"file_root": str(folder.parent)},
             {"file_list": str(folder.parents[1] / "list.txt"), "file_root": str(folder.parent)},
             {"files": files, "random_shuffle": True}, {"files": files, "num_shards": 2, "shard_id": 1},
+        ],
+        "readers.tfrecord": [
+            {"path": str(top / "a.tfrecord"), "features": {"image": tfrecord.FixedLenFeature((), tfrecord.string, ""),
+                                                           "label": tfrecord.VarLenFeature(tfrecord.int64)}},
+            {"path": [str(top / "a.tfrecord")],
+             "features": {"label": tfrecord.FixedLenFeature([1], tfrecord.int64, 0)}},
+        ],
+        "readers.mxnet": [{"path": str(top / "a.rec")}, {"path": [str(top / "a.rec")], "random_shuffle": True}],
+        "readers.webdataset": [
+            {"paths": str(top / "a.tar"), "ext": "jpg"},
+            {"paths": [str(top / "a.tar")], "ext": ["jpg", "cls"], "dtypes": [types.UINT8, types.FLOAT]},
+        ],
+        "readers.numpy": [
+            {"files": [str(top / "a.npy")], "roi_start": [1, 2], "roi_shape": [2, 3], "roi_axes": [0, 1]},
+            {"files": [str(top / "a.npy")], "rel_roi_start": [0.1, 0.2], "rel_roi_end": [0.5, 0.9]},
+            {"files": [str(top / "a.npy")], "roi_end": [9, 3], "out_of_bounds_policy": "pad", "fill_value": 3.0},
+            {"file_root": str(top), "rel_roi_shape": [0.5]}, {"files": ["a.npy"], "file_root": str(top)},
         ],
         "external_source": [
             {"source": [[np.zeros(3, np.uint8)] * ROWS] * 3}, {"source": lambda: [np.zeros(3, np.uint8)] * ROWS},
@@ -128,6 +146,7 @@ def _pipeline(drawn: Draw, define: Callable[[], Any]) -> None:
     try:
         with pipe:
             result = define()
+            result = list(result.values()) if isinstance(result, dict) else result
             pipe.set_outputs(*(result if isinstance(result, (list, tuple)) else (result,)))
         # `with` closes a pipeline that runs; this one has not been built yet.
         pipe.run()

@@ -37,6 +37,9 @@ from tests.hostile.cases import Case, draw, targets
 from tests.idle_clock import HANG_S
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))  # the walk runs as a module, without the paths of the tests
+import containers  # noqa: E402
+
 _SLOWDOWN = 4 if _native.sanitized else 1
 _CPU_S = 40.0 * _SLOWDOWN  # of processor time for a call that returns: 2**31 random numbers take half
 _SHOWN_PER_KIND = 3  # faults of one kind that are printed
@@ -46,7 +49,10 @@ _SANITIZER_OPTIONS = "detect_leaks=0:alloc_dealloc_mismatch=0:allocator_may_retu
 
 
 def write_files(folder: Path) -> Path:
-    """Write six small JPEG files, and a list of them, into a folder alone in ``folder``. Return it."""
+    """Write six small JPEG files, and a list of them, into a folder alone in ``folder``. Return it.
+
+    Containers with the same files, and an array, are in ``folder``.
+    """
     from PIL import Image
 
     files = folder / "data" / "class"
@@ -55,6 +61,13 @@ def write_files(folder: Path) -> Path:
     for i in range(6):
         pixels = drawn.integers(0, 256, (9 + i, 13 - i, 3), dtype=np.uint8)
         Image.fromarray(pixels).resize((40 + i, 30)).save(files / f"{i}.jpg")
+    contents = [path.read_bytes() for path in sorted(files.glob("*.jpg"))]
+    records = [containers.example({"image": c, "label": [i]}) for i, c in enumerate(contents)]
+    (folder / "a.tfrecord").write_bytes(containers.tfrecord(records))
+    images = [containers.image_record(float(i), c) for i, c in enumerate(contents)]
+    (folder / "a.rec").write_bytes(containers.recordio(images)[0])
+    (folder / "a.tar").write_bytes(containers.tar((f"{i}.jpg", c) for i, c in enumerate(contents)))
+    np.save(folder / "a.npy", drawn.integers(0, 256, (4, 6), dtype=np.uint8))
     (folder / "list.txt").write_text("".join(f"class/{i}.jpg {i}\n" for i in range(6)))
     return files
 

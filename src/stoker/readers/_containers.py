@@ -63,7 +63,7 @@ def paths_of(name: str, value: Any) -> list[str]:
     single = isinstance(value, (str, os.PathLike))
     try:
         found = [os.fspath(p) for p in ([value] if single else value)]
-    except TypeError:
+    except Exception:  # noqa: BLE001 - a foreign iterable may raise anything
         found = []
     if not found or not all(isinstance(p, str) for p in found):
         raise ArgumentError(f"expected a path or a list of paths as `{name}`, got {brief(value)}")
@@ -73,13 +73,18 @@ def paths_of(name: str, value: Any) -> list[str]:
     return found
 
 
+def is_missing(value: Any) -> bool:
+    """Return whether an argument is not given: None, or an empty text or list, as in DALI's scripts."""
+    return value is None or (isinstance(value, (str, list, tuple)) and not value)
+
+
 def index_paths_of(name: str, value: Any, paths: Sequence[str]) -> list[str] | None:
     """Return the paths of index files, one per file; None if the argument is not given.
 
     Raises:
         ArgumentError: their number is not that of the files, or one does not exist.
     """
-    if value is None or (isinstance(value, (list, tuple)) and not value) or value == "":
+    if is_missing(value):
         return None
     found = paths_of(name, value)
     if len(found) != len(paths):

@@ -23,6 +23,7 @@ from ._containers import (
     check_begin,
     damage_notes,
     digest_of,
+    is_missing,
     paths_of,
     read_numbers,
     storage_of,
@@ -152,7 +153,7 @@ class LabelsOfRecord(_OfRecord):
 
 
 def _index_path(value: Any) -> str | None:
-    if value is None or value == "" or (isinstance(value, (list, tuple)) and not value):
+    if is_missing(value):
         return None
     found = paths_of("index_path", value)
     if len(found) != 1:

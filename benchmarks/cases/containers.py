@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Raw records of containers: processor time per record, against reads of the same bytes and against DALI."""
+
+from __future__ import annotations
+
+import atexit
+import io
+import os
+import shutil
+import struct
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.case import Bar, Case, Contender, Sample, Unit
+from benchmarks.data import Data
+from benchmarks.library import DALI, STOKER, load
+
+ORDER = 45
+CPU_US_PER_RECORD = Unit("CPU us/record")
+_RECORDS = 2048
+_BATCH = 32
+_FORMATS = ("tfrecord", "recordio", "tar")
+
+
+def _records(data: Data) -> list[bytes]:
+    contents = data.read()
+    return [contents[i % len(contents)] for i in range(_RECORDS)]
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def _message(field: int, content: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(content)) + content
+
+
+def _write(data: Data, form: str, checksum: Callable[[bytes], bytes]) -> tuple[str, str, list[tuple[int, int]]]:
+    """Write a container; return its path, that of an index file for DALI, and the range of each record."""
+    folder = tempfile.mkdtemp(prefix="stoker-containers-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path, ranges = os.path.join(folder, f"a.{form}"), []
+    records = _records(data)
+    if form == "tar":
+        with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
+            for i, record in enumerate(records):
+                member = tarfile.TarInfo(f"{i:06}.jpg")
+                member.size = len(record)
+                ranges.append((tar.offset + 512, len(record)))
+                tar.addfile(member, io.BytesIO(record))
+        lines = [f"jpg {at} {size} {i:06}.jpg" for i, (at, size) in enumerate(ranges)]
+        text = f"v1.2 {len(lines)}\n" + "\n".join(lines) + "\n"
+    else:
+        with open(path, "wb") as file:
+            for i, record in enumerate(records):
+                at = file.tell()
+                if form == "tfrecord":
+                    feature = _message(2, _message(1, _message(1, record)))
+                    body = _message(1, _message(1, _message(1, b"image") + feature))
+                    length = struct.pack("<Q", len(body))
+                    framed = length + checksum(length) + body + checksum(body)
+                else:
+                    body = struct.pack("<IfQQ", 0, 1.0, i, 0) + record
+                    framed = struct.pack("<II", 0xCED7230A, len(body)) + body
+                    framed += bytes(-len(framed) % 4)
+                file.write(framed)
+                ranges.append((at, len(framed)))
+        columns = (lambda i, r: f"{r[0]} {r[1]}") if form == "tfrecord" else (lambda i, r: f"{i}\t{r[0]}")
+        text = "\n".join(columns(i, r) for i, r in enumerate(ranges)) + "\n"
+    with open(f"{path}.idx", "w", encoding="ascii") as file:
+        file.write(text)
+    return path, f"{path}.idx", ranges
+
+
+def _no_checksum(data: bytes) -> bytes:
+    return bytes(4)
+
+
+def _per_record(run: Callable[[], int]) -> Sample:
+    """Return the process's CPU time per record of all its threads; the first pass is not counted."""
+    done = 0
+    while done < _RECORDS:
+        done += run()
+
+    def read() -> float:
+        start, count = time.process_time(), 0
+        while count < _RECORDS:
+            count += run()
+        return (time.process_time() - start) * 1e6 / count
+
+    return Sample(read)
+
+
+def read_ranges(data: Data, *, form: str) -> Sample:
+    """Read the ranges of the records into one buffer: the floor."""
+    path, _, ranges = _write(data, form, _no_checksum)
+    descriptor = os.open(path, os.O_RDONLY)
+    memory = memoryview(bytearray(max(size for _, size in ranges)))
+
+    def run() -> int:
+        for at, size in ranges:
+            os.preadv(descriptor, [memory[:size]], at)
+        return len(ranges)
+
+    return _per_record(run)
+
+
+def run_reader(data: Data, *, library: str, form: str) -> Sample:
+    """Read the bytes of the images as a pipeline's output, on one thread."""
+    checksum = _no_checksum
+    if library == STOKER:
+        from stoker.native import _native
+
+        def checksum(data: bytes) -> bytes:
+            crc = _native.crc32c(data)
+            return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+    lib = load(library)
+    path, index, _ = _write(data, form, checksum)
+
+    @lib.pipeline_def(batch_size=_BATCH, num_threads=1, device_id=None, seed=7)
+    def reading() -> Any:
+        readers = lib.fn.readers
+        if form == "tar":
+            return readers.webdataset(paths=[path], index_paths=[index], ext=["jpg"], dont_use_mmap=True)
+        if form == "recordio":
+            return readers.mxnet(path=[path], index_path=[index], dont_use_mmap=True)[0]
+        if library == STOKER:
+            from stoker import tfrecord
+        else:
+            from nvidia.dali import tfrecord
+        features = {"image": tfrecord.FixedLenFeature((), tfrecord.string, "")}
+        return readers.tfrecord(path=[path], index_path=[index], features=features, dont_use_mmap=True)["image"]
+
+    pipeline = reading()
+    pipeline.build()
+
+    def run() -> int:
+        pipeline.run()
+        return _BATCH
+
+    return _per_record(run)
+
+
+def _contenders(form: str) -> tuple[Contender, ...]:
+    return (
+        Contender("stoker", "run_reader", {"library": STOKER, "form": form}),
+        Contender("DALI", "run_reader", {"library": DALI, "form": form}, "peers"),
+        Contender("pread", "read_ranges", {"form": form}),
+    )
+
+
+CASES = tuple(
+    Case(
+        f"container-{form}",
+        f"Raw records of a {name}",
+        CPU_US_PER_RECORD,
+        _contenders(form),
+        (
+            Bar("against reads of the same ranges", "stoker", ("pread",), at_most=1.15, goal=1.05),
+            Bar("against DALI", "stoker", ("DALI",), at_most=1.0),
+        ),
+        note=f"{_RECORDS} records in the page cache, batch {_BATCH}, one thread; the output is the images' bytes. "
+        "`pread` reads into one buffer and delivers nothing. Stoker compares the checksums of TFRecord, DALI does not.",
+    )
+    for form, name in zip(_FORMATS, ("TFRecord file", "RecordIO file", "tar file"), strict=True)
+)
