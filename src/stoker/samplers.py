@@ -12,3 +12,4 @@ from .readers._samplers import Mixed as Mixed
 from .readers._samplers import Sequential as Sequential
 from .readers._samplers import Shuffled as Shuffled
 from .readers._samplers import Weighted as Weighted
+from .readers._samplers import Windowed as Windowed

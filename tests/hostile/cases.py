@@ -485,6 +485,8 @@ def _function_result(drawn: Draw, how: str) -> Case:
 _SAMPLERS: dict[str, Callable[[Any], Any]] = {
     "Shuffled(seed)": lambda x: samplers.Shuffled(x),
     "Shuffled(first_epoch)": lambda x: samplers.Shuffled(first_epoch=x),
+    "Windowed(block)": lambda x: samplers.Windowed(x, 2),
+    "Windowed(window)": lambda x: samplers.Windowed(2, x),
     "Weighted(weights)": lambda x: samplers.Weighted(x),
     "Weighted(num_samples)": lambda x: samplers.Weighted([1.0] * 6, x),
     "Weighted(seed)": lambda x: samplers.Weighted([1.0] * 6, seed=x),

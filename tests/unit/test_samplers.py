@@ -98,6 +98,43 @@ def test_weighted_draws_in_proportion() -> None:
     assert bind(samplers.Weighted([1, 1]), 2).size == 2
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 24, 25, 26, 240, 241])
+@pytest.mark.parametrize(("block", "window"), [(1, 1), (1, 9), (6, 1), (6, 2), (6, 4), (5, 3), (300, 2), (4, 1 << 40)])
+def test_windows_have_each_sample_once_and_few_blocks(size: int, block: int, window: int) -> None:
+    order = bind(samplers.Windowed(block, window), size)
+    orders = []
+    for number in range(4):
+        found = order.indices(5, number, np.arange(size))
+        assert sorted(found.tolist()) == list(range(size))
+        one_by_one = [int(order.indices(5, number, np.asarray([p]))[0]) for p in range(size)]
+        assert found.tolist() == one_by_one, "random access"
+        width = min(window, size) * block
+        for begin in range(0, size, width):
+            few = len(set((found[begin : begin + width] // block).tolist()))
+            assert few <= window + 1 and (size % block or few <= window)
+        orders.append(found.tolist())
+    if size > 20:
+        assert len(set(map(tuple, orders))) == 4
+    assert (order.keys(0, np.arange(size), found) == found).all()
+
+
+def test_windows_place_every_sample_everywhere() -> None:
+    """Over many epochs each sample comes early about as often as every other one, in the short block as well."""
+    order = bind(samplers.Windowed(4, 2), 22)
+    early = np.zeros(22)
+    for number in range(2000):
+        early[order.indices(1, number, np.arange(11))] += 1
+    assert (np.abs(early / 2000 - 0.5) < 0.12).all()
+
+
+def test_wrong_windows_are_refused() -> None:
+    for block, window in ((0, 1), (1, 0), (-1, 1), (1.5, 1), ("a", 1), (1, None), (1 << 48, 1)):
+        with pytest.raises(ArgumentError, match=r"`samplers\.Windowed`: expected `(block|window)` >= 1"):
+            samplers.Windowed(block, window)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="`seed`"):
+        samplers.Windowed(1, 1, seed=-1)
+
+
 def test_weights_that_round_to_the_end_stay_inside() -> None:
     order = bind(samplers.Weighted([1e300, 1e-300, 0.0]), 3)
     assert set(epoch(order)) == {0}

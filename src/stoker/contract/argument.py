@@ -100,6 +100,8 @@ def _to_float(value: Any) -> float:
         isinstance(value, np.ndarray) and not _is_one(value)
     ):
         raise TypeError(f"expected a number, got {brief(value)}")
+    if value is np.ma.masked:  # `float` would give a nan, with a warning
+        raise TypeError("expected a number, got a masked one")
     try:
         return float(value)
     except OverflowError:

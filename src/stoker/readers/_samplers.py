@@ -15,7 +15,16 @@ from ..contract.errors import ArgumentError
 from ..contract.reader import BoundSampler, Ints, Sampler, Shards
 from ..contract.text import brief, reason_of
 from ..contract.whole_number import as_whole_number, is_seed
-from .order import EndlessOrder, IterableOrder, ListOrder, LookupOrder, PermutedOrder, QuotaOrder, WeightedOrder
+from .order import (
+    EndlessOrder,
+    IterableOrder,
+    ListOrder,
+    LookupOrder,
+    PermutedOrder,
+    QuotaOrder,
+    WeightedOrder,
+    WindowedOrder,
+)
 
 Labels = npt.NDArray[np.int32]
 _LONGEST_BLOCK = 1000
@@ -55,6 +64,37 @@ class Shuffled(Sampler):
         local = shards.is_contiguous and self._first_epoch == 0 and shards.number > 1
         bounds = tuple((i + 1) * size // shards.number for i in range(shards.number)) if local else ()
         return PermutedOrder(size, True, seed, self._first_epoch, bounds)
+
+
+class Windowed(Sampler):
+    """All samples, in another order every epoch, that keeps neighbours of the data set near each other.
+
+    The data set is divided into blocks of neighbouring samples, and the blocks are permuted. Then the samples within
+    each window of ``window`` blocks are permuted. So the samples of ``window * block`` positions come from few blocks:
+    ``window`` of them, or one more. This suits data whose neighbours are read together: row groups of Parquet, blocks
+    of a remote store, files on a disk that seeks. The order is a function of seed, epoch and position, as that of
+    ``Shuffled``, and stores no list.
+
+    Args:
+        block: samples of a block.
+        window: blocks of a window; the more, the better the shuffle.
+        seed: seed of the order; by default the reader's ``seed``, or the pipeline's.
+
+    Raises:
+        ArgumentError: a number is not positive.
+    """
+
+    def __init__(self, block: int, window: int, *, seed: int | None = None) -> None:
+        self._block, self._window = _positive("block", block), _positive("window", window)
+        self._seed = _seed("Windowed", seed)
+
+    def __repr__(self) -> str:
+        return f"Windowed({self._block}, {self._window}, seed={self._seed})"
+
+    def bind(self, size: int, labels: Labels | None, shards: Shards, seed: int | None) -> BoundSampler:
+        block = min(self._block, size)
+        width = min(self._window, -(-size // block)) * block
+        return WindowedOrder(size, block, width, seed if self._seed is None else self._seed)
 
 
 class Weighted(Sampler):
@@ -268,6 +308,13 @@ def _whole(source: Any) -> Ints:
             f"expected `sampler` to be a list of whole numbers, got {numbers.dtype} of shape {numbers.shape}"
         )
     return numbers.astype(np.int64)
+
+
+def _positive(name: str, value: int) -> int:
+    count = as_whole_number(value)
+    if count is None or not 1 <= count < 1 << 48:
+        raise ArgumentError(f"`samplers.Windowed`: expected `{name}` >= 1, below 2**48, got {brief(value)}")
+    return count
 
 
 def _count(name: str, value: int | None) -> int | None:

@@ -20,6 +20,9 @@ from ..native import _native
 Keys = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 _DRAWS = 0xFFFFFFFE  # a draw id that no operator has
+_WINDOWS = 0xFFFFFFFD  # part of the seed for the order within windows
+_CHUNK = 1 << 20  # blocks that are searched together
+_KNOWN_EPOCHS = 8  # whose place of the short block is kept
 _WINDOW = 1 << 20  # recent numbers of an endless sampler that are cached for repeated requests
 
 
@@ -57,6 +60,61 @@ class PermutedOrder:
         epochs = np.full_like(part, epoch)
         found = starts + _native.permute_each(seed, part, epochs, ends[part] - starts, positions - starts)
         return found
+
+    def keys(self, epoch: int, positions: Ints, indices: Ints) -> Keys:
+        return indices.astype(np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class WindowedOrder:
+    """All samples: blocks of neighbours in a permuted order, and permutations within windows of that order.
+
+    ``block`` neighbours in the data set are a block; the last block may be shorter. ``width`` positions are a window;
+    the last window may be shorter.
+    """
+
+    size: int
+    block: int
+    width: int
+    seed: int | None = None
+    forward_only: str | None = None
+    _short_places: dict[tuple[int, int], int] = field(default_factory=dict, repr=False)
+
+    def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
+        seed = seed if self.seed is None else self.seed
+        window = positions // self.width
+        start = window * self.width
+        sizes = np.minimum(start + self.width, self.size) - start
+        inner = _native.epoch_key(seed, _WINDOWS)
+        epochs = np.full_like(positions, epoch)
+        place = start + _native.permute_each(inner, window, epochs, sizes, positions - start)
+        return self._at(seed, epoch, place)
+
+    def _at(self, seed: int, epoch: int, place: Ints) -> Ints:
+        """Return the samples at places in the permuted order of blocks."""
+        blocks = -(-self.size // self.block)
+        lacks = blocks * self.block - self.size  # samples that the last block has fewer
+        short = self._short_place(seed, epoch, blocks) if lacks else blocks
+        end = (short + 1) * self.block - lacks  # of the short block; from it on, blocks begin earlier
+        shifted = np.where(place < end, place, place + lacks)
+        number = shifted // self.block
+        found: Ints = _native.permute(seed, epoch, blocks, number) * self.block + shifted - number * self.block
+        return found
+
+    def _short_place(self, seed: int, epoch: int, blocks: int) -> int:
+        """Return the place of the last block, the short one, in the permuted order of blocks."""
+        known = self._short_places.get((seed, epoch))
+        if known is not None:
+            return known
+        for begin in range(0, blocks, _CHUNK):
+            numbers = np.arange(begin, min(begin + _CHUNK, blocks), dtype=np.int64)
+            found = np.flatnonzero(_native.permute(seed, epoch, blocks, numbers) == blocks - 1)
+            if len(found):
+                break
+        if len(self._short_places) >= _KNOWN_EPOCHS:
+            self._short_places.clear()
+        place = self._short_places[seed, epoch] = begin + int(found[0])
+        return place
 
     def keys(self, epoch: int, positions: Ints, indices: Ints) -> Keys:
         return indices.astype(np.uint64)
