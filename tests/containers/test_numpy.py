@@ -202,3 +202,9 @@ def test_joined_readers(tmp_path: Path) -> None:
     paths = [save(tmp_path / f"{k}.npy", np.full((2, 2), k)) for k in range(2)]
     found = rows(lambda: fn.readers.concat([fn.readers.numpy(files=[p], roi_shape=[1, 2]) for p in paths]))
     assert [(x.tolist(), int(p[0])) for x, p in found] == [([[0, 0]], 0), ([[1, 1]], 1)]
+
+
+def test_a_masked_number_is_refused(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.npy", np.zeros(3))
+    with pytest.raises(ArgumentError, match="expected a number, got a masked one"):
+        read([path], fill_value=np.ma.masked)

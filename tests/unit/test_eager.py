@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stoker
-from stoker import ArgumentError, Operator, arg, eager
+from stoker import Operator, arg, eager
 from stoker.contract.operator import RowContext
 
 
@@ -60,8 +60,3 @@ def test_a_list_for_an_operator_on_batches_has_an_element_per_row(indices: Any) 
     """It was taken for one value that all rows share, in float64."""
     rows = [np.array([10]), np.array([20, 21]), np.array([30])]
     assert [x.tolist() for x in eager.permute_batch(rows, indices=indices)] == [[30], [10], [10]]
-
-
-def test_a_masked_number_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="expected a number, got a masked one"):
-        eager.brightness(np.zeros((2, 2, 3), np.uint8), brightness=np.ma.masked)
