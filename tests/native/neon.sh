@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs the library's NEON code on an emulated 64-bit Arm, against the plain code: kernels of pixel programs, of images
-# (resampling, warps, filters) and of the JPEG decoder on random and extreme values, then whole files and damaged ones by
+# (resampling, warps, filters), of audio and of the JPEG decoder on random and extreme values, then whole files and damaged ones by
 # the fuzzer's laws, for SECONDS. With an emulator, the host compiler builds the same programs too, and the digests of all
 # results must be equal. Needs Debian's g++-aarch64-linux-gnu and qemu-user; without them the script prints SKIPPED.
 # On an Arm machine it runs natively. Usage: neon.sh [SECONDS [FOLDER]]; 0 seconds: only the kernels.
@@ -45,8 +45,8 @@ build() {
   done
 }
 
-with_digest="pixel_kernels_check image_kernels_check"
-build "$compiler" "$work/arm" "torch resample warp reduce jpeg" "$with_digest jpeg_kernels_check"
+with_digest="pixel_kernels_check image_kernels_check signal_kernels_check"
+build "$compiler" "$work/arm" "torch resample warp reduce signal jpeg" "$with_digest jpeg_kernels_check"
 for program in $with_digest; do
   $emulator "$work/arm/$program" >"$work/arm/$program.txt" || failed=1
   cat "$work/arm/$program.txt"
@@ -56,7 +56,7 @@ $emulator "$work/arm/jpeg_kernels_check"
 [ "$seconds" -gt 0 ] || exit 0
 
 if [ -n "$emulator" ]; then
-  build "${CXX:-g++}" "$work/host" "torch resample warp reduce" "$with_digest"
+  build "${CXX:-g++}" "$work/host" "torch resample warp reduce signal" "$with_digest"
   for program in $with_digest; do
     "$work/host/$program" >"$work/host/$program.txt"
     [ "$(grep digest "$work/host/$program.txt")" = "$(grep digest "$work/arm/$program.txt")" ] || {
