@@ -15,3 +15,8 @@ with tempfile.TemporaryDirectory() as folder:
     print(Path("0-tiny-0.ppm").read_text(encoding="ascii").split())
     os.chdir(here)
 # ['P3', '2', '2', '255', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '10', '11']
+
+# ---- figure ----
+from figures import cells
+
+figure = {"image, a line per row": cells(image.reshape(2, 6)), "first numbers": cells(np.array([2, 2, 255, 0, 1, 2]))}

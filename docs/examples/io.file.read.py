@@ -11,3 +11,8 @@ with tempfile.TemporaryDirectory() as folder:
     path.write_text("eight by", encoding="ascii")
     read = eager.io.file.read(np.frombuffer(str(path).encode(), np.uint8))
 print(bytes(read).decode())  # eight by
+
+# ---- figure ----
+from figures import cells
+
+figure = {"bytes of the file": cells(read)}

@@ -16,3 +16,9 @@ pipe = windows()
 print(arrays[0])
 # [[ 8.  9. 10.]
 #  [14. 15. 16.]]
+
+# ---- figure ----
+from figures import cells
+
+volume = np.load("volume.npy")
+figure = {"volume.npy": cells(volume), "roi_start=[1, 2], roi_shape=[2, 3]": cells(np.asarray(arrays[0]))}
