@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import sys
 import types
@@ -229,6 +230,7 @@ def test_a_module_that_is_imported_later(tmp_path: Path, monkeypatch: pytest.Mon
     finders = list(sys.meta_path)
     imports.after_import("later_module", seen.append)
     imports.after_import("later_module", seen.append)
+    assert importlib.util.find_spec("later_module") is not None, "a search, as packages do to see what is installed"
     assert not seen
     import later_module  # type: ignore[import-not-found]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import weakref
 from collections import UserDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -74,25 +74,35 @@ def iterate_lazy(data: Any) -> Iterator[Any]:
             yield from iterate_lazy(value)
 
 
-def to_plain(data: Any) -> Any:
-    """Return the batch with plain tensors in place of lazy ones; containers keep their types."""
+def _same(x: torch.Tensor) -> torch.Tensor:
+    return x
+
+
+def to_plain(data: Any, place: Callable[[torch.Tensor], torch.Tensor] = _same) -> Any:
+    """Return the batch with plain tensors in place of lazy ones; containers keep their types.
+
+    Args:
+        data: the batch.
+        place: returns a computed tensor where it is delivered.
+    """
     if issubclass(type(data), LazyTensor):
         kind = type(data).represented_class
-        return materialize(data) if kind is torch.Tensor else materialize(data).as_subclass(kind)
+        values = place(materialize(data))
+        return values if kind is torch.Tensor else values.as_subclass(kind)
     if issubclass(type(data), DeferredTensor):
         lazy = data.as_lazy()
-        return data.materialize() if lazy is None else materialize(lazy)
+        return place(data.materialize() if lazy is None else materialize(lazy))
     if isinstance(data, _MAPPINGS):
         for key, value in data.items():
-            result = to_plain(value)
+            result = to_plain(value, place)
             if result is not value:
                 data[key] = result
         return data
     if isinstance(data, list):
-        data[:] = [to_plain(value) for value in data]
+        data[:] = [to_plain(value, place) for value in data]
         return data
     if isinstance(data, tuple):
-        result = [to_plain(value) for value in data]
+        result = [to_plain(value, place) for value in data]
         if all(a is b for a, b in zip(result, data, strict=True)):
             return data
         return type(data)(*result) if hasattr(data, "_fields") else type(data)(result)

@@ -24,23 +24,32 @@ def after_import(name: str, change: Change) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Import hook that waits for a module and then removes itself."""
+    """Import hook that waits for a module and then removes itself. Searches without an import change nothing."""
 
     def __init__(self, name: str, change: Change) -> None:
         self.name = name
         self._change = change
+        self._is_searching = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Return the spec of the other finders, with a loader that changes the module afterwards."""
-        if fullname != self.name or self not in sys.meta_path:
+        if fullname != self.name or self._is_searching:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        self._is_searching = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._is_searching = False
         if spec is not None and spec.loader is not None and hasattr(spec.loader, "exec_module"):
-            _change_after(spec.loader, self._change)
+            _change_after(spec.loader, self._apply)
         return spec
+
+    def _apply(self, module: ModuleType) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self._change(module)
 
 
 def _change_after(loader: Any, change: Change) -> None:

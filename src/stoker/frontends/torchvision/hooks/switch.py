@@ -48,7 +48,8 @@ def enable(device: str = "cpu", *, without_gpu: str | None = None) -> None:
     Args:
         device: where batches are delivered: "cpu", "cuda" (torch's current GPU when a loop begins) or "cuda:1". On a
             GPU, tensors that are still recorded when their batch is complete are delivered in its memory, and
-            ``pin_memory=True`` applies to the others only.
+            ``pin_memory=True`` applies to the others only. "npu", "xpu", "mps" and other devices of torch: the CPU
+            computes these tensors, and torch copies them to the device.
         without_gpu: "error", or "cpu": on a machine without a GPU batches are delivered on the CPU, with one warning.
             The default is STOKER_WITHOUT_GPU, or "error".
 
@@ -357,7 +358,8 @@ def _follow_backend(on: bool) -> None:
         return
     import torchvision
 
-    enable()
+    if not is_enabled():  # otherwise the device stays chosen
+        enable()
     _put(torchvision, "_image_backend", backend.NAME)  # the result of `get_image_backend`
 
 

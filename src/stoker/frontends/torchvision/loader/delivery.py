@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from .... import settings
@@ -43,24 +45,31 @@ def _parsed(device: str) -> torch.device:
         parsed = torch.device(device)
     except RuntimeError:
         parsed = torch.device("meta")
-    if parsed.type not in ("cpu", "cuda"):
+    if parsed.type not in ("cpu", "cuda", *_others()):
         raise ArgumentError(
-            f'`stoker.torchvision.enable`: expected `device` "cpu", "cuda" or "cuda:" and a number, got {device!r}'
+            f'`stoker.torchvision.enable`: expected `device` "cpu", "cuda" or "cuda:" and a number, got {device!r}. '
+            f"Other devices of torch ({', '.join(_others())}) need the import of their package before this call"
         )
     return parsed
 
 
+def _others() -> tuple[str, ...]:
+    """Return the types of devices to which torch copies the batches."""
+    return tuple(sorted({"mps", "npu", "xpu", torch._C._get_privateuse1_backend_name()}))
+
+
 def _missing(device: torch.device) -> str | None:
     """Return the reason why torch cannot use a GPU; None if it can."""
-    if not torch.cuda.is_available():
+    module = getattr(torch, device.type, None)
+    if module is None or not module.is_available():
         return "a torch that finds none"
-    count = torch.cuda.device_count()
+    count = module.device_count()
     return None if (device.index or 0) < count else f"{count} of them"
 
 
 def destination(workers: int) -> Destination | None:
     """Return the destination of a loader's batches for this count of workers; None: host memory."""
-    if _device is None:
+    if _device is None or not is_on_gpu():
         return None
     device = torch.device("cuda", torch.cuda.current_device()) if _device.index is None else _device
     threads = max(1, workers // 2)  # for each of the two plans that run at a time
@@ -71,8 +80,34 @@ def destination(workers: int) -> Destination | None:
 
 
 def is_on_gpu() -> bool:
-    """Return whether batches are delivered in a GPU's memory."""
-    return _device is not None
+    """Return whether Stoker computes and delivers batches in the memory of a GPU of CUDA."""
+    return _device is not None and _device.type == "cuda"
+
+
+def is_copying() -> bool:
+    """Return whether the CPU computes batches, which torch copies to another device."""
+    return _device is not None and _device.type != "cuda"
+
+
+def to_device(x: torch.Tensor) -> torch.Tensor:
+    """Return a computed tensor where batches are delivered."""
+    if not is_copying():
+        return x
+    # The CPU may reuse memory that is not page-locked before the device has read it.
+    return x.to(_device, non_blocking=pins_host_memory() and x.is_pinned())
+
+
+def pins_host_memory() -> bool:
+    """Return whether batches are computed in page-locked memory, from which the device copies in the background."""
+    return is_copying() and _can_pin(str(_device))
+
+
+@functools.cache
+def _can_pin(device: str) -> bool:
+    try:
+        return torch.empty(1, pin_memory=True).is_pinned()
+    except (RuntimeError, NotImplementedError):  # a device without such memory
+        return False
 
 
 def current_choice() -> torch.device | None:

@@ -299,6 +299,7 @@ _classes: dict[type, type] = {}
 
 def wrap_iterator(iterator: Any, *, pins: bool = False, destination: Destination | None = None) -> Any:
     """Let an iterator of a DataLoader return plain tensors, prefetched; with ``pins`` in pinned memory."""
+    pinned = pins or delivery.pins_host_memory()
     kind = type(iterator)
     if issubclass(kind, _Iterator) or not hasattr(iterator, "_next_data"):
         return iterator
@@ -307,7 +308,7 @@ def wrap_iterator(iterator: Any, *, pins: bool = False, destination: Destination
     workers = getattr(iterator, "_num_workers", 0)
     in_order = getattr(iterator, "_in_order", True)
     iterator._stoker_scheduler = BatchScheduler(
-        workers, in_order=in_order, pinned=pins and bool(workers), destination=destination
+        workers, in_order=in_order, pinned=pinned and bool(workers), destination=destination
     )
     iterator._stoker_pins_memory = pins
     if workers and getattr(iterator, "_data_queue", None) is getattr(iterator, "_worker_result_queue", _classes):
@@ -403,7 +404,7 @@ def deliver(data: Any, scheduler: BatchScheduler, iterator: Any) -> Any:
             damage = error
         # outside of `except`: errors of the data set should not show this one
         data, hidden = _fetch_again([data, hidden], iterator, damage), []
-    data = batches.to_plain(data)
+    data = batches.to_plain(data, delivery.to_device)
     for x in hidden:
         plain.become_plain(x)
     return data

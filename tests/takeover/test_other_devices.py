@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delivery on devices of torch other than CUDA."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import stoker.torchvision
+from stoker import ArgumentError, DeviceError
+from stoker.frontends.torchvision.loader import delivery
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_arrive_on_a_registered_device(files: Path, workers: int) -> None:
+    if not hasattr(torch._C, "_acc"):
+        pytest.skip("the device of this test is a backend written in Python, which this torch does not support")
+    program = Path(__file__).with_name("other_device.py")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(program), str(files), str(workers)], capture_output=True, text=True
+    )
+    assert done.stdout.endswith("equal\n"), done.stderr
+
+
+@pytest.mark.parametrize("device", ["mps", "xpu", "xpu:7"])
+def test_a_missing_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = getattr(torch, device.split(":")[0])
+    monkeypatch.setattr(module, "is_available", lambda: False)
+    with pytest.raises(DeviceError, match=device):
+        stoker.torchvision.enable(device)
+    with pytest.warns(Warning, match=device), stoker.torchvision.enabled(device, without_gpu="cpu"):
+        assert not delivery.is_copying() and not delivery.is_on_gpu()
+
+
+def test_a_device_whose_package_is_not_imported() -> None:
+    if hasattr(torch, "npu"):
+        pytest.skip("this process has the package of the device")
+    with pytest.raises(ArgumentError, match=r"got 'npu'.* need the import of their package"):
+        stoker.torchvision.enable("npu")
+
+
+def test_the_cpu_copies_nothing() -> None:
+    x = torch.zeros(3)
+    with stoker.torchvision.enabled():
+        assert delivery.to_device(x) is x and not delivery.pins_host_memory()
