@@ -6,7 +6,7 @@ image = eager.imread("cat.jpg")
 
 @pipeline_def(batch_size=1, num_threads=1)
 def layouts():
-    x = fn.external_source(source=lambda info: image, batch=False, dtype="uint8", ndim=3, layout="HWC")
+    x = fn.external_source(lambda info: image, batch=False, dtype="uint8", ndim=3, layout="HWC")
     transposed = fn.transpose(x, perm=[2, 0, 1])
     return fn.get_property(x, key="layout"), fn.get_property(transposed, key="layout")
 
