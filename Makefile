@@ -17,6 +17,7 @@
 #   make test-torchvision TORCHVISION_TESTS=folder [PART=0/1]  torchvision's own tests with and without the take-over; hours
 #   make sweep [PART=0/1]                     uses of lazy tensors and images compared with those of plain ones; minutes
 #   make recipes [RECIPES="--minutes 12"]     compare and time public scripts with and without Stoker; docs/recipes.md
+#   make test-packages                        packages that load images, with and without the take-over: equal batches
 #   make trainers                             train, validate and resume in Lightning, Hugging Face, Accelerate, DDP and FSDP
 #   make dry-run                              add a throw-away native operator, test it, list the touched files, remove it
 #   make setup                                create .venv with the package and the test requirements
@@ -48,7 +49,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-torchvision test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -115,6 +116,9 @@ dry-run: setup
 
 kills: setup
 	@$(PY) -m tests.run.kills --times $(or $(TIMES),100) $$($(PY) -m tests.photographs build/photographs)
+
+test-packages: .venv-packages/.package
+	@.venv-packages/bin/python -m pytest -W ignore tests/takeover/packages_smoke.py $(TESTS)
 
 trainers: .venv-trainers/.package
 	@.venv-trainers/bin/python -m pytest -W ignore tests/frameworks/*_loops.py $(TESTS)
