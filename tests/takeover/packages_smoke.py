@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from photographs import photograph
+from PIL import Image
 
 import stoker.torchvision
 import tests.takeover.declared  # noqa: F401
