@@ -11,7 +11,7 @@ import numpy as np
 
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
-from ...contract.lowering import Lowering
+from ...contract.lowering import MAX_RANK, Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
@@ -44,6 +44,8 @@ class ConstantTensor(Operator, name="constant"):
             got = "both" if given else "neither"
             raise ArgumentError(f"`constant`: expected one of `fdata` and `idata`, got {got}")
         count, shape = len(args[given[0]]), args["shape"]
+        if shape is not None and len(shape) > MAX_RANK:
+            raise ArgumentError(f"`constant`: expected at most {MAX_RANK} extents as `shape`, got {len(shape)}")
         if shape is not None and min(shape, default=0) < 0:
             raise ArgumentError(f"`constant`: expected extents from 0 on as `shape`, got {shape}")
         if shape is not None and count not in (1, math.prod(shape)):
@@ -71,7 +73,7 @@ class ConstantTensor(Operator, name="constant"):
         wide = np.float64 if args["idata"] is None else np.uint64 if max(data, default=0) >= 1 << 63 else np.int64
         array = cast_array(np.array(data, wide), dtype)
         shape = array.shape if args["shape"] is None else args["shape"]
-        return np.broadcast_to(array, shape).copy() if len(data) == 1 else array.reshape(shape)
+        return np.broadcast_to(array, shape) if len(data) == 1 else array.reshape(shape)
 
     def reference(self, row: RowContext) -> Any:
         dtype = self._type(row.args)
