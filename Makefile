@@ -8,6 +8,7 @@
 #   make fuzz [SECONDS=60] [JOBS=16]          hostile bytes into decoders and containers, hostile numbers into recipes and plans, under sanitizers
 #   make test-neon [SECONDS=30]               the Arm code of all kernels on an emulated machine, if there is one
 #   make test-tsan [SECONDS=20]               run loop, worker pools and recipes under ThreadSanitizer; minutes
+#   make test-xmath                            the errors of elementary functions over all floats; half an hour on one core
 #   make test-asan [TESTS=tests/ops]          unit and operator tests and hostile values on an extension with sanitizers; half an hour
 #   make test-gpu                             tests that need a GPU; fails on a machine without one
 #   make test-gpu-sanitizer [PROCESSES=14]    all kernels under compute-sanitizer, on a GPU; minutes
@@ -49,7 +50,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -105,6 +106,11 @@ test-neon: $(VENV)/.build-needs
 
 test-tsan: $(VENV)/.build-needs
 	@PYTHON=$(PY) tests/native/tsan.sh $(SECONDS)
+
+test-xmath:
+	@mkdir -p build/xmath
+	@$(or $(CXX),g++) -std=c++20 -O2 -ffp-contract=off -pthread -Isrc/stoker/native tests/native/xmath_range.cpp -o build/xmath/range
+	@build/xmath/range 1 $(PROCESSES)
 
 test-asan: setup $(ASAN)/.package
 	@$(SANITIZED) $(PY) -c "from stoker.native import _native; assert _native.sanitized, _native.__file__"

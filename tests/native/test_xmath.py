@@ -2,7 +2,11 @@
 """Elementary functions with the same bits everywhere, compared with mpmath's values."""
 
 import math
+import os
+import shutil
+import subprocess
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,6 +42,31 @@ def test_elementary_functions_are_accurate(name):
     for low, high in RANGES[name]:
         x = rng.uniform(low, high, 1500)
         assert max(ulps(g, name, v) for g, v in zip(native.xmath(name, x), x, strict=True)) < 0.6
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_large_numbers_keep_their_precision(name):
+    """The last number is the double that is closest to a multiple of half pi (J.-M. Muller et al., Handbook of
+    Floating-Point Arithmetic, 2010)."""
+    rng = np.random.default_rng(2)
+    spread = np.ldexp(rng.uniform(1, 2, 1200), rng.integers(19, 1024, 1200)) * rng.choice([-1, 1], 1200)
+    limits = np.array([2.0**20, np.nextafter(2.0**20, 0), 3.3e38, -(2.0**63), 2.0**1023, np.finfo(float).max])
+    x = np.concatenate(
+        [spread, limits, np.arange(10**7, 10**9, 10**7 - 3) * (math.pi / 2), [6381956970095103 * 2.0**797]]
+    )
+    assert max(ulps(g, name, v) for g, v in zip(native.xmath(name, x), x, strict=True)) < 0.6
+
+
+def test_floats_of_the_whole_range(tmp_path):
+    """`make test-xmath` takes all floats; here, every 20,011th."""
+    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no C++ compiler: the errors over all floats are not measured")
+    native_folder = Path(__file__).parents[2] / "src/stoker/native"
+    command = [*compiler.split(), "-std=c++20", "-O2", "-ffp-contract=off", "-pthread", f"-I{native_folder}"]
+    subprocess.run([*command, Path(__file__).with_name("xmath_range.cpp"), "-o", tmp_path / "range"], check=True)
+    result = subprocess.run([tmp_path / "range", "20011", "1"], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize("name", ["sin", "cos"])

