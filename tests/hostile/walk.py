@@ -132,6 +132,7 @@ def _serve(folder: Path, options: argparse.Namespace) -> None:
     faulthandler.enable()
     module, _, function = options.targets.partition(":")
     found = getattr(importlib.import_module(module), function)(folder)
+    os.chdir(tempfile.mkdtemp(dir=folder))  # `dump_image` writes into the current folder
     if options.memory_gib:
         taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (taken + int(options.memory_gib * 2**30),) * 2)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,15 @@ def batch_of(define: Callable[[Any], Any], rows: list[Any] = ROWS, layout: str =
         return [np.array(row) for row in batch]
 
 
+def undeclared(image: Any) -> Any:
+    """Twist the colours of an image whose type only the run determines."""
+    pipe = Pipeline(batch_size=1)
+    with pipe:
+        pipe.set_outputs(fn.color_twist(fn.external_source(source=lambda: [image]), hue=9.0))
+    with pipe:
+        return pipe.run()
+
+
 def test_statistics_of_a_batch() -> None:
     everything = np.concatenate([row.reshape(-1) for row in ROWS]).astype(np.float64)
     for row, got in zip(ROWS, batch_of(lambda x: fn.normalize(x, batch=True)), strict=True):
@@ -134,6 +144,10 @@ def test_constants() -> None:
     assert np.asarray(eager.constant(fdata=[1, 2, 3, 4], shape=[2, 2])).dtype == np.float32
 
 
+def test_a_constant_without_axes() -> None:
+    assert np.asarray(eager.constant(idata=7, shape=[])).shape == ()
+
+
 def test_dumped_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.testing.assert_array_equal(np.asarray(eager.dump_image(IMAGE, suffix="a")), IMAGE)
@@ -151,6 +165,10 @@ def test_files_are_read(tmp_path: Path) -> None:
     assert bytes(np.asarray(eager.io.file.read(name))) == b"\0\1\2"
     with pytest.raises(DataError, match="No such file"):
         eager.io.file.read(np.append(name, np.uint8(65)))
+    os.mkfifo(tmp_path / "pipe")
+    for other in ("/dev/zero", str(tmp_path / "pipe"), str(tmp_path)):
+        with pytest.raises(DataError, match=r"regular file|directory"):
+            eager.io.file.read(np.frombuffer(other.encode(), np.uint8))
 
 
 def test_bytes_as_elements_of_another_type() -> None:
@@ -190,6 +208,15 @@ def test_bytes_as_elements_of_another_type() -> None:
         (lambda: eager.constant(fdata=1, shape=[1] * 100), "at most 7 extents as `shape`, got 100"),
         (lambda: eager.get_property(IMAGE, key="source_info"), 'expected "layout" as `key`'),
         (lambda: eager.dump_image(IMAGE.astype(np.float32)), "expected uint8 HWC"),
+        (lambda: eager.dump_image(IMAGE, suffix="/../../a"), "without slashes"),
+        (lambda: eager.constant(idata=1, shape=[2, 1 << 40]), "of at most 268435456 elements"),
+        (lambda: eager.color_twist(np.zeros((2, 2, 300), np.uint8), hue=9.0), "got 300"),
+        (lambda: undeclared(np.zeros((2, 2, 300), np.uint8)), "3 to 16 channels, got 300"),
+        (
+            lambda: batch_of(lambda x: fn.warp_affine(x, matrix=np.broadcast_to(1.0, (1 << 40,)))),
+            "at most 16777216 values",
+        ),
+        (lambda: batch_of(lambda x: fn.normalize(x, mean=np.zeros((3, 0), np.uint8))), "expected one number"),
     ],
 )  # fmt: skip
 def test_refused(call: Callable[[], Any], why: str) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pytest plugin for torchvision's own tests: the take-over around each of them, and a record of the outcomes.
 
-``torchvision_tests.py`` starts pytest with it. Environment variables are the settings: ``STOKER_MODE`` is a mode of
-``torchvision_tests.py``, ``STOKER_PART`` selects every n-th test, ``STOKER_OUTCOMES`` is the file of outcomes, and
-``STOKER_ONLY``, if it is set, a file with the names of the only tests to run.
+``torchvision_tests.py`` starts pytest with it. Environment variables are the settings: ``PLUGIN_MODE`` is a mode of
+``torchvision_tests.py``, ``PLUGIN_PART`` selects every n-th test, ``PLUGIN_OUTCOMES`` is the file of outcomes, and
+``PLUGIN_ONLY``, if it is set, a file with the names of the only tests to run.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ native_torchvision.load()
 import stoker.torchvision  # noqa: E402 - torchvision is imported after its libraries
 from stoker.frontends.torchvision.hooks import switch  # noqa: E402
 
-_MODE = os.environ["STOKER_MODE"]
-_PART, _PARTS = map(int, os.environ["STOKER_PART"].split("/"))
+_MODE = os.environ["PLUGIN_MODE"]
+_PART, _PARTS = map(int, os.environ["PLUGIN_PART"].split("/"))
 
 
 def pytest_configure() -> None:
@@ -37,8 +37,8 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[Any]) -> None:
     """Select a part of the tests, the same in every mode."""
     items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % _PARTS == _PART]
-    if "STOKER_ONLY" in os.environ:
-        with open(os.environ["STOKER_ONLY"], encoding="utf-8") as file:
+    if "PLUGIN_ONLY" in os.environ:
+        with open(os.environ["PLUGIN_ONLY"], encoding="utf-8") as file:
             only = set(json.load(file))
         items[:] = [item for item in items if item.nodeid in only]
 
@@ -63,5 +63,5 @@ def pytest_runtest_logreport(report: Any) -> None:
 
 
 def _record(test: str, outcome: str, text: str) -> None:
-    with open(os.environ["STOKER_OUTCOMES"], "a", encoding="utf-8") as file:
+    with open(os.environ["PLUGIN_OUTCOMES"], "a", encoding="utf-8") as file:
         file.write(json.dumps([test, outcome, text[-1500:]]) + "\n")

@@ -62,13 +62,13 @@ def run(tests: list[Path], mode: str, part: str, options: list[str], only: list[
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]),
             "OMP_NUM_THREADS": "1",
-            "STOKER_MODE": mode,
-            "STOKER_PART": part,
-            "STOKER_OUTCOMES": str(outcomes),
+            "PLUGIN_MODE": mode,
+            "PLUGIN_PART": part,
+            "PLUGIN_OUTCOMES": str(outcomes),
         }
         if only is not None:
-            environment["STOKER_ONLY"] = str(Path(folder) / "only")
-            Path(environment["STOKER_ONLY"]).write_text(json.dumps(only), encoding="utf-8")
+            environment["PLUGIN_ONLY"] = str(Path(folder) / "only")
+            Path(environment["PLUGIN_ONLY"]).write_text(json.dumps(only), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-W", "ignore", "-p", "no:cacheprovider"]
         command.append("--continue-on-collection-errors")
         command += ["-p", "tests.takeover.torchvision_plugin", *options, *(test.name for test in tests)]

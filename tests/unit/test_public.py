@@ -130,6 +130,6 @@ def test_groups_list_their_members(face: Any) -> None:
     assert {"image", "image_crop"} <= set(dir(face.decoders))
     assert "decoders" in dir(face) and not any("." in name for name in dir(face))
     assert all(getattr(face.decoders, name) for name in dir(face.decoders))
-    assert repr(face.decoders).startswith(f"<{face.__name__.replace('frontends.', '')}.decoders: image, ")
+    assert repr(face.decoders).startswith(f"<{face.__name__.replace('frontends.', '')}.decoders: audio, image, ")
     with pytest.raises(AttributeError, match=r"no operator `decoders\.imag`; did you mean `decoders\.image`"):
         _ = face.decoders.imag

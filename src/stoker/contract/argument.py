@@ -22,6 +22,9 @@ class _Required:
 REQUIRED = _Required()
 
 
+_MAX_NUMBERS = 1 << 24
+
+
 @dataclass(frozen=True)
 class Argument:
     """Declared argument of an operator.
@@ -48,8 +51,12 @@ class Argument:
         """
         if value is None or self.kind == "object":
             return value
-        if self.many and (isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim)):
-            return tuple(self._one(v) for v in (value.reshape(-1) if isinstance(value, np.ndarray) else value))
+        if self.many and isinstance(value, np.ndarray) and value.ndim:
+            if value.size > _MAX_NUMBERS:  # such as a broadcast array, whose elements exist only once
+                raise ValueError(f"expected at most {_MAX_NUMBERS} values of a constant argument, got {value.size}")
+            return tuple(map(self._one, value.reshape(-1)))
+        if self.many and isinstance(value, (list, tuple)):
+            return tuple(map(self._one, value))
         one = self._one(value)
         return (one,) if self.many and self.kind in ("int", "float", "str") else one
 

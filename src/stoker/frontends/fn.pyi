@@ -705,7 +705,7 @@ def dump_image(
     The file of a batch's row 5 is ``5-suffix-0.ppm``, in the text form of PPM or PGM. The next batch overwrites it.
 
     Args:
-        suffix: Part of the files' names.
+        suffix: Part of the files' names, without slashes.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.

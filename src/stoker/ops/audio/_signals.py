@@ -17,6 +17,7 @@ from ...contract.types import DType
 
 _THREADS = 256  # sums of a GPU block (native/device/own_project.cuh)
 MAX_NFFT = 1 << 20  # native/shared/fft.hpp
+_LONGEST = 1 << 40  # native/base/whole.hpp: kFarApart
 
 
 def expect_floats(c: Lowering, x: Value) -> None:
@@ -78,9 +79,10 @@ def spectra(case: Mapping[str, Any]) -> Rows:
 
 
 def at_least(c: Lowering, name: str, least: int) -> int:
-    """Return a constant integer argument that must not be smaller."""
+    """Return a constant integer argument that must not be smaller, nor larger than any signal."""
     value: int = c.const(name)
     c.expect(value >= least, f"expected `{name}` of at least {least}, got {value}")
+    c.expect(value <= _LONGEST, f"expected `{name}` of at most {_LONGEST}, got {value}")
     return value
 
 

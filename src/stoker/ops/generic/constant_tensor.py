@@ -17,6 +17,8 @@ from ...contract.step import Value
 from ...contract.types import DType
 from .cast import cast_array
 
+_MOST_ELEMENTS = 1 << 28  # all rows share them, and a plan keeps them in memory
+
 
 class ConstantTensor(Operator, name="constant"):
     """Return the same tensor for every row: ``fdata`` (float32 by default) or ``idata`` (int32 by default).
@@ -48,6 +50,8 @@ class ConstantTensor(Operator, name="constant"):
             raise ArgumentError(f"`constant`: expected at most {MAX_RANK} extents as `shape`, got {len(shape)}")
         if shape is not None and min(shape, default=0) < 0:
             raise ArgumentError(f"`constant`: expected extents from 0 on as `shape`, got {shape}")
+        if shape is not None and math.prod(shape) > _MOST_ELEMENTS:
+            raise ArgumentError(f"`constant`: expected a `shape` of at most {_MOST_ELEMENTS} elements, got {shape}")
         if shape is not None and count not in (1, math.prod(shape)):
             raise ArgumentError(
                 f"`constant`: expected one element, or the {math.prod(shape)} of `shape`, as `{given[0]}`, got {count}"
@@ -73,7 +77,7 @@ class ConstantTensor(Operator, name="constant"):
         wide = np.float64 if args["idata"] is None else np.uint64 if max(data, default=0) >= 1 << 63 else np.int64
         array = cast_array(np.array(data, wide), dtype)
         shape = array.shape if args["shape"] is None else args["shape"]
-        return np.broadcast_to(array, shape) if len(data) == 1 else array.reshape(shape)
+        return np.broadcast_to(array[0], shape) if len(data) == 1 else array.reshape(shape)
 
     def reference(self, row: RowContext) -> Any:
         dtype = self._type(row.args)

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...contract.argument import arg
-from ...contract.errors import UnsupportedError
+from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
+from ...contract.text import brief
 from ...contract.types import DType
 
 
@@ -24,8 +26,15 @@ class DumpImage(Operator, name="dump_image"):
 
     devices = ("cpu",)
     pure = False
-    suffix = arg("str", "", doc="Part of the files' names.")
+    suffix = arg("str", "", doc="Part of the files' names, without slashes.")
     input_layout = arg("str", "HWC", doc="Accepted: HWC.", choices=("HWC",))
+
+    def validate(self, args: Mapping[str, Any]) -> None:
+        # A name in another folder would let a graph file overwrite any file of the user.
+        if any(mark in args["suffix"] for mark in ("/", "\\", "\0")):
+            raise ArgumentError(
+                f"`dump_image`: expected a `suffix` without slashes and NUL, got {brief(args['suffix'])}"
+            )
 
     def infer(self, c: Lowering, x: Any) -> Spec:
         if x.dtype != DType.UINT8 or x.rank != 3 or x.layout not in ("", "HWC"):

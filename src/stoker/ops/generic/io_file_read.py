@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,4 +55,13 @@ class FileRead(Operator, name="io.file.read"):
         name = bytes(path).rstrip(b"\0")
         if b"\0" in name or not name:
             raise ValueError(f"expected the path of a file, got {name!r}")
-        return np.frombuffer(Path(name.decode("utf-8", "surrogateescape")).read_bytes(), np.uint8)
+        # Without O_NONBLOCK, opening a pipe waits for a writer.
+        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ValueError(f"expected a regular file, got {name!r}, a pipe, device or folder")
+        except BaseException:
+            os.close(descriptor)
+            raise
+        with os.fdopen(descriptor, "rb") as file:
+            return np.frombuffer(file.read(), np.uint8)

@@ -53,7 +53,8 @@ class Normalize(Operator, name="normalize"):
             raise ArgumentError(f"`normalize`: expected a `ddof` of at least 0, got {args['ddof']}")
         if args["axes"] is not None and args["axis_names"] is not None:
             raise ArgumentError("`normalize`: expected `axes` or `axis_names`, got both")
-        if any(len(args.get(name) or (0,)) != 1 for name in ("mean", "stddev")):
+        given = (args.get(name) for name in ("mean", "stddev"))
+        if any(value is not None and len(value) != 1 for value in given):
             raise ArgumentError("`normalize`: expected one number as `mean` and `stddev`, or a node with a tensor")
 
     def compose(self, c: Lowering, x: Value) -> Value:
@@ -83,7 +84,8 @@ class Normalize(Operator, name="normalize"):
     def _given(c: Lowering, name: str, x: Value) -> Value:
         value = c.pass_on(name)
         if not isinstance(value, Value):
-            number: Value = c.apply("_constant", value=np.float32(value[0]))
+            with np.errstate(over="ignore"):  # infinite, as the same value from a node is
+                number: Value = c.apply("_constant", value=np.float32(value[0]))
             return number
         c.expect(value.rank in (0, x.rank), f"expected `{name}` with {{0}} axes or none, got {{1}}", x.rank, value.rank)
         return value

@@ -85,7 +85,7 @@ def channel_axis(c: Lowering, x: Value) -> tuple[int, int]:
     wanted = f"3 to {_MOST_CHANNELS} channels" if not 3 <= count <= _MOST_CHANNELS else f"{count} channels in every row"
     fits = ex.equal(x.shape[at], count) if 3 <= count <= _MOST_CHANNELS else False
     c.require(fits, f"expected images with {wanted}, got {{0}}. {hint}", x.shape[at])
-    return at, max(count, 3)
+    return at, min(max(count, 3), _MOST_CHANNELS)  # beyond the limits, the requirement fails every row
 
 
 def mixed(c: Lowering, x: Value, matrix: Sequence[Sequence[Scalar]], offset: Scalar, dtype: DType) -> Value:

@@ -46,7 +46,7 @@ class Recipe(Operator, name="_recipe"):
         table = np.random.default_rng(7).normal(size=256).astype(np.float32).view(np.uint8)
         rows: samples.Rows = []
         for i, (x,) in enumerate(samples.images()):
-            steps = [ops["Decode"], -1, 3, 0, 0, x.shape[1], x.shape[0], ops["Hue"], 0, 40 * i]
+            steps = [ops["Decode"], -1, 3, 0, 0, x.shape[1], x.shape[0], 0, ops["Hue"], 0, 40 * i]
             steps += [ops["Crop"], 1, i, 1, i + 9, 9, ops["Store"], 2, 0, 0, -1, ops["Store"], 2, 1, 0, 0]
             rows.append((x, np.array([1, 0, 4, 1, *steps], np.float64), table))
         return rows
