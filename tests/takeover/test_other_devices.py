@@ -18,7 +18,7 @@ from stoker.frontends.torchvision.loader import delivery
 @pytest.mark.parametrize("workers", [0, 2])
 def test_batches_arrive_on_a_registered_device(files: Path, workers: int) -> None:
     if not hasattr(torch._C, "_acc"):
-        pytest.skip("the device of this test is a backend written in Python, which this torch does not support")
+        pytest.skip("this torch cannot register a device in Python (torch._C._acc), which stands for a real one in the test")
     program = Path(__file__).with_name("other_device.py")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(program), str(files), str(workers)], capture_output=True, text=True
@@ -38,7 +38,7 @@ def test_a_missing_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_device_whose_package_is_not_imported() -> None:
     if hasattr(torch, "npu"):
-        pytest.skip("this process has the package of the device")
+        pytest.skip("torch_npu is imported here, and the test needs a process without it")
     with pytest.raises(ArgumentError, match=r"got 'npu'.* need the import of their package"):
         stoker.torchvision.enable("npu")
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -20,15 +21,15 @@ from .errors import error_class, raises_as_dali
 from .tensor_text import list_text, tensor_text
 
 
-class _Tensor:
+class _Tensor(ABC):
     """Base class of single tensors, independent of the device."""
 
     dtype: DType
     _layout: str
 
+    @abstractmethod
     def shape(self) -> list[int]:
         """Return the extents of the axes."""
-        raise NotImplementedError
 
     def layout(self) -> str:
         """Return the names of the axes."""
