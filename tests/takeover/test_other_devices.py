@@ -18,7 +18,7 @@ from stoker.frontends.torchvision.loader import delivery
 @pytest.mark.parametrize("workers", [0, 2])
 def test_batches_arrive_on_a_registered_device(files: Path, workers: int) -> None:
     if not hasattr(torch._C, "_acc"):
-        pytest.skip("this torch cannot register a device in Python (torch._C._acc), which stands for a real one in the test")
+        pytest.skip("this torch cannot register a device in Python (torch._C._acc), which the test needs")
     program = Path(__file__).with_name("other_device.py")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(program), str(files), str(workers)], capture_output=True, text=True
