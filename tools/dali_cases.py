@@ -87,6 +87,14 @@ simple("experimental.warp_perspective", "warp", matrix=HOMOGRAPHY, fill_value=9.
 simple("experimental.warp_perspective NN", "warp", matrix=HOMOGRAPHY, interp_type="types.INTERP_NN")
 simple("experimental.warp_perspective inverse_map=False, center, NN", "warp", matrix=HOMOGRAPHY, inverse_map=False,
        pixel_origin="center", interp_type="types.INTERP_NN")  # fmt: skip
+simple("experimental.warp_perspective float32", "warp", "float", matrix=HOMOGRAPHY, fill_value=9.0)
+for border in ("replicate", "reflect", "reflect_101", "wrap"):
+    simple(f"experimental.warp_perspective {border}", "warp", matrix=HOMOGRAPHY, border_mode=border)
+simple("experimental.warp_perspective CUBIC, wrap", "warp", matrix=HOMOGRAPHY, border_mode="wrap",
+       interp_type="types.INTERP_CUBIC")  # fmt: skip
+simple("resize dtype=FLOAT", "resize", resize_x=17, resize_y=13, dtype="types.FLOAT")
+simple("rotate dtype=FLOAT", "rotate", angle=25.0, keep_size=True, dtype="types.FLOAT")
+simple("warp_affine dtype=FLOAT", "warp", matrix=MATRIX, dtype="types.FLOAT")
 simple("equalize", "filters")
 simple("gaussian_blur sigma", "filters", sigma=1.3)
 simple("gaussian_blur window_size", "filters", window_size=5)

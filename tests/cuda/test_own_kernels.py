@@ -220,6 +220,21 @@ def test_remap(layout: str, interp: str) -> None:
     compare_rows([rows, columns, lines], [layout, "HW", "HW"], lambda *x: fn.experimental.remap(*x, interp=interp))
 
 
+@pytest.mark.parametrize("border", ["constant", "replicate", "reflect", "reflect_101", "wrap"])
+@pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"])
+def test_perspectives(border: str, interp: str) -> None:
+    rows = [noise(np.random.default_rng(8), "uint16", (h, w, 3)) for h, w in ((9, 7), (1, 1), (40, 33))]
+    arguments = {"matrix": (1.3, 0.2, -19.5, -0.1, 1.4, -7.0, 0.02, 0.04, 1.0), "border_mode": border}
+
+    def make(x: Any) -> Any:
+        return (
+            fn.experimental.warp_perspective(x, interp_type=interp, size=(70, 45), fill_value=9.5, **arguments),
+            fn.experimental.warp_perspective(x, interp_type=interp, fill_value=(1.0, 2.0, 3.0), **arguments),
+        )
+
+    compare_rows([rows], ["HWC"], make)
+
+
 @pytest.mark.parametrize("dtype", [types.INT8, types.UINT16, types.INT16, types.INT32, types.FLOAT, types.FLOAT16])
 def test_sampling_at_coordinates(dtype: Any) -> None:
     """Types of the image, and operators that compute the coordinates on the device."""

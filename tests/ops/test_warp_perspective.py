@@ -69,8 +69,52 @@ def test_invalid_arguments_are_refused() -> None:
     with pytest.raises((ArgumentError, DataError), match="not zero"):
         shown(x, matrix=(1, 0, 0, 0, 1, 0, 0, 0, 0))
     with pytest.raises(UnsupportedError, match="Cast it first"):
-        shown(x.astype(np.float32), matrix=MATRIX)
+        shown(x.astype(np.float64), matrix=MATRIX)
     with pytest.raises((ArgumentError, DataError), match="per channel"):
         shown(x, matrix=MATRIX, fill_value=(1, 2))
+    with pytest.raises((ArgumentError, DataError), match="per channel"):
+        shown(x.astype(np.float32), matrix=MATRIX, fill_value=(1, 2))
     with pytest.raises(ArgumentError, match="border_mode"):
-        shown(x, matrix=MATRIX, border_mode="wrap")
+        shown(x, matrix=MATRIX, border_mode="mirror")
+
+
+SHIFTED = (1.0, 0.0, -40.25, 0.0, 1.0, -29.5, 0.0, 0.0, 1.0)  # more than the image's size
+
+
+@pytest.mark.parametrize(
+    ("border", "numpys"),
+    [("replicate", "edge"), ("reflect", "symmetric"), ("reflect_101", "reflect"), ("wrap", "wrap")],
+)
+@pytest.mark.parametrize("kind", ["INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"])
+def test_borders_are_those_of_a_padded_image(border: str, numpys: str, kind: str) -> None:
+    """The same shift inside of an image that NumPy has padded. uint8 too: only its constant border is Pillow's."""
+    for dtype in ("uint8", "uint16", "int16", "float32"):
+        x = picture().astype(dtype)
+        wide = np.pad(x, ((60, 60), (60, 60), (0, 0)), mode=numpys)  # type: ignore[call-overload]
+        inside = (1.0, 0.0, -40.25 + 60, 0.0, 1.0, -29.5 + 60, 0.0, 0.0, 1.0)
+        want = shown(wide, matrix=inside, interp_type=kind, border_mode="replicate", size=(50, 60))
+        assert np.array_equal(shown(x, matrix=SHIFTED, interp_type=kind, border_mode=border, size=(50, 60)), want)
+
+
+def test_a_fill_value_for_each_channel_of_floats() -> None:
+    x = picture().astype(np.float32)
+    out = shown(x, matrix=SHIFTED, fill_value=(0.5, -1.0, 1e6))
+    assert (np.asarray(out)[0, 0] == (0.5, -1.0, 1e6)).all()
+
+
+def test_matrices_per_frame_of_floats() -> None:
+    x = np.stack([picture().astype(np.float32)] * 2)
+    matrices = np.array([MATRIX, SHIFTED], np.float32).reshape(2, 3, 3)
+
+    pipe = Pipeline(batch_size=1, num_threads=1, seed=1)
+    with pipe:
+        video = fn.external_source(source=lambda: [x], layout="FHWC")
+        pipe.set_outputs(
+            fn.experimental.warp_perspective(video, matrix=fn.per_frame(matrices), border_mode="wrap"),
+            fn.experimental.warp_perspective(video, matrix=fn.per_frame(matrices), fill_value=(1.0, 2.0, 3.0)),
+        )
+    with pipe:
+        wrapped, filled = (np.asarray(out[0]) for out in pipe.run())
+    for i, matrix in enumerate(matrices):
+        assert np.array_equal(wrapped[i], shown(x[0], matrix=matrix, border_mode="wrap"))
+        assert np.array_equal(filled[i], shown(x[0], matrix=matrix, fill_value=(1.0, 2.0, 3.0)))

@@ -240,9 +240,8 @@ class Lowering(Scoped):
 
         ``per_frame`` numbers make the stage run frame by frame.
         """
-        first = inputs[0]
-        shape = first.shape if shape is None else shape
-        layout = first.layout if layout is None else layout
+        shape = inputs[0].shape if shape is None else shape
+        layout = inputs[0].layout if layout is None else layout
         frames, framed = self._framing([program], inputs, shape)
         if frames is not None:
             program = on_axes(program, _of_a_frame(len(shape)))

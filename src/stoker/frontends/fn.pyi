@@ -2064,7 +2064,8 @@ def resize(
     """Resize images. Input: HWC, CHW, HW or these with a leading F; any type. Output: the same layout and type.
 
     Exact: uint8 equals Pillow's ``Image.resize`` bit for bit, for every filter, with ``roi_*`` as its ``box=`` (the
-    filter may read around the region); channels are independent. INTERP_LINEAR is Pillow's BILINEAR, INTERP_CUBIC its
+    filter may read around the region); channels are independent. Values that become another type (``dtype``) are
+    computed in float32 and rounded once. INTERP_LINEAR is Pillow's BILINEAR, INTERP_CUBIC its
     BICUBIC, INTERP_LANCZOS3 its LANCZOS.
 
     Args:
@@ -2128,7 +2129,8 @@ def resize(
     """Resize images. Input: HWC, CHW, HW or these with a leading F; any type. Output: the same layout and type.
 
     Exact: uint8 equals Pillow's ``Image.resize`` bit for bit, for every filter, with ``roi_*`` as its ``box=`` (the
-    filter may read around the region); channels are independent. INTERP_LINEAR is Pillow's BILINEAR, INTERP_CUBIC its
+    filter may read around the region); channels are independent. Values that become another type (``dtype``) are
+    computed in float32 and rounded once. INTERP_LINEAR is Pillow's BILINEAR, INTERP_CUBIC its
     BICUBIC, INTERP_LANCZOS3 its LANCZOS.
 
     Args:
@@ -3288,7 +3290,7 @@ class experimental:
         matrix: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
         inverse_map: bool = True,
         pixel_origin: Literal["corner", "center"] = "corner",
-        border_mode: Literal["constant"] = "constant",
+        border_mode: Literal["constant", "replicate", "reflect", "reflect_101", "wrap"] = "constant",
         fill_value: float | Sequence[float] | npt.NDArray[np.generic] = 0.0,
         interp_type: InterpType = InterpType.INTERP_LINEAR,
         size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
@@ -3297,19 +3299,23 @@ class experimental:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """Warp images by a perspective. Inputs: uint8, HW, HWC, CHW or these with a leading F; a matrix unless ``matrix``
-        is given.
+        """Warp images by a perspective. Inputs: HW, HWC, CHW or these with a leading F, up to 32 bits an element; a matrix
+        unless ``matrix`` is given.
 
         The 3x3 matrix maps a point (x, y, 1) of the output to one of the input, up to division by its third number. Without
-        ``inverse_map`` the direction is reversed. Output: the same layout, up to four channels. Equals Pillow's
-        ``Image.transform(size, PERSPECTIVE, ...)`` (NEAREST, BILINEAR, BICUBIC) bit for bit. Interpolated values are
-        truncated; DALI rounds them. A pixel whose point is outside gets the fill value; DALI mixes it with the edge.
+        ``inverse_map`` the direction is reversed. Output: the same layout and type.
+
+        uint8 with a constant border, up to four channels, equals Pillow's ``Image.transform(size, PERSPECTIVE, ...)``
+        (NEAREST, BILINEAR, BICUBIC) bit for bit: values are truncated, and a pixel whose point is outside gets the fill
+        value. All else is as in DALI: sampled at float32 coordinates, mixed with the fill value at the edge, rounded, and
+        a cubic of coefficient -3/4.
 
         Args:
             matrix: Nine numbers, rows first; per frame for videos, too.
             inverse_map: The matrix takes the output to the input; False: the input to the output.
             pixel_origin: Point of the first pixel that is at (0, 0).
-            border_mode: Pixels outside the image: `fill_value`.
+            border_mode: Pixels beyond the edges of a row abcd. constant: `fill_value`; replicate: aaa|abcd|ddd;
+                reflect: cba|abcd|dcb; reflect_101: dcb|abcd|cba; wrap: bcd|abcd|abc.
             fill_value: Value outside of the image: one, or one per channel.
             interp_type: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
             size: Size of the output in pixels, (height, width).

@@ -178,7 +178,7 @@ def lookup(table: npt.NDArray[Any], rows: int, reader: int, /) -> Kernel:
         reader: the column of the batch's indices
     """
 
-def map(frame: int, height: int, width: int, channel: int, linear: bool, /) -> Kernel:
+def map(frame: int, height: int, width: int, channel: int, sampling: int, border: int, /) -> Kernel:
     """The image at the coordinates of the other two inputs.
 
     Args:
@@ -186,7 +186,8 @@ def map(frame: int, height: int, width: int, channel: int, linear: bool, /) -> K
         height: the axis, -1: none
         width: the axis, -1: none
         channel: the axis, -1: none
-        linear: interpolate; else the element at the whole parts
+        sampling: 0: the element at the whole parts; 1: linear; 2: cubic
+        border: elements beyond the edges, numbered as Border
     """
 
 def mel_weights(filters: int, sample_rate: float, low: float, high: float, htk: bool, normalize: bool, /) -> Kernel:

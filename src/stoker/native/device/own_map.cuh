@@ -6,7 +6,7 @@
 
 namespace stoker::own {
 
-// Numbers: value beyond the edges, whether values are interpolated, the image's axes.
+// Numbers: value beyond the edges, the sampling, the image's axes, the border mode.
 template <class Ports>
 struct Map {
   using Element = typename Ports::template At<0>;
@@ -24,25 +24,28 @@ struct Map {
   static void sample(const Row& row, uint32_t block) {
     const Image from(row, 0, 2), to(row, 3, 2);
     const auto constant = op::cast<Element>(row.number(0));
-    const bool interpolates = row.number(1) != 0;
+    const auto sampling = static_cast<mapped::Sampling>(static_cast<int>(row.number(1)));
+    const auto border = static_cast<Border>(static_cast<int>(row.number(6)));
     const int64_t plane = to.height * to.width, count = to.frames * plane;
     const int64_t begin = block * kPixels, end = begin + kPixels < count ? begin + kPixels : count;
     for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {
       const int64_t f = i / plane, y = (i - f * plane) / to.width, x = i - f * plane - y * to.width;
-      const mapped::Place p(coordinate(row.port(1), f, y, x), coordinate(row.port(2), f, y, x), from.height,
-                            from.width);
+      const mapped::Place p(coordinate(row.port(1), f, y, x), coordinate(row.port(2), f, y, x), from.height, from.width,
+                            border);
       for (int64_t c = 0; c < to.channels; ++c) {
         const uint8_t* source = from.data + f * from.frame + c * from.channel;
         uint8_t* target = to.data + f * to.frame + y * to.row + x * to.column + c * to.channel;
         const auto at = [&](int64_t line, int64_t column) {
           return load<Element>(source + line * from.row + column * from.column);
         };
+        const auto wide = [&](int64_t line, int64_t column) { return static_cast<S>(at(line, column)); };
         auto value = constant;
-        if (interpolates) {
-          const auto wide = [&](int64_t line, int64_t column) { return static_cast<S>(at(line, column)); };
+        if (sampling == mapped::Sampling::Linear) {
           value = op::cast<Element>(mapped::linear<S>(p, static_cast<S>(constant), wide));
-        } else if (p.has(p.y.index, p.x.index)) {
-          value = at(p.y.index, p.x.index);
+        } else if (sampling == mapped::Sampling::Cubic) {
+          value = op::cast<Element>(mapped::cubic<S>(p, static_cast<S>(constant), wide));
+        } else {
+          value = p.at(p.y.index, p.x.index, constant, at);
         }
         store<Element>(target, value);
       }

@@ -52,25 +52,29 @@ T element(const uint8_t* p) {
   return x;
 }
 
-template <class T, bool kLinear>
+using mapped::Sampling;
+
+template <class T, Sampling kSampling>
 void sample_row(const View& from, const uint8_t* frame, const uint8_t* map_y, const uint8_t* map_x, int64_t step_y,
-                int64_t step_x, double fill, const View& to, uint8_t* out) {
+                int64_t step_x, double fill, Border border, const View& to, uint8_t* out) {
   using S = mapped::Sum<T>;
   const auto constant = pixel::scalar::in_range<T, double>(fill);
   const int64_t channels = to.shape[3];
   for (int64_t x = 0; x < to.shape[2]; ++x, map_y += step_y, map_x += step_x, out += to.stride[2]) {
-    const mapped::Place p(element<float>(map_y), element<float>(map_x), from.shape[1], from.shape[2]);
+    const mapped::Place p(element<float>(map_y), element<float>(map_x), from.shape[1], from.shape[2], border);
     for (int64_t c = 0; c < channels; ++c) {
       const uint8_t* plane = frame + c * from.stride[3];
       const auto load = [&](int64_t row, int64_t column) {
         return element<T>(plane + row * from.stride[1] + column * from.stride[2]);
       };
-      T value = constant;
-      if constexpr (kLinear) {
-        const auto wide = [&](int64_t row, int64_t column) { return static_cast<S>(load(row, column)); };
+      const auto wide = [&](int64_t row, int64_t column) { return static_cast<S>(load(row, column)); };
+      T value;
+      if constexpr (kSampling == Sampling::Linear) {
         value = pixel::scalar::in_range<T, S>(mapped::linear<S>(p, static_cast<S>(constant), wide));
-      } else if (p.has(p.y.index, p.x.index)) {
-        value = load(p.y.index, p.x.index);
+      } else if constexpr (kSampling == Sampling::Cubic) {
+        value = pixel::scalar::in_range<T, S>(mapped::cubic<S>(p, static_cast<S>(constant), wide));
+      } else {
+        value = p.at(p.y.index, p.x.index, constant, load);
       }
       std::memcpy(out + c * to.stride[3], &value, sizeof value);
     }
@@ -78,19 +82,22 @@ void sample_row(const View& from, const uint8_t* frame, const uint8_t* map_y, co
 }
 
 template <class T>
-void sample(const View& from, const View& map_y, const View& map_x, bool linear, double fill, const View& to) {
-  const auto run = linear ? sample_row<T, true> : sample_row<T, false>;
+void sample(const View& from, const View& map_y, const View& map_x, Sampling sampling, double fill, Border border,
+            const View& to) {
+  const auto run = sampling == Sampling::Linear  ? sample_row<T, Sampling::Linear>
+                   : sampling == Sampling::Cubic ? sample_row<T, Sampling::Cubic>
+                                                 : sample_row<T, Sampling::Nearest>;
   for (int64_t f = 0; f < to.shape[0]; ++f)
     for (int64_t y = 0; y < to.shape[1]; ++y)
       run(from, from.data + f * from.stride[0], map_y.data + f * map_y.stride[0] + y * map_y.stride[1],
-          map_x.data + f * map_x.stride[0] + y * map_x.stride[1], map_y.stride[2], map_x.stride[2], fill, to,
+          map_x.data + f * map_x.stride[0] + y * map_x.stride[1], map_y.stride[2], map_x.stride[2], fill, border, to,
           to.data + f * to.stride[0] + y * to.stride[1]);
 }
 
 // Inputs: image, coordinates of rows, coordinates of columns. Parameter: value beyond the edges.
 class Map : public Kernel {
  public:
-  Map(MapAxes axes, bool linear) : axes_(axes), linear_(linear) {}
+  Map(MapAxes axes, Sampling sampling, Border border) : axes_(axes), sampling_(sampling), border_(border) {}
   Ports ports() const override {
     const PortRule map{.types = types(DType::F32), .least_rank = 2, .most_rank = 3};
     return {.kernel = "map",
@@ -124,23 +131,30 @@ class Map : public Kernel {
     const View map_y = three_axes(*c.in[1]), map_x = three_axes(*c.in[2]);
     const double fill = c.params[0];
     switch (from.dtype) {
-      case DType::U8: sample<uint8_t>(from, map_y, map_x, linear_, fill, to); break;
-      case DType::I8: sample<int8_t>(from, map_y, map_x, linear_, fill, to); break;
-      case DType::U16: sample<uint16_t>(from, map_y, map_x, linear_, fill, to); break;
-      case DType::I16: sample<int16_t>(from, map_y, map_x, linear_, fill, to); break;
-      case DType::I32: sample<int32_t>(from, map_y, map_x, linear_, fill, to); break;
-      default: sample<float>(from, map_y, map_x, linear_, fill, to); break;
+      case DType::U8: sample<uint8_t>(from, map_y, map_x, sampling_, fill, border_, to); break;
+      case DType::I8: sample<int8_t>(from, map_y, map_x, sampling_, fill, border_, to); break;
+      case DType::U16: sample<uint16_t>(from, map_y, map_x, sampling_, fill, border_, to); break;
+      case DType::I16: sample<int16_t>(from, map_y, map_x, sampling_, fill, border_, to); break;
+      case DType::I32: sample<int32_t>(from, map_y, map_x, sampling_, fill, border_, to); break;
+      default: sample<float>(from, map_y, map_x, sampling_, fill, border_, to); break;
     }
     return Outcome::Ok;
   }
 
  private:
   MapAxes axes_;
-  bool linear_;
+  Sampling sampling_;
+  Border border_;
 };
 
-std::shared_ptr<Kernel> make_map(int32_t frame, int32_t height, int32_t width, int32_t channel, bool linear) {
-  return std::make_shared<Map>(MapAxes{{frame, height, width, channel}}, linear);
+std::shared_ptr<Kernel> make_map(int32_t frame, int32_t height, int32_t width, int32_t channel, int32_t sampling,
+                                 int32_t border) {
+  if (sampling < 0 || sampling > static_cast<int32_t>(Sampling::Cubic))
+    throw std::invalid_argument("expected 0, 1 or 2 as sampling, got " + std::to_string(sampling));
+  if (border < 0 || border > static_cast<int32_t>(Border::Constant))
+    throw std::invalid_argument("expected 0 to 4 as border, got " + std::to_string(border));
+  return std::make_shared<Map>(MapAxes{{frame, height, width, channel}}, static_cast<Sampling>(sampling),
+                               static_cast<Border>(border));
 }
 
 constexpr const char* kAxis = "the axis, -1: none";
@@ -151,7 +165,8 @@ const Registered kMap{"map",
                        {"height", kAxis},
                        {"width", kAxis},
                        {"channel", kAxis},
-                       {"linear", "interpolate; else the element at the whole parts"}}};
+                       {"sampling", "0: the element at the whole parts; 1: linear; 2: cubic"},
+                       {"border", "elements beyond the edges, numbered as Border"}}};
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 namespace stoker {
 
 // For the elements abcd the modes give dcb|abcd|cba, cba|abcd|dcb, bcd|abcd|abc, aaa|abcd|ddd, and a constant. The
-// Python side relies on the order of the enumerators (ops/image/_correlation.py, frontends/torchvision/ir/recipe.py).
+// Python side relies on the order of the enumerators (ops/geometry/_borders.py, frontends/torchvision/ir/recipe.py).
 enum class Border : int { Reflect101 = 0, Reflect1001, Wrap, Clamp, Constant };
 
 // Return the index of the element that position i shows, out of `size` > 0 elements; -1 means the constant.

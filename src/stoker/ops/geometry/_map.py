@@ -18,6 +18,7 @@ from ...contract.step import Launches, Value
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array
 from ._axes import each_frame, image_axes
+from ._borders import BORDERS, border_positions
 
 _PIXELS = 1024  # of a block on a GPU (native/device/own_map.cuh)
 _MAPPED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
@@ -84,8 +85,11 @@ def masked(c: Lowering, x: Value, places: Places, *, half: bool = True) -> Value
     return sampled(c, x, (chosen[0], chosen[1]), linear=linear, fill=c.const("fill_value"))
 
 
-def mapped(c: Lowering, x: Value, map_y: Value, map_x: Value, *, linear: bool, fill: float) -> Value:
-    """Sample ``x`` at coordinates, float32 of (H, W) or (F, H, W)."""
+def mapped(
+    c: Lowering, x: Value, map_y: Value, map_x: Value, *, linear: bool, fill: float, cubic: bool = False,
+    border: str = "constant",
+) -> Value:  # fmt: skip
+    """Sample ``x`` at coordinates, float32 of (H, W) or (F, H, W). ``border`` is one of `filter`."""
     own, axes = x.dtype, image_axes(c, x)
     carrier = own if own in _MAPPED else _CARRIER.get(own)
     if carrier is None:
@@ -96,43 +100,58 @@ def mapped(c: Lowering, x: Value, map_y: Value, map_x: Value, *, linear: bool, f
     shape[axes[1]], shape[axes[2]] = height, width
     frames = 1 if axes[0] < 0 else shape[axes[0]]
     blocks = (frames * height * width + _PIXELS - 1) // _PIXELS
-    linear = linear and own != DType.BOOL
+    sampling = 0 if own == DType.BOOL else 2 if cubic else int(linear)
+    beyond = tuple(BORDERS).index(border)
     out = c.native(
-        "map", [c.cast(x, carrier), map_y, map_x], [(carrier, shape, x.layout)], attrs=(*axes, linear),
-        params=(fill, linear, *axes), own=Launches("Map", {"sample": blocks}),
+        "map", [c.cast(x, carrier), map_y, map_x], [(carrier, shape, x.layout)], attrs=(*axes, sampling, beyond),
+        params=(fill, sampling, *axes, beyond), own=Launches("Map", {"sample": blocks}),
     )[0]  # fmt: skip
     return c.cast(out, own)
 
 
-def mapped_reference(x: Any, layout: str, map_y: Any, map_x: Any, *, linear: bool, fill: float) -> Any:
+def mapped_reference(
+    x: Any, layout: str, map_y: Any, map_x: Any, *, linear: bool, fill: float, cubic: bool = False,
+    border: str = "constant",
+) -> Any:  # fmt: skip
     """Apply :func:`mapped` in NumPy; maps without frames."""
     own = DType.of(x.dtype)
     wide = np.float64 if x.dtype == np.int32 else np.float32
-    linear = linear and own != DType.BOOL
+    plain = not (linear or cubic) or own == DType.BOOL
     constant = cast_array(np.float64(fill), own)
 
     def shown(frame: Any) -> Any:
-        height, width = frame.shape[:2]
+        extents = frame.shape[:2]
         with np.errstate(invalid="ignore"):
-            near = (map_y > -2) & (map_y < height + 1) & (map_x > -2) & (map_x < width + 1)
-        places = [np.where(near, m, np.float32(-2)) for m in (map_y, map_x)]
+            limit = [(-2, n + 1) if border == "constant" else (-np.inf, np.inf) for n in extents]
+            near = [(m > low) & (m < high) for m, (low, high) in zip((map_y, map_x), limit, strict=True)]
+        near = [near[0] & near[1]] * 2 if border == "constant" else near
+        places = [np.where(n, m, np.float32(-2)) for n, m in zip(near, (map_y, map_x), strict=True)]
         rows, columns = (np.floor(m).astype(np.int64) for m in places)
 
         def at(down: int, right: int) -> Any:
             i, j = rows + down, columns + right
-            inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
-            values = frame[i.clip(0, height - 1), j.clip(0, width - 1)]
-            return np.where(inside[..., None], values, constant)
+            inside = (i >= 0) & (i < extents[0]) & (j >= 0) & (j < extents[1])
+            values = frame[border_positions(i, extents[0], border), border_positions(j, extents[1], border)]
+            return np.where(inside[..., None], values, constant) if border == "constant" else values
 
-        if not linear:
+        if plain:
             return at(0, 0).astype(frame.dtype)
         dy, dx = ((m - np.floor(m)).astype(wide)[..., None] for m in places)
-        (a, b), (d, e) = ((at(k, 0).astype(wide), at(k, 1).astype(wide)) for k in (0, 1))
+        taps = range(-1, 3) if cubic else range(2)
         with np.errstate(all="ignore"):
-            upper, lower = a + (b - a) * dx, d + (e - d) * dx
-            return cast_array(upper + (lower - upper) * dy, own)
+            lines = [_between([at(k, j).astype(wide) for j in taps], dx) for k in taps]
+            return cast_array(_between(lines, dy), own)
 
     return each_frame(x, layout, shown)
+
+
+def _between(values: list[Any], t: Any) -> Any:
+    """Interpolate between two values, or with a cubic convolution (coefficient -3/4) between four."""
+    if len(values) == 2:
+        return values[0] + (values[1] - values[0]) * t
+    a, b, c, d = values
+    third, second = 1.25 * (b - c) + 0.75 * (d - a), 1.5 * (a + c) - 2.25 * b - 0.75 * d
+    return b + t * (0.75 * (c - a) + t * (second + t * third))
 
 
 def masked_reference(row: RowContext, x: Any, places: Callable[[Any, Any, int, int], Any], *, half: bool = True) -> Any:

@@ -13,10 +13,9 @@ from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.expr import Expr, Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.pixel import load
 from ...contract.step import Interpolator, Value
 from ...contract.types import DType, InterpType
-from ..generic.cast import cast_array
+from ..generic.cast import cast_array, number_in
 from ._warp_reference import affine_array
 from ._window import MOVED, output_type
 
@@ -81,22 +80,34 @@ def matrix_numbers(c: Lowering, matrix: Value | None, count: int) -> list[Scalar
     return [c.element(edge, i) for i in range(count)]
 
 
+def _sampled_type(own: DType, dtype: DType, linear: bool, fill: float | None) -> DType:
+    """Return the type that the interpolator moves: float32 where a value must not be rounded before it becomes
+    ``dtype``.
+    """
+    carrier = own if own in MOVED else _CARRIER[own]
+    if dtype == own or (own == DType.INT32 and not dtype.is_float):  # the latter is computed in double
+        return carrier
+    moves = not linear and (fill is None or number_in(fill, carrier) == fill)
+    return carrier if moves else DType.FLOAT
+
+
 def warp(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width: Scalar) -> Value:
     """Warp the image by ``matrix`` (canvas pixel to source point, pixel corners at the integers)."""
-    own, carrier = x.dtype, carrier_type(c, x)
+    carrier_type(c, x)
     fill = c.const("fill_value")
     linear = c.const("interp_type") == InterpType.INTERP_LINEAR
-    if own != carrier:
-        x = c.pointwise([x], load(own).cast(carrier))
+    dtype = output_type(c.const, x.dtype)
+    x = c.cast(x, _sampled_type(x.dtype, dtype, linear, fill))
     x = c.sample(x, Interpolator("affine", (*matrix, linear, fill is not None, fill or 0.0)), height, width)
-    return c.cast(c.cast(x, own), output_type(c.const, own))
+    return c.cast(x, dtype)
 
 
 def warp_array(row: RowContext, x: Any, layout: str, matrix: Any, height: int, width: int) -> Any:
     """Warp one frame in NumPy."""
     linear, own = row["interp_type"] == InterpType.INTERP_LINEAR, DType.of(x.dtype)
-    x = x.astype(_CARRIER.get(own, own).numpy)
+    dtype = output_type(row.args.get, own)
+    x = cast_array(x, _sampled_type(own, dtype, linear, row["fill_value"]))
     image = np.moveaxis(x, layout.index("C"), -1) if "C" in layout else x[..., None]
     image = affine_array(image, matrix, height, width, linear, row["fill_value"])
     out = np.moveaxis(image, -1, layout.index("C")) if "C" in layout else image[..., 0]
-    return cast_array(cast_array(out, own), output_type(row.args.get, own))
+    return cast_array(out, dtype)

@@ -10,6 +10,7 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError, UnsupportedError
+from ...contract.expr import is_static
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Interpolator, Value
@@ -191,16 +192,27 @@ def check_arguments(c: Lowering) -> None:
             raise ArgumentError(f"`{name}`: expected `{argument}` with 1 or 2 elements, got {c.length(argument)}")
 
 
-def resample(c: Lowering, x: Value, size: Size) -> Value:
-    """Emit the resampling of ``x`` to ``size``. Types without a kernel of their own are computed in float32."""
+def sampled_type(own: DType, dtype: DType, nearest: bool) -> DType:
+    """Return the type that the resampling computes with. float32, unless the type has a kernel that loses nothing.
+
+    Every value is rounded once, to the output's type. Nearest pixels are not rounded at all.
+    """
+    if own not in RESAMPLED:
+        return DType.FLOAT
+    wide = own == DType.INT32 and not dtype.is_float  # computed in double, and rounded to the widest type
+    return own if nearest or wide or dtype == own else DType.FLOAT
+
+
+def resample(c: Lowering, x: Value, size: Size, dtype: DType | None = None) -> Value:
+    """Emit the resampling of ``x`` to ``size``, as elements of ``dtype`` (None: its own)."""
     fy, fx = filters(c, size, c.require)
+    nearest = all(is_static(kind) and kind == InterpType.INTERP_NN for kind in (fy, fx))
     interpolator = Interpolator(
         "resample", (size.low[0], size.high[0], size.low[1], size.high[1], fy, fx, c.const("antialias"))
     )
-    own = x.dtype
-    if own not in RESAMPLED:
-        x = c.cast(x, DType.FLOAT)
-    return c.cast(c.sample(x, interpolator, size.out[0], size.out[1]), own)
+    dtype = x.dtype if dtype is None else dtype
+    x = c.cast(x, sampled_type(x.dtype, dtype, nearest))
+    return c.cast(c.sample(x, interpolator, size.out[0], size.out[1]), dtype)
 
 
 def sampling_reference(row: RowContext, height: int, width: int) -> tuple[Size, list[int]]:
@@ -219,10 +231,12 @@ class Resize(ResizeArguments, name="resize"):
     """Resize images. Input: HWC, CHW, HW or these with a leading F; any type. Output: the same layout and type.
 
     Exact: uint8 equals Pillow's ``Image.resize`` bit for bit, for every filter, with ``roi_*`` as its ``box=`` (the
-    filter may read around the region); channels are independent. INTERP_LINEAR is Pillow's BILINEAR, INTERP_CUBIC its
+    filter may read around the region); channels are independent. Values that become another type (``dtype``) are
+    computed in float32 and rounded once. INTERP_LINEAR is Pillow's BILINEAR, INTERP_CUBIC its
     BICUBIC, INTERP_LANCZOS3 its LANCZOS.
     """
 
+    version = 2  # version 1 rounded to the image's type before `dtype`
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
     image_type = arg("image_type", None, doc="Accepted; has no effect.")
     save_attrs = arg("bool", False, doc="Also output the input's shape, int32.")
@@ -242,9 +256,7 @@ class Resize(ResizeArguments, name="resize"):
     def lower(self, c: Lowering, x: Value) -> Any:
         check_arguments(c)
         size = output_size(c, c.extent(x, "H"), c.extent(x, "W"), c.require)
-        out = resample(c, x, size)
-        dtype = c.const("dtype")
-        out = out if dtype is None else c.cast(out, dtype)
+        out = resample(c, x, size, c.const("dtype"))
         if not c.const("save_attrs"):
             return out
         return out, c.numbers([c.extent(x, "H"), c.extent(x, "W")], DType.INT32)
@@ -253,8 +265,10 @@ class Resize(ResizeArguments, name="resize"):
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
         at = layout.index("H")
         size, kinds = sampling_reference(row, x.shape[at], x.shape[layout.index("W")])
-        out = resize_array(x, layout, size.out, size.low, size.high, kinds, row["antialias"])
-        out = out if row["dtype"] is None else cast_array(out, row["dtype"])
+        dtype = DType.of(x.dtype) if row["dtype"] is None else row["dtype"]
+        sampled = sampled_type(DType.of(x.dtype), dtype, set(kinds) == {InterpType.INTERP_NN})
+        out = resize_array(cast_array(x, sampled), layout, size.out, size.low, size.high, kinds, row["antialias"])
+        out = cast_array(out, dtype)
         if not row["save_attrs"]:
             return out
         return out, np.asarray([x.shape[at], x.shape[layout.index("W")]], np.int32)

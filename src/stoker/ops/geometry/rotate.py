@@ -26,6 +26,7 @@ class Rotate(WarpArguments, name="rotate"):
     ``Image.rotate`` (NEAREST, BILINEAR) bit for bit.
     """
 
+    version = 2  # version 1 rounded to the image's type before `dtype`
     angle = arg("float", per_row=True, doc="Angle in degrees, counter-clockwise. Per frame with a fixed canvas.")
     axis = arg("float", None, many=True, doc="For volumes, which are not supported.")
     keep_size = arg("bool", False, doc="Keep the image's size.")

@@ -27,6 +27,7 @@ class WarpAffine(WarpArguments, name="warp_affine"):
     values are truncated; DALI rounds them.
     """
 
+    version = 2  # version 1 rounded to the image's type before `dtype`
     inputs = (1, 2)
     matrix = arg("float", None, many=True, per_row=True, doc="Six numbers; per frame for videos, too.")
     inverse_map = arg("bool", True, doc="The matrix takes the output to the input; False: the input to the output.")

@@ -11,12 +11,14 @@ import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
-from ...contract.errors import ArgumentError, UnsupportedError
+from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
+from ...contract.pixel import Px, coordinate, unary, uniform
 from ...contract.step import Interpolator, Value
 from ...contract.types import DType, InterpType
-from ._axes import each_frame
+from ._axes import each_frame, image_axes
+from ._map import height_and_width, mapped, mapped_reference
 from ._warp import matrix_numbers, requested_size
 
 _ELEMENTS = 9
@@ -25,24 +27,31 @@ _INTERPOLATORS = {
     InterpType.INTERP_LINEAR: "project_linear",
     InterpType.INTERP_CUBIC: "project_cubic",
 }
+_BORDERS = {"replicate": "clamp", "reflect": "reflect_1001", "reflect_101": "reflect_101", "wrap": "wrap"}
 _MAX_CHANNELS = 4
 
 
 class WarpPerspective(Operator, name="experimental.warp_perspective"):
-    """Warp images by a perspective. Inputs: uint8, HW, HWC, CHW or these with a leading F; a matrix unless ``matrix``
-    is given.
+    """Warp images by a perspective. Inputs: HW, HWC, CHW or these with a leading F, up to 32 bits an element; a matrix
+    unless ``matrix`` is given.
 
     The 3x3 matrix maps a point (x, y, 1) of the output to one of the input, up to division by its third number. Without
-    ``inverse_map`` the direction is reversed. Output: the same layout, up to four channels. Equals Pillow's
-    ``Image.transform(size, PERSPECTIVE, ...)`` (NEAREST, BILINEAR, BICUBIC) bit for bit. Interpolated values are
-    truncated; DALI rounds them. A pixel whose point is outside gets the fill value; DALI mixes it with the edge.
+    ``inverse_map`` the direction is reversed. Output: the same layout and type.
+
+    uint8 with a constant border, up to four channels, equals Pillow's ``Image.transform(size, PERSPECTIVE, ...)``
+    (NEAREST, BILINEAR, BICUBIC) bit for bit: values are truncated, and a pixel whose point is outside gets the fill
+    value. All else is as in DALI: sampled at float32 coordinates, mixed with the fill value at the edge, rounded, and
+    a cubic of coefficient -3/4.
     """
 
     inputs = (1, 2)
     matrix = arg("float", None, many=True, per_row=True, doc="Nine numbers, rows first; per frame for videos, too.")
     inverse_map = arg("bool", True, doc="The matrix takes the output to the input; False: the input to the output.")
     pixel_origin = arg("str", "corner", choices=("corner", "center"), doc="Point of the first pixel that is at (0, 0).")
-    border_mode = arg("str", "constant", choices=("constant",), doc="Pixels outside the image: `fill_value`.")
+    border_mode = arg(
+        "str", "constant", choices=("constant", *_BORDERS), doc="Pixels beyond the edges of a row abcd. constant: "
+        "`fill_value`; replicate: aaa|abcd|ddd; reflect: cba|abcd|dcb; reflect_101: dcb|abcd|cba; wrap: bcd|abcd|abc.",
+    )  # fmt: skip
     fill_value = arg("float", (0.0,), many=True, doc="Value outside of the image: one, or one per channel.")
     interp_type = arg(
         "interp",
@@ -59,40 +68,121 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
             "interp_type": "INTERP_NN", "fill_value": (1.0, 2.0, 300.0),
         },
         {"matrix": (0.5, 0.1, 0.5, -0.1, 0.6, 1.0, 0.002, 0.004, 1.0), "interp_type": "INTERP_CUBIC"},
+        {"matrix": (1.3, 0.2, -9.5, -0.1, 1.4, -7.0, 0.002, 0.004, 1.0), "border_mode": "reflect_101"},
+        {
+            "matrix": (1.3, 0.2, -9.5, -0.1, 1.4, -7.0, 0.002, 0.004, 1.0), "border_mode": "wrap", "size": (31, 40),
+            "interp_type": "INTERP_CUBIC",
+        },
     )  # fmt: skip
 
     def lower(self, c: Lowering, x: Value, matrix: Value | None = None) -> Value:
-        if x.dtype != DType.UINT8:
-            raise UnsupportedError(f"`{self.name}`: expected uint8, got {x.dtype}. Cast it first")
         height, width = c.extent(x, "H"), c.extent(x, "W")
         c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
-        fills = _fills(c.const("fill_value"))
-        if "C" in c.layout(x):
-            channels = c.extent(x, "C")
-            text = "expected one `fill_value`, or one per channel of at most 4, got {0} channels"
-            fits = channels <= _MAX_CHANNELS
-            if len(c.const("fill_value")) > 1:
-                fits = ex.equal(channels, len(c.const("fill_value")))
-            c.require(fits, text, channels)
         m = matrix_numbers(c, matrix, _ELEMENTS)
         numbers = _normalised(c, m, c.const("inverse_map"), c.const("pixel_origin") == "center")
         if c.given("size"):
             height, width = requested_size(c)
-        return c.sample(x, Interpolator(_INTERPOLATORS[c.const("interp_type")], (*numbers, *fills)), height, width)
+        if _is_pillows(x.dtype, c.const("border_mode")):
+            _check_channels(c, x)
+            fills = _fills(c.const("fill_value"))
+            return c.sample(x, Interpolator(_INTERPOLATORS[c.const("interp_type")], (*numbers, *fills)), height, width)
+        return self._mapped(c, x, numbers, height, width)
+
+    @staticmethod
+    def _mapped(c: Lowering, x: Value, numbers: list[Any], height: Any, width: Any) -> Value:
+        """Compute the coordinates of all pixels, sample, and fill those outside."""
+        height_and_width(c, x)
+        kind, border = _kind(x.dtype, c.const("interp_type")), c.const("border_mode")
+        # Frames share a size, so that coordinates of matrices per frame are (F, H, W).
+        per_frame = any(c.differs_by_frame(number) for number in numbers)
+        axes = image_axes(c, x)
+        c.expect(not per_frame or axes[0] == 0, "expected a video (a leading F axis) for matrices per frame")
+        places = _places(numbers, coordinate(int(per_frame)), coordinate(int(per_frame) + 1))
+        shape = (x.shape[0], height, width) if per_frame else (height, width)
+        maps = [
+            c.pointwise([], _on_pixels(place, kind).cast(DType.FLOAT), shape, "FHW"[-len(shape) :]) for place in places
+        ]
+        fills = c.const("fill_value")
+        samplings = {"linear": kind == InterpType.INTERP_LINEAR, "cubic": kind == InterpType.INTERP_CUBIC}
+
+        def sampled(image: Value, fill: float) -> Value:
+            return mapped(c, image, maps[0], maps[1], fill=fill, border=_BORDERS.get(border, border), **samplings)
+
+        if len(fills) == 1 or border != "constant":
+            return sampled(x, fills[0])
+        c.expect(axes[3] >= 0, f"expected one `fill_value` for an image without channels, got {len(fills)}")
+        text = "expected one `fill_value`, or one per channel, got {0} channels"
+        c.require(ex.equal(x.shape[axes[3]], len(fills)), text, x.shape[axes[3]])
+        parts = [sampled(c.slice(x, {axes[3]: (k, 1)}), fill) for k, fill in enumerate(fills)]
+        joined: Value = c.apply("cat", *parts, axis=axes[3])
+        return joined
 
     def reference(self, row: RowContext, x: Any, matrix: Any = None) -> Any:
         values = np.asarray(row["matrix"] if matrix is None else matrix, np.float64).reshape(-1, 3, 3)
         size = None if row["size"] is None else tuple(int(row.number("size", i) + 0.5) for i in (0, 1))
-        fills = np.array(_fills(row["fill_value"]), np.uint8)
         sampling = tuple(_INTERPOLATORS).index(row["interp_type"])
         matrices = itertools.cycle(
             [_inverse_map(row, m) for m in values]
         )  # one matrix for all frames, or one per frame
 
         def shown(frame: Any) -> Any:
+            if not _is_pillows(DType.of(x.dtype), row["border_mode"]):
+                return _mapped_array(frame, next(matrices), size or frame.shape[:2], row)
+            fills = np.array(_fills(row["fill_value"]), np.uint8)
             return _shown(frame, next(matrices), size or frame.shape[:2], sampling, fills[: frame.shape[2]])
 
         return each_frame(x, row.layout, shown)
+
+
+def _is_pillows(dtype: DType, border: str) -> bool:
+    return dtype == DType.UINT8 and border == "constant"
+
+
+def _kind(dtype: DType, kind: int) -> int:
+    """Return the interpolation: truth values are not mixed."""
+    return InterpType.INTERP_NN if dtype == DType.BOOL else kind
+
+
+def _check_channels(c: Lowering, x: Value) -> None:
+    if "C" not in c.layout(x):
+        return
+    channels = c.extent(x, "C")
+    text = "expected one `fill_value`, or one per channel of at most 4, got {0} channels"
+    fits = channels <= _MAX_CHANNELS
+    if len(c.const("fill_value")) > 1:
+        fits = ex.equal(channels, len(c.const("fill_value")))
+    c.require(fits, text, channels)
+
+
+def _places(m: list[Any], row: Px, column: Px) -> list[Px]:
+    """Return row and column of the source point of a pixel, corners of pixels at the integers, FLOAT64."""
+    down, across = (at.cast(DType.FLOAT64) + 0.5 for at in (row, column))
+    n = [uniform(number, DType.FLOAT64) for number in m]
+    below = n[6] * across + n[7] * down + 1.0
+    return [(n[k] * across + n[k + 1] * down + n[k + 2]) / below for k in (3, 0)]
+
+
+def _on_pixels(place: Px, kind: int) -> Px:
+    """Return the coordinate that `mapped` expects: the pixel's number, or 0 at the centre of the first pixel."""
+    return unary("floor", place) if kind == InterpType.INTERP_NN else place - 0.5
+
+
+def _mapped_array(x: Any, m: Any, size: Any, row: RowContext) -> Any:
+    """Warp one HWC image of any type."""
+    across, down = np.arange(size[1]) + 0.5, (np.arange(size[0]) + 0.5)[:, None]
+    with np.errstate(all="ignore"):
+        below = m[2, 0] * across + m[2, 1] * down + 1
+        places = [np.broadcast_to((m[k, 0] * across + m[k, 1] * down + m[k, 2]) / below, size) for k in (1, 0)]
+    kind, border = _kind(DType.of(x.dtype), row["interp_type"]), row["border_mode"]
+    maps = [(np.floor(p) if kind == InterpType.INTERP_NN else p - 0.5).astype(np.float32) for p in places]
+    fills = row["fill_value"] if border == "constant" else row["fill_value"][:1]
+    parts = np.split(x, len(fills), axis=2) if len(fills) > 1 else [x]
+    samplings = {"linear": kind == InterpType.INTERP_LINEAR, "cubic": kind == InterpType.INTERP_CUBIC}
+    out = [
+        mapped_reference(part, "HWC", maps[0], maps[1], fill=fill, border=_BORDERS.get(border, border), **samplings)
+        for part, fill in zip(parts, fills, strict=True)
+    ]
+    return np.concatenate(out, 2)
 
 
 def _inverse_map(row: RowContext, m: Any) -> Any:

@@ -12,15 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...contract.expr import Scalar
-
-# DALI's border names, in the order of the native numbers (native/filter/correlate.hpp), with NumPy's names.
-BORDERS = {
-    "reflect_101": "reflect",
-    "reflect_1001": "symmetric",
-    "wrap": "wrap",
-    "clamp": "edge",
-    "constant": "constant",
-}
+from ..geometry._borders import BORDERS
 
 _TILE = (16, 128)  # rows and values per GPU block (native/device/own_correlate.cuh)
 

@@ -18,7 +18,8 @@ from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
 from ..geometry._axes import each_frame, image_axes
-from ._correlation import BORDERS, correlate_array, tiles
+from ..geometry._borders import BORDERS
+from ._correlation import correlate_array, tiles
 
 FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, DType.FLOAT)
 

@@ -17,6 +17,7 @@ class RandomResizedCrop(FilterArguments, name="random_resized_crop"):
     (DALI's does). uint8 equals Pillow's ``crop`` and ``resize`` bit for bit.
     """
 
+    version = 2  # version 1 rounded to the image's type before `dtype`
     draws = 1
     size = arg("int", many=True, doc="Output (height, width) in pixels, or one number for both.")
     random_area = arg(

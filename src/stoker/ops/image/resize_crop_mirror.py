@@ -22,6 +22,7 @@ class ResizeCropMirror(ResizeArguments, CropArguments, name="resize_crop_mirror"
     The result has the same bits as ``flip(crop(resize(x)))``.
     """
 
+    version = 2  # version 1 rounded to the image's type before `dtype`
     mirror = arg(
         "int", 0, per_row=True, doc="Directions to mirror: the sum of 1 (left and right) and 2 (top and bottom)."
     )
