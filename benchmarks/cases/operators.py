@@ -63,6 +63,13 @@ TITLES = {
     "crop-resize": "random_resized_crop to 224x224",
     "arithmetic": "x * 1.5 + 10, uint8 to float32",
     "copy": "copy",
+    "dilate-3": "experimental.dilate, 3x3",
+    "dilate-15": "experimental.dilate, 15x15",
+    "median-3": "experimental.median_blur, 3x3",
+    "median-5": "experimental.median_blur, 5x5",
+    "median-15": "experimental.median_blur, 15x15",
+    "laplacian-3": "laplacian, 3x3",
+    "laplacian-5": "laplacian, 5x5",
 }
 
 
@@ -127,6 +134,10 @@ def _fn_calls(fn: Any, types: Any) -> dict[str, Callable[[Any], Any]]:
         "ycbcr": lambda x: fn.color_space_conversion(x, **ycbcr),
         "crop-resize": lambda x: fn.random_resized_crop(x, size=[SIDE, SIDE]),
         "copy": lambda x: fn.copy(x),
+        "laplacian-3": lambda x: fn.laplacian(x),
+        "laplacian-5": lambda x: fn.laplacian(x, window_size=5),
+        **{f"dilate-{n}": lambda x, n=n: fn.experimental.dilate(x, mask_size=n) for n in (3, 15)},
+        **{f"median-{n}": lambda x, n=n: fn.experimental.median_blur(x, window_size=n) for n in (3, 5, 15)},
     }
 
 
@@ -264,6 +275,10 @@ def run_opencv(data: Data, *, operator: str) -> Loop:
         "ycbcr": lambda x: cv2.cvtColor(x, cv2.COLOR_RGB2YCrCb),
         "crop-resize": lambda x: cv2.resize(x[60:310, 70:370], (SIDE, SIDE), interpolation=cv2.INTER_AREA),
         "arithmetic": lambda x: cv2.addWeighted(x, 1.5, x, 0, 10, dtype=cv2.CV_32F),
+        "laplacian-3": lambda x: cv2.Laplacian(x, cv2.CV_8U, ksize=3),
+        "laplacian-5": lambda x: cv2.Laplacian(x, cv2.CV_8U, ksize=5),
+        **{f"dilate-{n}": lambda x, n=n: cv2.dilate(x, np.ones((n, n), np.uint8)) for n in (3, 15)},
+        **{f"median-{n}": lambda x, n=n: cv2.medianBlur(x, n) for n in (3, 5, 15)},
     }
     return _loop(_each(photographs(data), calls[operator]))
 
@@ -326,13 +341,17 @@ _PILLOW_HAS = {
     "filter-3", "filter-5", "flip-h", "flip-v", "brightness", "equalize", "slice", "gray", "ycbcr",
     "crop-resize", "copy",
 }  # fmt: skip
-_TORCHVISION_LACKS = {"filter-3", "filter-5", "twist", "ycbcr", "crop-resize"}
+# Operators that DALI has on GPUs only, or not at all; torchvision has none of them.
+_DALI_LACKS = {"dilate-3", "dilate-15", "median-3", "median-5", "median-15"}
+_TORCHVISION_LACKS = {
+    "filter-3", "filter-5", "twist", "ycbcr", "crop-resize", "laplacian-3", "laplacian-5", *_DALI_LACKS,
+}  # fmt: skip
 _NUMPY_HAS = {"flip-h", "flip-v", "mean", "sum", "max", "slice", "transpose", "cast", "arithmetic", "copy"}
 
 
 def _case(operator: str, title: str) -> Case:
     options = {"operator": operator}
-    peers = [("DALI", "run_dali", True), ("OpenCV", "run_opencv", operator not in _OPENCV_LACKS)]
+    peers = [("DALI", "run_dali", operator not in _DALI_LACKS), ("OpenCV", "run_opencv", operator not in _OPENCV_LACKS)]
     peers += [("torchvision", "run_torchvision", operator not in _TORCHVISION_LACKS)]
     peers += [("Pillow", "run_pillow", operator in _PILLOW_HAS), ("NumPy", "run_numpy", operator in _NUMPY_HAS)]
     contenders = [Contender("stoker", "run_stoker", options, cores=1)]

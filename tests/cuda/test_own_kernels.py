@@ -277,3 +277,43 @@ def test_shot_noise_and_retyped_bytes(dtype: Any) -> None:
         return fn.noise.shot(x, factor=4.0), fn.noise.shot(x, factor=0.0), fn.reinterpret(x, dtype=types.UINT8)
 
     compare_rows([rows], ["HWC"], make)
+
+
+ORDERED = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "float32")
+
+
+@pytest.mark.parametrize("dtype", ORDERED)
+def test_windows(dtype: str) -> None:
+    """Extremes and medians of all types, borders and layouts, with windows per row up to larger than the image."""
+    rng, at = np.random.default_rng(12), ORDERED.index(dtype)
+    layout = LAYOUTS[at % len(LAYOUTS)]
+    sizes = [np.array(s, np.int32) for s in ((3, 3), (5, 1), (9, 12))]
+    borders = ("constant", "replicate", "reflect", "reflect_101", "wrap")
+    rows = [numbers(rng, dtype, shaped(layout, h, w)) for h, w in ((9, 7), (1, 1), (30, 41))]
+
+    def make(x: Any, size: Any) -> Any:
+        flipped = fn.flip(x, horizontal=1)
+        return (
+            fn.experimental.dilate(flipped, mask_size=size, border_mode=borders[at % 5]),
+            fn.experimental.erode(x, mask_size=size, anchor=0, border_mode=borders[(at + 1) % 5], iterations=2),
+            fn.experimental.median_blur(flipped, window_size=size // 2 * 2 + 1),
+        )
+
+    compare_rows([rows, sizes], [layout, ""], make)
+
+
+@pytest.mark.parametrize("dtype", [*FILTERED, "float64"])
+def test_laplacian(dtype: str) -> None:
+    rng = np.random.default_rng(13)
+    layout = LAYOUTS[len(dtype) % len(LAYOUTS)]
+    rows = [noise(rng, dtype, shaped(layout, h, w)) for h, w in ((9, 7), (1, 1), (20, 61))]
+    sizes = [np.array(s, np.int32) for s in ((3, 3), (5, 31), (7, 3))]
+
+    def make(x: Any, size: Any) -> Any:
+        own = fn.laplacian(fn.flip(x, vertical=1), window_size=size)
+        if dtype != "uint8":
+            return (own,)
+        scaled = fn.laplacian(x, window_size=5, smoothing_size=size, scale=size * 0.1, dtype="float32")
+        return own, scaled, fn.laplacian(x, normalized_kernel=True, dtype="float32")
+
+    compare_rows([rows, sizes], [layout, ""], make)

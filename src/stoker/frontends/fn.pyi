@@ -1280,6 +1280,42 @@ def jitter(
     """
     ...
 
+def laplacian(
+    x: Input,
+    /,
+    *,
+    window_size: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode = 3,
+    smoothing_size: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    normalized_kernel: bool = False,
+    scale: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 1.0,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Add the second derivatives of images along both axes. Input: HW, HWC, CHW or these with a leading F; numbers.
+    Output: the same layout.
+
+    Each derivative is a separable filter: Sobel's second derivative along its axis, and binomial smoothing along the
+    other one. Edges are reflected (dcb|abcd|cba). Sums are in float32; for integers of 8 bits and windows of up to 9
+    pixels they are exact, and equal OpenCV's ``Laplacian``. ``window_size=3, smoothing_size=1`` is OpenCV's
+    ``ksize=1``. Integers of 32 and 64 bits and float64 are rounded to float32 first, as in DALI.
+
+    Args:
+        window_size: Size of the derivative's window, odd, 3 to 31: one, or (vertical, horizontal).
+        smoothing_size: Size of the smoothing window along an axis, odd, 1 to 31: one, or (vertical,
+            horizontal). By default that of the derivative across it; 1: no smoothing.
+        normalized_kernel: Scale each derivative by ``2^(-s + 4)``, where ``s`` is the sum of the sizes of its
+            two windows. Not with `scale`.
+        scale: Factor of the derivatives: one, or (vertical, horizontal).
+        dtype: Element type of the output: float32, or the input's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def lens_distortion(
     x: Input,
     /,
@@ -3130,6 +3166,98 @@ class decoders:
         ...
 
 class experimental:
+    @staticmethod
+    def dilate(
+        x: Input,
+        /,
+        *,
+        mask_size: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode = (3, 3),
+        anchor: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode = (-1, -1),
+        iterations: int = 1,
+        border_mode: Literal["constant", "reflect", "reflect_101", "replicate", "wrap"] = "constant",
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Replace every pixel by the largest one of a rectangle around it. Input: HW, HWC, CHW or these with a leading F;
+        numbers of up to 32 bits. Output: the same.
+
+        Exact: the bytes of OpenCV's ``dilate`` with a rectangle. Channels and frames are independent. NaNs count as numbers
+        beyond the infinity of their sign. In DALI the operator runs on GPUs only.
+
+        Args:
+            mask_size: Size of the window in pixels, (width, height): at least 1, or -1 for 3.
+            anchor: Pixel of the window that lies on the output's position, (x, y); -1: the middle.
+            iterations: Number of repetitions, at least 0. Each one after the first enlarges the window by its size
+                less one.
+            border_mode: Pixels beyond the edges of a row abcd. constant: none, they never win; replicate:
+                aaa|abcd|ddd; reflect: cba|abcd|dcb; reflect_101: dcb|abcd|cba; wrap: bcd|abcd|abc.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def erode(
+        x: Input,
+        /,
+        *,
+        mask_size: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode = (3, 3),
+        anchor: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode = (-1, -1),
+        iterations: int = 1,
+        border_mode: Literal["constant", "reflect", "reflect_101", "replicate", "wrap"] = "constant",
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Replace every pixel by the smallest one of a rectangle around it. Input: HW, HWC, CHW or these with a leading F;
+        numbers of up to 32 bits. Output: the same.
+
+        Exact: the bytes of OpenCV's ``erode`` with a rectangle. Channels and frames are independent. NaNs count as numbers
+        beyond the infinity of their sign. In DALI the operator runs on GPUs only.
+
+        Args:
+            mask_size: Size of the window in pixels, (width, height): at least 1, or -1 for 3.
+            anchor: Pixel of the window that lies on the output's position, (x, y); -1: the middle.
+            iterations: Number of repetitions, at least 0. Each one after the first enlarges the window by its size
+                less one.
+            border_mode: Pixels beyond the edges of a row abcd. constant: none, they never win; replicate:
+                aaa|abcd|ddd; reflect: cba|abcd|dcb; reflect_101: dcb|abcd|cba; wrap: bcd|abcd|abc.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def median_blur(
+        x: Input,
+        /,
+        *,
+        window_size: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode = (3, 3),
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Replace every pixel by the median of a rectangle around it. Input: HW, HWC, CHW or these with a leading F;
+        numbers of up to 32 bits. Output: the same.
+
+        Exact: the bytes of OpenCV's ``medianBlur``, also for types, sizes and rectangles that OpenCV lacks. Edges are
+        repeated (aaa|abcd|ddd). Channels and frames are independent. NaNs count as numbers beyond the infinity of their
+        sign. In DALI the operator runs on GPUs only.
+
+        Args:
+            window_size: Size of the window in pixels, (width, height): odd, 1 to 255.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
     @staticmethod
     def remap(
         x: Input,

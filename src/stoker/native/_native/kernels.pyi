@@ -138,6 +138,18 @@ def example_numbers(name: bytes, missing: npt.NDArray[Any], /) -> Kernel:
         missing: elements that replace missing ones; empty: missing ones are an error
     """
 
+def extremes(frame: int, height: int, width: int, channel: int, border: int, largest: bool, /) -> Kernel:
+    """Minima or maxima of windows.
+
+    Args:
+        frame: the axis, -1: none
+        height: the axis, -1: none
+        width: the axis, -1: none
+        channel: the axis, -1: none
+        border: a Border of shared/border.hpp
+        largest: maxima, not minima
+    """
+
 def fft_table(nfft: int, /) -> Kernel:
     """Factors of a transform.
 
@@ -169,6 +181,16 @@ def index(reader: int, /) -> Kernel:
 def labels_of_record() -> Kernel:
     """The labels in a record of MXNet."""
 
+def laplacian(frame: int, height: int, width: int, channel: int, /) -> Kernel:
+    """The sum of the second derivatives of an image.
+
+    Args:
+        frame: the axis, -1: none
+        height: the axis, -1: none
+        width: the axis, -1: none
+        channel: the axis, -1: none
+    """
+
 def lookup(table: npt.NDArray[Any], rows: int, reader: int, /) -> Kernel:
     """The row of a table that the row's sample has.
 
@@ -188,6 +210,16 @@ def map(frame: int, height: int, width: int, channel: int, sampling: int, border
         channel: the axis, -1: none
         sampling: 0: the element at the whole parts; 1: linear; 2: cubic
         border: elements beyond the edges, numbered as Border
+    """
+
+def median(frame: int, height: int, width: int, channel: int, /) -> Kernel:
+    """Medians of windows.
+
+    Args:
+        frame: the axis, -1: none
+        height: the axis, -1: none
+        width: the axis, -1: none
+        channel: the axis, -1: none
     """
 
 def mel_weights(filters: int, sample_rate: float, low: float, high: float, htk: bool, normalize: bool, /) -> Kernel:

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/simd.hpp"
+#include "filter/correlate_words.hpp"
 #include "pixel/kernels.hpp"
 
 namespace stoker::correlate {
@@ -260,6 +261,49 @@ bool correlate_twice(const View& src, const Window& across, const Window& down, 
     }
     for (int64_t i = 0; i < height; ++i) room.rows[i] = room.row(y + i, height);
     sum({room.rows, &down, channels, count, room.sums});
+    store_row(room.sums, dst, y, room.staged);
+  }
+  return true;
+}
+
+bool correlate_sum(const View& src, const Window (&across)[2], const Window (&down)[2], const View& dst,
+                   Scratch& scratch) {
+  bool done = false;
+  int64_t most = 0, high = 0;
+  for (int k = 0; k < 2; ++k) {
+    const Window &a = across[k], &d = down[k];
+    if (a.height != 1 || d.width != 1 || a.top != 0 || d.left != 0) return false;
+    if (a.left != a.width / 2 || d.top != d.height / 2 || a.width % 2 == 0 || d.height % 2 == 0) return false;
+    if (a.border != Border::Reflect101 || d.border != Border::Reflect101) return false;
+    if (!check(src, a, dst, &done) || !check(src, d, dst, &done)) return false;
+    most = std::max(most, a.left);
+    high = std::max(high, d.height);
+  }
+  if (done) return true;
+  if (sum_in_words(src, across, down, dst, scratch)) return true;
+  const int64_t channels = src.shape[2], width = dst.shape[1] + 2 * most, count = dst.shape[1] * channels;
+  const int64_t taps = down[0].height + down[1].height;
+  // Two rows are kept for each row of the higher window, then the weights of both vertical windows.
+  const Room room(src, dst, width, 2 * high, count, width * channels + taps, scratch);
+  float* const weights = room.wide + width * channels;
+  std::copy_n(down[0].weights, down[0].height, weights);
+  std::copy_n(down[1].weights, down[1].height, weights + down[0].height);
+  const Window source_window{nullptr, 1, 2 * most + 1, 0, most}, joined{weights, taps, 1, 0, 0};
+  const FloatRows source(src, source_window, width, room.columns, room.staged);
+  const SumRow sum = choose<false>();
+  const auto kept = [&](int k, int64_t next) { return room.row(k * high + next % high, 2 * high); };
+  for (int64_t next = 0, y = 0; y < dst.shape[0]; ++y) {
+    for (; next < y + high; ++next) {
+      source.read(border_position(next - high / 2, src.shape[0], Border::Reflect101), room.wide);
+      for (int k = 0; k < 2; ++k) {
+        const float* const from = room.wide + (most - across[k].left) * channels;
+        sum({&from, &across[k], channels, count, kept(k, next)});
+      }
+    }
+    int64_t at = 0;
+    for (int k = 0; k < 2; ++k)
+      for (int64_t i = 0; i < down[k].height; ++i) room.rows[at++] = kept(k, y + high / 2 - down[k].top + i);
+    sum({room.rows, &joined, channels, count, room.sums});
     store_row(room.sums, dst, y, room.staged);
   }
   return true;

@@ -30,4 +30,10 @@ bool correlate(const View& src, const Window& window, const View& dst, Scratch& 
 // constant border.
 bool correlate_twice(const View& src, const Window& across, const Window& down, const View& dst, Scratch& scratch);
 
+// Return the sum of two such pairs of correlations in dst: of across[0] and down[0], and of across[1] and down[1]. The
+// windows are centred, and edges are reflected (reflect_101). The vertical sums of the first pair are continued with those
+// of the second one.
+bool correlate_sum(const View& src, const Window (&across)[2], const Window (&down)[2], const View& dst,
+                   Scratch& scratch);
+
 }  // namespace stoker::correlate

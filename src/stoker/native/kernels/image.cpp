@@ -10,6 +10,7 @@
 #include "base/whole.hpp"
 #include "filter/correlate.hpp"
 #include "filter/histogram.hpp"
+#include "kernels/image_axes.hpp"
 #include "kernels/registry.hpp"
 #include "plan/check.hpp"
 #include "run/job.hpp"
@@ -23,51 +24,6 @@ namespace {
 constexpr int64_t kMaxTaps = 1 << 24;  // maximum width and height of a window
 constexpr Types kFiltered =
     types(DType::U8, DType::U16, DType::I8, DType::I16, DType::F16, DType::F32);  // those of filter/correlate.hpp
-
-// Axes of an image in a tensor; -1: the tensor does not have it.
-struct ImageAxes {
-  int32_t frame, height, width, channel;
-};
-
-// Require that every axis of input 0 is one of an image's, and only one.
-void require_axes(const StepFacts& step, const ImageAxes& axes) {
-  const int32_t rank = step.in_rank(0);
-  uint32_t named = 0;
-  int32_t count = 0;
-  for (const int32_t axis : {axes.frame, axes.height, axes.width, axes.channel}) {
-    if (axis == -1) continue;
-    const std::string got = std::to_string(axis);
-    step.require(axis >= 0 && axis < rank, "axes", "axes of a tensor with " + std::to_string(rank), got);
-    step.require(!(named >> axis & 1), "axes", "each axis once", got + " twice");
-    named |= uint32_t{1} << axis;
-    ++count;
-  }
-  step.require(count == rank, "axes", "names for " + std::to_string(rank) + " axes", std::to_string(count));
-}
-
-// Return a tensor as a view with the four axes F, H, W and C.
-View framed(const View& v, const ImageAxes& axes) {
-  View out = v;
-  out.rank = 4;
-  const int32_t from[4] = {axes.frame, axes.height, axes.width, axes.channel};
-  for (int i = 0; i < 4; ++i) {
-    out.shape[i] = from[i] < 0 ? 1 : v.shape[from[i]];
-    out.stride[i] = from[i] < 0 ? 0 : v.stride[from[i]];
-  }
-  return out;
-}
-
-// Return one frame, [H,W,C].
-View frame(const View& v, int64_t f) {
-  View out = v;
-  out.rank = 3;
-  out.data += f * v.stride[0];
-  for (int i = 0; i < 3; ++i) {
-    out.shape[i] = v.shape[i + 1];
-    out.stride[i] = v.stride[i + 1];
-  }
-  return out;
-}
 
 class Equalize : public Kernel {
  public:
@@ -193,7 +149,6 @@ std::shared_ptr<Kernel> make_blur(int32_t frame, int32_t height, int32_t width, 
   return std::make_shared<Blur>(ImageAxes{frame, height, width, channel});
 }
 
-constexpr const char* kAxis = "the axis, -1: none";
 const Registered kEqualize{"equalize",
                            "Histogram equalization of every channel.",
                            make_equalize,

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of products in words for AVX-512.
+#if defined(__x86_64__)
+#include <cstddef>
+#include <cstring>
+
+#include "filter/correlate_words.hpp"
+#include "shared/half.hpp"
+
+#include "base/target_begin_avx512.hpp"
+
+namespace stoker::correlate {
+namespace {
+
+#define STOKER_VECTOR_BYTES 64
+#include "base/vectors.ipp"
+
+#include "filter/correlate_words.ipp"
+
+}  // namespace
+
+WordLoops words_avx512() { return kLoops; }
+
+}  // namespace stoker::correlate
+
+#include "base/target_end.hpp"
+#endif
