@@ -42,7 +42,8 @@ struct Laplacian {
       // The scale belongs to the vertical window, whose sums come last.
       const bool scaled = k == 0 || k == 3;
       plan.weights[k][i] =
-          scaled ? static_cast<float>(static_cast<double>(weight) * row.number(static_cast<int>(k / 2 * 3 + 2))) : weight;
+          scaled ? static_cast<float>(static_cast<double>(weight) * row.number(static_cast<int>(k / 2 * 3 + 2)))
+                 : weight;
     }
   }
 

@@ -82,7 +82,8 @@ bool sum_in_words(const View& src, const Window (&across)[2], const Window (&dow
       source.read(next - high / 2, 0, padded, [](uint8_t*, int64_t) {});
       run.widen(padded, words, source.values());
       for (int k = 0; k < 2; ++k)
-        run.across({words + (left - across[k].left) * channels, wide[k], across[k].width, channels, count, slot(k, next)});
+        run.across(
+            {words + (left - across[k].left) * channels, wide[k], across[k].width, channels, count, slot(k, next)});
     }
     int64_t at = 0;
     for (int k = 0; k < 2; ++k)

@@ -96,8 +96,7 @@ void median_of_nine(T* out, const T* const* sorted, int64_t step, int64_t n) {
     for (int k = 0; k < 3; ++k)
       for (int j = 0; j < 3; ++j) x[k][j] = load_vector<T>(sorted[k] + i + j * step);
     V<T> low = most<T>(most<T>(x[0][0], x[0][1]), x[0][2]), high = least<T>(least<T>(x[2][0], x[2][1]), x[2][2]);
-    const V<T> middle =
-        most<T>(least<T>(x[1][0], x[1][1]), least<T>(most<T>(x[1][0], x[1][1]), x[1][2]));
+    const V<T> middle = most<T>(least<T>(x[1][0], x[1][1]), least<T>(most<T>(x[1][0], x[1][1]), x[1][2]));
     exchange<T>(low, high);
     return most<T>(low, least<T>(middle, high));
   });

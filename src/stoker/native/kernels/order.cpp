@@ -37,9 +37,8 @@ class Extremes : public Kernel {
   Outcome run(const Call& c) const override {
     const order::Window window{offset_of(c.params[0]), offset_of(c.params[1]), offset_of(c.params[2]),
                                offset_of(c.params[3]), border_};
-    const bool done = each_plane(framed(*c.in[0], axes_), framed(*c.out[0], axes_), axes_, [&](View& a, View& b) {
-      return order::extreme(a, window, largest_, b, c.work[0]);
-    });
+    const bool done = each_plane(framed(*c.in[0], axes_), framed(*c.out[0], axes_), axes_,
+                                 [&](View& a, View& b) { return order::extreme(a, window, largest_, b, c.work[0]); });
     if (done) return Outcome::Ok;
     *c.error = "expected a window that contains its anchor, got " + std::to_string(window.height) + "x" +
                std::to_string(window.width) + " with the anchor " + std::to_string(window.top) + ", " +
@@ -61,9 +60,8 @@ class Median : public Kernel {
   void check(const StepFacts& step) const override { require_axes(step, axes_); }
   Outcome run(const Call& c) const override {
     const int64_t height = offset_of(c.params[0]), width = offset_of(c.params[1]);
-    const bool done = each_plane(framed(*c.in[0], axes_), framed(*c.out[0], axes_), axes_, [&](View& a, View& b) {
-      return order::median(a, height, width, b, c.work[0]);
-    });
+    const bool done = each_plane(framed(*c.in[0], axes_), framed(*c.out[0], axes_), axes_,
+                                 [&](View& a, View& b) { return order::median(a, height, width, b, c.work[0]); });
     if (done) return Outcome::Ok;
     *c.error = "expected a window of odd extents, got " + std::to_string(height) + "x" + std::to_string(width);
     return Outcome::Error;
