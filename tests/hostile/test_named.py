@@ -17,6 +17,7 @@ import pytest
 from stoker import ArgumentError, DataError, Pipeline, ResourceError, StateError, eager, fn, samplers, types
 from stoker.dali import Pipeline as DaliPipeline
 from stoker.native import _native
+from tests.hostile import values
 from tests.hostile.walk import write_files
 from tests.idle_clock import HANG_S
 
@@ -338,3 +339,33 @@ def test_500_threads_under_a_limit_of_the_system() -> None:
     assert before == "ran"
     assert "expected to start 500 threads, got " in refused and "Lower `num_threads`, or raise the limit" in refused
     assert "Lower `num_threads`, or raise the limit" in none
+
+
+class FailingPath:
+    """Path whose text cannot be had."""
+
+    def __fspath__(self) -> str:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: fn.readers.file(files=values.Failing()), "expected a list of paths as `files`"),
+        (lambda: fn.readers.file(files=[FailingPath()]), "expected a list of paths as `files`"),
+        (lambda: fn.readers.file(files=FailingPath()), "expected a list of paths as `files`"),
+        (lambda: fn.readers.file(file_root=FailingPath()), "`file_root`: expected a string"),
+        (lambda: fn.readers.numpy(files=[FailingPath()]), "expected .* as `files`"),
+        (lambda: fn.readers.webdataset(paths=FailingPath(), ext="jpg"), "expected .* as `paths`"),
+        (lambda: fn.readers.file(files=["a"], sampler=[values.Failing()]), "expected `sampler` to be a list of whole"),
+        (lambda: eager.imread(FailingPath()), "`eager.imread`: expected the path of a file"),
+        (lambda: Pipeline(gpu_jpeg_index=1 << 20, gpu_jpeg_index_path=FailingPath()), "expected the path of a folder"),
+    ],
+)
+def test_objects_whose_methods_fail(call: Any, text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        pipe = Pipeline(batch_size=1, num_threads=1)
+        with pipe:
+            read = call()
+            pipe.set_outputs(*(read if isinstance(read, tuple) else [read]))
+        pipe.build()

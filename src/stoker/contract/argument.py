@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .file_path import as_path
 from .text import brief
 from .types import DType, ImageType, InterpType
 
@@ -129,11 +130,10 @@ def _to_bool(value: Any) -> bool:
 
 
 def _to_str(value: Any) -> str:
-    if hasattr(value, "__fspath__"):
-        value = value.__fspath__()
-    if not isinstance(value, str):
+    text = as_path(value)
+    if not isinstance(text, str):
         raise TypeError(f"expected a string, got {brief(value)}")
-    return value
+    return text
 
 
 def _to_enum(cls: type[enum.IntEnum]) -> Callable[[Any], Any]:

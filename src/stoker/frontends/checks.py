@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from .. import settings
 from ..contract.config import START_METHODS, WorkerConfig
 from ..contract.errors import ArgumentError
 from ..contract.failure import ACTIONS
+from ..contract.file_path import as_path
 from ..contract.text import brief
 from ..contract.whole_number import as_whole_number
 from .declared_outputs import DeclaredOutputs
@@ -120,8 +120,9 @@ def require_load(value: Any) -> float | None:
 
 def require_folder(name: str, value: Any) -> Any:
     """Return the path of a folder, or None."""
-    if value is None or (isinstance(value, (str, os.PathLike)) and "\0" not in os.fspath(value)):
-        return value
+    path = as_path(value)
+    if value is None or (isinstance(path, str) and "\0" not in path):
+        return path
     raise ArgumentError(f"`Pipeline`: expected the path of a folder as `{name}`, or None, got {brief(value)}")
 
 

@@ -24,6 +24,7 @@ from ..codecs.open_codecs import OpenCodecs
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, ResourceError, UnsupportedError
 from ..contract.feed import to_array
+from ..contract.file_path import as_path
 from ..contract.lowering import UndeclaredTypes
 from ..contract.operator import Operator, Spec
 from ..contract.text import brief, reason_of
@@ -317,11 +318,12 @@ def imread(path: str | os.PathLike[str], **arguments: Any) -> Any:
         ArgumentError: the path is none, or that of a pipe or device, which a read may wait for.
         DataError: the file is not an image that can be decoded.
     """
-    if not isinstance(path, (str, bytes, os.PathLike)) or "\0" in os.fsdecode(path):
+    name = as_path(path)
+    if name is None or "\0" in os.fsdecode(name):
         raise ArgumentError(f"`eager.imread`: expected the path of a file, got {brief(path)}")
-    if not stat.S_ISREG(os.stat(path).st_mode):
+    if not stat.S_ISREG(os.stat(name).st_mode):
         raise ArgumentError(f"`eager.imread`: expected a regular file, got {brief(path)}, a folder, pipe or device")
-    return _call("decoders.image", [np.fromfile(path, np.uint8)], arguments)
+    return _call("decoders.image", [np.fromfile(name, np.uint8)], arguments)
 
 
 _functions: dict[str, Any] = {}  # and groups; only built-in ones

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import hashlib
 import os
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from .._image_formats import has_image_extension, starts_like_image
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
+from ..contract.file_path import as_path
 from ..contract.text import brief
 from ._columns import Bytes, Values
 from ._storages import FileStorage, packed_file_table
@@ -141,14 +143,11 @@ def _take_given(listing: Listing, files: Any, labels: Any) -> None:
 
 def _paths(files: Any) -> list[str]:
     """Return the paths of a list as strings."""
-    try:
-        if isinstance(files, (str, bytes, os.PathLike)):
-            raise TypeError
-        names = [f if type(f) is str else os.fspath(f) for f in files]
-        if all(isinstance(name, str) for name in names):
-            return names
-    except (TypeError, ValueError):
-        pass
+    if as_path(files) is None:
+        with contextlib.suppress(Exception):  # a foreign iterable may raise anything
+            names: list[Any] = [f if type(f) is str else as_path(f) for f in files]
+            if all(isinstance(name, str) for name in names):
+                return names
     raise ArgumentError(f"expected a list of paths as `files`, got {brief(files)}")
 
 

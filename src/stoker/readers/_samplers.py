@@ -301,7 +301,7 @@ def _is_sequence(source: Any) -> bool:
 def _whole(source: Any) -> Ints:
     try:
         numbers = np.asarray(source)
-    except ValueError:
+    except Exception:  # noqa: BLE001 - a foreign `__array__` may raise anything, and NumPy refuses ragged lists
         raise ArgumentError(f"expected `sampler` to be a list of whole numbers, got {brief(source)}") from None
     if numbers.ndim != 1 or not len(numbers) or numbers.dtype.kind not in "iu":
         raise ArgumentError(
