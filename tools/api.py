@@ -17,7 +17,7 @@ MODULES = (
     "stoker.dali.backend",
     "stoker.dali.math", "stoker.dali.pipeline", "stoker.dali.plugin.base_iterator", "stoker.dali.plugin.pytorch",
     "stoker.dali.tensors", "stoker.dali.types", "stoker.frontends.eager", "stoker.math", "stoker.readers",
-    "stoker.samplers", "stoker.testing", "stoker.torch", "stoker.torchvision", "stoker.types",
+    "stoker.numpy", "stoker.samplers", "stoker.testing", "stoker.torch", "stoker.torchvision", "stoker.types",
 )  # fmt: skip
 _INHERITED = "\n\0\n"  # between a documentation and those of base classes
 _SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Source):\s*$")
@@ -61,7 +61,7 @@ def _of_class(name: str, cls: type) -> Iterator[tuple[str, Any, str]]:
         )
     else:
         yield name, None, text
-    for key, value in vars(cls).items():
+    for key, value in _members(cls).items():
         function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
         if isinstance(function, FunctionType) and not key.startswith("_") and function.__name__ != "<lambda>":
             texts = [inspect.getdoc(vars(base)[key]) or "" for base in cls.__mro__ if key in vars(base)]
@@ -72,6 +72,15 @@ def _of_class(name: str, cls: type) -> Iterator[tuple[str, Any, str]]:
             and getattr(value.fget, "__name__", "") != "<lambda>"
         ):
             yield f"{name}.{key}", None, inspect.getdoc(value) or ""
+
+
+def _members(cls: type) -> dict[str, Any]:
+    """Return the members of a class, with those that it inherits from classes of private modules."""
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        if base is cls or (_is_own(base) and base.__module__.rpartition(".")[2].startswith("_")):
+            found |= vars(base)
+    return found
 
 
 def _joined(texts: list[str]) -> str:

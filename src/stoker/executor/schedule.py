@@ -75,8 +75,21 @@ class Schedule:
     @property
     def _own_end(self) -> int | None:
         """Return :attr:`end` without the rows that make shards equal."""
+        return self.own_end(self.epoch, self._origin)
+
+    def own_end(self, epoch: int, origin: int) -> int | None:
+        """Return the position after the last row of an epoch that no other shard delivers too; None if it is endless.
+
+        Args:
+            epoch: number of the epoch.
+            origin: position of the epoch's order at which the shards began to share it.
+        """
         size = self._size
-        return None if size is None else self._shards.own_length(size, self.epoch, self._origin)
+        return None if size is None else self._shards.own_length(size, epoch, origin)
+
+    def origin(self, position: int, consumed: int) -> int:
+        """Return the position of the epoch's order at which the shards began to share it, from a mark's numbers."""
+        return consumed - position * self._shards.number
 
     def own_epoch_size(self, epoch: int) -> int | None:
         """Return :attr:`epoch_size` without the rows that make shards equal: it may differ from epoch to epoch."""

@@ -165,6 +165,12 @@ class DaliEpochs(ABC):
         return [int(m["epoch_size_padded"]) // int(m["number_of_shards"]) for m in metas]
 
     def __next__(self) -> Any:
+        """Return the next list of batches.
+
+        Raises:
+            StopIteration: the epoch is over.
+            DataError: a row failed, or the pipelines' epochs differ in length.
+        """
         if self._over:
             raise StopIteration
         if 0 <= self._size <= self._counter:
@@ -239,7 +245,15 @@ class DaliEpochs(ABC):
         return {"pipelines": [p.get_state() for p in self._pipes], "rows": self._counter}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from :meth:`state_dict`."""
+        """Continue from :meth:`state_dict`.
+
+        Args:
+            state: the result of :meth:`state_dict`.
+
+        Raises:
+            ArgumentError: the state is of another number of pipelines.
+            StateError: the state is invalid, or of other pipelines.
+        """
         require_entries(state, pipelines=(list, tuple), rows=int)
         states = state["pipelines"]
         if len(states) != len(self._pipes):

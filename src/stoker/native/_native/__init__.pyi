@@ -126,6 +126,8 @@ class Plan:
 
 # ---- the run loop ----
 
+def exchange(array: npt.NDArray[Any], dtype: int) -> Any: ...
+
 class Job:
     @property
     def rows(self) -> int: ...

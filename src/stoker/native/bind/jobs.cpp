@@ -223,7 +223,24 @@ void feed_row(const JobBox& b, int value, int64_t row, const AnyArray& a) {
   b.job->row(row)[value] = v;
 }
 
+// Return an array in host memory as an object with DLPack's protocol: NumPy's own has no bfloat16. Consumers may release
+// it on any thread.
+nb::object exchange(const nb::ndarray<nb::numpy, nb::device::cpu>& array, int dtype) {
+  if (dtype < 0 || dtype > static_cast<int>(DType::BF16)) throw nb::value_error("expected the number of a DType");
+  const View v = view_of(AnyArray(array));
+  const auto type = static_cast<DType>(dtype);
+  if (type != v.dtype && !(type == DType::BF16 && v.dtype == DType::U16))
+    throw nb::value_error("expected the array's element type, or bfloat16 for its bits");
+  if (!v.contiguous()) throw nb::value_error("expected a contiguous array");
+  size_t shape[kMaxRank];
+  for (int i = 0; i < v.rank; ++i) shape[i] = static_cast<size_t>(v.shape[i]);
+  const nb::object owner = nb::cast(array);
+  return nb::cast(
+      nb::ndarray<nb::array_api>(v.data, static_cast<size_t>(v.rank), shape, owner, nullptr, dlpack_of(type)));
+}
+
 void bind_jobs(nb::module_& m) {
+  m.def("exchange", &exchange, nb::arg("array").noconvert(), nb::arg("dtype"));
   nb::class_<JobBox>(m, "Job")
       .def_prop_ro("rows", [](const JobBox& b) { return b.job->rows; })
       .def_prop_ro("id", [](const JobBox& b) { return reinterpret_cast<uintptr_t>(b.job); })

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exchange of outputs with frameworks by DLPack, without a copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..contract.types import DType
+from ..native import _native
+
+_ALIGNMENT = 64  # of the engine's blocks; TensorFlow aborts on less, JAX copies
+
+
+def as_dlpack(array: Any, dtype: DType) -> Any:
+    """Return an output's array as an object with DLPack's protocol, over the same memory.
+
+    The object and its capsules keep the memory alive. A consumer may release them on any thread.
+
+    Args:
+        array: a NumPy array that the engine delivered, or an array on a GPU, which has the protocol already.
+        dtype: the output's type. NumPy holds bfloat16 as bits, and the result says that they are bfloat16.
+    """
+    return _native.exchange(array, int(dtype)) if isinstance(array, np.ndarray) else array
+
+
+def as_capsule(array: Any, dtype: DType) -> Any:
+    """Return :func:`as_dlpack` as an unversioned capsule, for frameworks that take nothing else.
+
+    Arrays in host memory must be aligned (see :func:`empty`).
+    """
+    if isinstance(array, np.ndarray) and array.ctypes.data % _ALIGNMENT and array.size:
+        raise ValueError(f"expected memory at a multiple of {_ALIGNMENT} bytes")
+    return as_dlpack(array, dtype).__dlpack__()
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return a new array at a multiple of 64 bytes, as the engine's blocks are."""
+    count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    memory = np.empty(count + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + count].view(dtype).reshape(shape)

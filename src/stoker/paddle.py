@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``stoker.paddle``: batches as Paddle tensors."""
+
+from .frameworks._paddle import Loader as Loader
