@@ -24,6 +24,7 @@ _FAMILIES = {
     "readers": "Readers and sources",
     "decoders": "Decoders",
     "geometry": "Size, position and shape",
+    "detection": "Boxes and regions",
     "image": "Images",
     "audio": "Audio",
     "random": "Random numbers",

@@ -105,6 +105,33 @@ def batch_permutation(
     """
     ...
 
+def batched_nms(
+    boxes: Input,
+    scores: Input,
+    labels: Input,
+    /,
+    *,
+    iou_threshold: float | DataNode = 0.5,
+    max_outputs: int = 0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Keep the boxes that no box of the same label with a higher score overlaps too much.
+
+    Inputs: boxes ``x0, y0, x1, y1`` of shape (N, 4), scores (N,), and labels (N,), whole numbers. Output: the numbers
+    of the kept boxes by descending score, int64. This is ``nms(boxes, scores, labels=labels)``. CPU only so far.
+
+    Args:
+        iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
+        max_outputs: Greatest number of boxes to keep, the best ones; 0: no limit.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def bb_flip(
     x: Input,
     /,
@@ -184,6 +211,37 @@ def boolean_mask(
     are refused.
 
     Args:
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def box_iou(
+    a: Input,
+    b: Input,
+    /,
+    *,
+    kind: Literal["iou", "giou", "diou", "ciou"] = "iou",
+    rotated: bool = False,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Compute the overlap of all pairs of boxes of two sets.
+
+    Inputs: boxes (N, 4) and (M, 4), ``x0, y0, x1, y1``, both float32 or both float64; with ``rotated`` (N, 5) and (M,
+    5), ``centre x, centre y, width, height, degrees``. Output: (N, M) of their type.
+
+    Kinds: intersection over union ("iou"), generalized ("giou"), distance ("diou") and complete ("ciou"). The first
+    three have the bits of torchvision's functions, with 1e-7 as the epsilon of "diou" and "ciou". "ciou" rounds its two
+    arc tangents correctly in nearly all cases, while torch's depend on the processor. Boxes without area give NaN where
+    torchvision does. CPU only so far.
+
+    Args:
+        kind: Overlap: iou, giou, diou or ciou.
+        rotated: Boxes have an angle. Only for iou.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1450,6 +1508,72 @@ def mfcc(
     """
     ...
 
+def nms(
+    boxes: Input,
+    scores: Input,
+    /,
+    *,
+    iou_threshold: float | DataNode = 0.5,
+    labels: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    max_outputs: int = 0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Keep the boxes that no box with a higher score overlaps too much (non-maximum suppression).
+
+    Inputs: boxes ``x0, y0, x1, y1`` of shape (N, 4), and scores (N,), both float32 or both float64. Output: the numbers
+    of the kept boxes by descending score, int64. Rows have different lengths. ``fn.boolean_mask`` and indexing take the
+    boxes.
+
+    The numbers are those of torchvision's CPU kernel. Boxes are visited by descending score, NaN first, equal scores in
+    their order. Overlaps are computed in the boxes' type and compared with the threshold in float64. With ``labels``,
+    boxes of other labels are not compared at all: torchvision's ``batched_nms`` shifts them apart by coordinates if
+    there are few, which rounds differently. CPU only so far.
+
+    Args:
+        iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
+        labels: Label of each box, whole numbers of shape (N,), as a node or an array. Boxes of different labels
+            do not suppress each other.
+        max_outputs: Greatest number of boxes to keep, the best ones; 0: no limit.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def nms_rotated(
+    boxes: Input,
+    scores: Input,
+    /,
+    *,
+    iou_threshold: float | DataNode = 0.5,
+    labels: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    max_outputs: int = 0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Keep the rotated boxes that no box with a higher score overlaps too much.
+
+    Inputs: boxes ``centre x, centre y, width, height, angle`` of shape (N, 5), and scores (N,), both float32 or both
+    float64. The angle is in degrees; all boxes turn the same way, so that the direction does not matter. Output: the
+    numbers of the kept boxes by descending score, int64. Overlaps are the areas of the common polygons, computed in
+    float64. CPU only so far.
+
+    Args:
+        iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
+        labels: Label of each box, whole numbers of shape (N,), as a node or an array. Boxes of different labels
+            do not suppress each other.
+        max_outputs: Greatest number of boxes to keep, the best ones; 0: no limit.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def nonsilent_region(
     x: Input,
     /,
@@ -2272,6 +2396,117 @@ def resize_crop_mirror(
     """
     ...
 
+@overload
+def roi_align(
+    x: Input,
+    boxes: Input,
+    /,
+    *,
+    output_size: int | Sequence[int] | npt.NDArray[np.generic],
+    spatial_scale: float | DataNode = 1.0,
+    sampling_ratio: int = 0,
+    aligned: bool = False,
+    mode: Literal["avg", "max"] = "avg",
+    argmax: Literal[False] = False,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Pool regions of an image or feature map into bins, with linear interpolation (RoIAlign).
+
+    Inputs: an image (H, W, C), or (C, H, W) with that layout, and boxes ``x0, y0, x1, y1`` of shape (N, 4) of the
+    image's type, float32 or float64. Images of smaller types become float32. Output: (N, height, width, C), or (N, C,
+    height, width). With ``argmax``, a second output has the number of the sample in its bin that is the maximum, int32.
+
+    Each bin is the average (or maximum) of a grid of samples. Samples more than a pixel outside the image are zero. The
+    results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers. CPU only so far.
+
+    Args:
+        output_size: Bins (height, width) of each region; one number for both.
+        spatial_scale: Factor from the boxes' coordinates to pixels of the input: 1/16 for a map that is 16
+            times smaller.
+        sampling_ratio: Samples of a bin along each axis; 0 or less: the size of the bin in pixels, rounded up.
+        aligned: Shift the samples by half a pixel, so that pixel centres are at .5.
+        mode: Average or maximum of the samples of a bin.
+        argmax: Return also the number of the sample that is the maximum. Only for "max".
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+@overload
+def roi_align(
+    x: Input,
+    boxes: Input,
+    /,
+    *,
+    output_size: int | Sequence[int] | npt.NDArray[np.generic],
+    spatial_scale: float | DataNode = 1.0,
+    sampling_ratio: int = 0,
+    aligned: bool = False,
+    mode: Literal["avg", "max"] = "avg",
+    argmax: Literal[True],
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, DataNode]:
+    """Pool regions of an image or feature map into bins, with linear interpolation (RoIAlign).
+
+    Inputs: an image (H, W, C), or (C, H, W) with that layout, and boxes ``x0, y0, x1, y1`` of shape (N, 4) of the
+    image's type, float32 or float64. Images of smaller types become float32. Output: (N, height, width, C), or (N, C,
+    height, width). With ``argmax``, a second output has the number of the sample in its bin that is the maximum, int32.
+
+    Each bin is the average (or maximum) of a grid of samples. Samples more than a pixel outside the image are zero. The
+    results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers. CPU only so far.
+
+    Args:
+        output_size: Bins (height, width) of each region; one number for both.
+        spatial_scale: Factor from the boxes' coordinates to pixels of the input: 1/16 for a map that is 16
+            times smaller.
+        sampling_ratio: Samples of a bin along each axis; 0 or less: the size of the bin in pixels, rounded up.
+        aligned: Shift the samples by half a pixel, so that pixel centres are at .5.
+        mode: Average or maximum of the samples of a bin.
+        argmax: Return also the number of the sample that is the maximum. Only for "max".
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def roi_pool(
+    x: Input,
+    boxes: Input,
+    /,
+    *,
+    output_size: int | Sequence[int] | npt.NDArray[np.generic],
+    spatial_scale: float | DataNode = 1.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Take the maximum of the pixels in each bin of regions of an image or feature map (RoI pooling).
+
+    Inputs: an image (H, W, C), or (C, H, W) with that layout, and boxes ``x0, y0, x1, y1`` of shape (N, 4) of the
+    image's type, float32 or float64. Images of smaller types become float32. Output: (N, height, width, C), or (N, C,
+    height, width).
+
+    Corners are rounded to pixels, halves away from zero, and both corners belong to the region. Bins outside the image
+    are 0. The results are those of torchvision's CPU kernel. CPU only so far.
+
+    Args:
+        output_size: Bins (height, width) of each region; one number for both.
+        spatial_scale: Factor from the boxes' coordinates to pixels of the input: 1/16 for a map that is 16
+            times smaller.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def rotate(
     x: Input,
     /,
@@ -2452,6 +2687,47 @@ def slice(
         rel_shape: Number of elements as a share of the extent.
         normalized_anchor: Whether the positional anchor is relative.
         normalized_shape: Whether the positional shape is relative.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def soft_nms(
+    boxes: Input,
+    scores: Input,
+    /,
+    *,
+    method: Literal["linear", "gaussian"] = "gaussian",
+    iou_threshold: float | DataNode = 0.5,
+    sigma: float | DataNode = 0.5,
+    min_score: float | DataNode = 0.001,
+    labels: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    max_outputs: int = 0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, DataNode]:
+    """Lower the scores of boxes that better boxes overlap, and drop those whose score becomes too low (Soft-NMS).
+
+    Inputs: boxes ``x0, y0, x1, y1`` of shape (N, 4), and scores (N,), both float32 or both float64. Outputs: the
+    numbers of the boxes in the order in which they are selected, int64, and their scores then, in the type of the
+    boxes. Rows have different lengths.
+
+    The box with the highest remaining score is selected, of equal ones the first. Then the score of each other box is
+    multiplied by ``1 - IoU`` if the overlap IoU is above ``iou_threshold`` ("linear"), or by ``exp(-IoU**2 / sigma)``
+    ("gaussian"). Boxes below ``min_score`` are dropped, also those that never had more, and those with NaN. CPU only so
+    far.
+
+    Args:
+        method: Decay of the scores: linear or gaussian.
+        iou_threshold: Overlap above which "linear" lowers the score.
+        sigma: Width of "gaussian"; above 0.
+        min_score: Score below which a box is dropped.
+        labels: Label of each box, whole numbers of shape (N,), as a node or an array. Boxes of different labels
+            do not suppress each other.
+        max_outputs: Greatest number of boxes to keep, the best ones; 0: no limit.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from stoker.native._native import detect as detect
 from stoker.native._native import gpu as gpu
 from stoker.native._native import jpeg as jpeg
 from stoker.native._native import kernels as kernels

@@ -32,6 +32,14 @@ def blur(frame: int, height: int, width: int, channel: int, /) -> Kernel:
 def boolean_mask() -> Kernel:
     """The elements of the first axis where a mask is true, and their count."""
 
+def box_iou(kind: int, rotated: bool, /) -> Kernel:
+    """Overlaps of all pairs of boxes.
+
+    Args:
+        kind: 0: intersection over union, 1: generalized, 2: distance, 3: complete
+        rotated: boxes have an angle
+    """
+
 def choice(draw: int, own_seed: bool, seed: int, weights: bool, /) -> Kernel:
     """Random elements of the first input, with the weights of the second.
 
@@ -234,6 +242,14 @@ def mel_weights(filters: int, sample_rate: float, low: float, high: float, htk: 
         normalize: divide by half the width of the filter
     """
 
+def nms(labelled: bool, rotated: bool, /) -> Kernel:
+    """Numbers of the boxes that no better box of their label overlaps, and their count.
+
+    Args:
+        labelled: the third input has labels
+        rotated: boxes have an angle
+    """
+
 def nonsilent_region() -> Kernel:
     """First and last loud sample of a signal."""
 
@@ -337,6 +353,30 @@ def reduce(op: int, axes: int, /) -> Kernel:
 def retype() -> Kernel:
     """The bytes of a tensor as elements of another type."""
 
+def roi_align(
+    height: int, width: int, samples: int, aligned: bool, maximum: bool, channels_last: bool, writes_chosen: bool, /
+) -> Kernel:
+    """Average or maximum of samples in the bins of regions.
+
+    Args:
+        height: bins
+        width: bins
+        samples: per bin and axis; 0: by the size of the bin
+        aligned: shift the samples by half a pixel
+        maximum: take the maximum of the samples
+        channels_last: the output is [N,h,w,C]
+        writes_chosen: a second output has the number of the sample that is the maximum
+    """
+
+def roi_pool(height: int, width: int, channels_last: bool, /) -> Kernel:
+    """Maximum of the pixels in the bins of regions.
+
+    Args:
+        height: bins
+        width: bins
+        channels_last: the output is [N,h,w,C]
+    """
+
 def scalars() -> Kernel:
     """A tensor of the row's parameters."""
 
@@ -345,6 +385,14 @@ def select() -> Kernel:
 
 def shot() -> Kernel:
     """Shot noise: events of a factor's size, from the Poisson distribution."""
+
+def soft_nms(labelled: bool, decay: int, /) -> Kernel:
+    """Numbers and scores of boxes, with scores that decay by the overlap with better boxes.
+
+    Args:
+        labelled: the third input has labels
+        decay: 0: linear, 1: Gaussian
+    """
 
 def spectrogram(nfft: int, step: int, reflect: bool, magnitude: bool, by_time: bool, /) -> Kernel:
     """Power of the spectrum of frames of a signal.

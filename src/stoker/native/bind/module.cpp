@@ -16,6 +16,7 @@ namespace nb = nanobind;
 namespace stoker {
 void bind_engine(nb::module_& m);
 }
+void bind_detect(nb::module_& m);
 void bind_jpeg(nb::module_& m);
 void bind_pixel(nb::module_& m);
 void bind_recipe(nb::module_& m);
@@ -68,6 +69,7 @@ NB_MODULE(_native, m) {
   m.attr("compiler") = __VERSION__;
   m.attr("sanitized") = STOKER_GUARDED != 0;  // built with AddressSanitizer
   stoker::bind_engine(m);
+  bind_detect(m);
   bind_jpeg(m);
   bind_pixel(m);
   bind_recipe(m);

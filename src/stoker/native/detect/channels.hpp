@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feature maps with neighbouring channels, and vector loops over the channels of a pixel.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "base/simd.hpp"
+#include "base/tensor.hpp"
+
+namespace stoker::detect {
+
+// One map: address and strides in elements of a pixel's channels.
+template <class T>
+struct Map {
+  const T* data;
+  int64_t row, column;
+  const T* at(int64_t y, int64_t x) const { return data + y * row + x * column; }
+};
+
+// Copy n vectors of `channels` numbers between two layouts; strides in elements. Tiles keep both sides in the cache.
+template <class T>
+void transpose(const T* from, int64_t from_item, int64_t from_channel, T* to, int64_t to_item, int64_t to_channel,
+               int64_t items, int64_t channels) {
+  constexpr int64_t kTile = 16;
+  for (int64_t c0 = 0; c0 < channels; c0 += kTile) {
+    const int64_t c1 = std::min(channels, c0 + kTile);
+    for (int64_t i0 = 0; i0 < items; i0 += kTile) {
+      const int64_t i1 = std::min(items, i0 + kTile);
+      for (int64_t i = i0; i < i1; ++i)
+        for (int64_t c = c0; c < c1; ++c)
+          to[i * to_item + c * to_channel] = from[i * from_item + c * from_channel];
+    }
+  }
+}
+
+template <class T>
+int64_t steps(const View& v, int axis) {
+  return v.stride[axis] / static_cast<int64_t>(sizeof(T));
+}
+
+// Return the maps of `features` with neighbouring channels, from `scratch` if the tensor is stored otherwise.
+template <class T>
+const T* channels_innermost(const View& features, Scratch& scratch, Map<T>& first, int64_t& map_step) {
+  const int64_t n = features.shape[0], channels = features.shape[1], h = features.shape[2], w = features.shape[3];
+  const auto* const data = reinterpret_cast<const T*>(features.data);
+  const int64_t map = steps<T>(features, 0), channel = steps<T>(features, 1);
+  const int64_t row = steps<T>(features, 2), column = steps<T>(features, 3);
+  if (channel == 1 || channels == 1) {
+    first = {data, row, column};
+    map_step = map;
+    return data;
+  }
+  auto* const copy = reinterpret_cast<T*>(scratch.get(static_cast<size_t>(n * h * w * channels) * sizeof(T)));
+  first = {copy, w * channels, channels};
+  map_step = h * w * channels;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t y = 0; y < h; ++y)
+      transpose(data + i * map + y * row, column, channel, copy + i * map_step + y * w * channels, channels, int64_t{1}, w,
+                channels);
+  return copy;
+}
+
+// Samples of one bin whose four neighbours are the same pixels. Sums over samples stay in registers.
+template <class T>
+struct Samples {
+  static constexpr int kMost = 8;
+  int64_t y0 = -1, y1 = -1, x0 = -1, x1 = -1;
+  T weight[kMost][4];
+  int count = 0;
+
+  bool takes(int64_t a, int64_t b, int64_t c, int64_t d) const {
+    return count < kMost && (count == 0 || (a == y0 && b == y1 && c == x0 && d == x1));
+  }
+};
+
+// Loops over channels, compiled for vectors and plainly.
+template <class T>
+struct OverChannels {
+  typedef T Lanes __attribute__((vector_size(32)));  // in registers of 32 bytes, or two of 16
+  static constexpr int64_t kLanes = 32 / sizeof(T);
+
+  template <class V>
+  [[gnu::always_inline]] static inline V load(const T* p) {
+    V v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  template <class V>
+  [[gnu::always_inline]] static inline void store(T* p, V v) {
+    std::memcpy(p, &v, sizeof v);
+  }
+
+  // sum[c] += the weighted sum of the four pixels, sample by sample. V: a vector, or T.
+  template <class V>
+  [[gnu::always_inline]] static inline void add_at(T* sum, const T* const pixel[4], const Samples<T>& s, int64_t c) {
+    V total = load<V>(sum + c);
+    const V p0 = load<V>(pixel[0] + c), p1 = load<V>(pixel[1] + c);
+    const V p2 = load<V>(pixel[2] + c), p3 = load<V>(pixel[3] + c);
+    for (int k = 0; k < s.count; ++k) {
+      const T* const w = s.weight[k];
+      total += w[0] * p0 + w[1] * p1 + w[2] * p2 + w[3] * p3;
+    }
+    store<V>(sum + c, total);
+  }
+  [[gnu::always_inline]] static inline void add_in(T* sum, const T* const pixel[4], const Samples<T>& s, int64_t n) {
+    int64_t c = 0;
+    for (; c + kLanes <= n; c += kLanes) add_at<Lanes>(sum, pixel, s, c);
+    for (; c < n; ++c) add_at<T>(sum, pixel, s, c);
+  }
+  [[gnu::always_inline]] static inline void divide_in(const T* __restrict sum, T count, T* __restrict out, int64_t n) {
+    for (int64_t c = 0; c < n; ++c) out[c] = sum[c] / count;
+  }
+
+  // pixel[i][c] += gradient[c] * weight / count, sample by sample. kExact: multiply by `factor` = 1 / count instead, which
+  // gives the same bits if count is a power of two.
+  template <class V, bool kExact>
+  [[gnu::always_inline]] static inline void spread_at(T* const pixel[4], const T* gradient, const Samples<T>& s, T count,
+                                                      T factor, int64_t c) {
+    const V g = load<V>(gradient + c);
+    V a = load<V>(pixel[0] + c), b = load<V>(pixel[1] + c), d = load<V>(pixel[2] + c), e = load<V>(pixel[3] + c);
+    for (int k = 0; k < s.count; ++k) {
+      const T* const w = s.weight[k];
+      if constexpr (kExact) {
+        a += g * w[0] * factor;
+        b += g * w[1] * factor;
+        d += g * w[2] * factor;
+        e += g * w[3] * factor;
+      } else {
+        a += g * w[0] / count;
+        b += g * w[1] / count;
+        d += g * w[2] / count;
+        e += g * w[3] / count;
+      }
+    }
+    store<V>(pixel[0] + c, a);
+    store<V>(pixel[1] + c, b);
+    store<V>(pixel[2] + c, d);
+    store<V>(pixel[3] + c, e);
+  }
+  template <bool kExact>
+  [[gnu::always_inline]] static inline void spread_all(T* const pixel[4], const T* g, const Samples<T>& s, T count,
+                                                       T factor, int64_t n) {
+    int64_t c = 0;
+    for (; c + kLanes <= n; c += kLanes) spread_at<Lanes, kExact>(pixel, g, s, count, factor, c);
+    for (; c < n; ++c) spread_at<T, kExact>(pixel, g, s, count, factor, c);
+  }
+  [[gnu::always_inline]] static inline void spread_in(T* const pixel[4], const T* g, const Samples<T>& s, T count,
+                                                      T factor, int64_t n) {
+    if (s.y0 == s.y1 || s.x0 == s.x1) {  // some of the pixels are the same: one addition after the other
+      for (int k = 0; k < s.count; ++k)
+        for (int i = 0; i < 4; ++i)
+          for (int64_t c = 0; c < n; ++c) pixel[i][c] += g[c] * s.weight[k][i] / count;
+      return;
+    }
+    if (factor != T{0}) spread_all<true>(pixel, g, s, count, factor, n);
+    else spread_all<false>(pixel, g, s, count, factor, n);
+  }
+
+  using Add = void (*)(T*, const T* const[4], const Samples<T>&, int64_t);
+  using Divide = void (*)(const T*, T, T*, int64_t);
+  using Spread = void (*)(T* const[4], const T*, const Samples<T>&, T, T, int64_t);
+  static void add_plain(T* sum, const T* const p[4], const Samples<T>& s, int64_t n) { add_in(sum, p, s, n); }
+  STOKER_WIDE static void add_wide(T* sum, const T* const p[4], const Samples<T>& s, int64_t n) { add_in(sum, p, s, n); }
+  static void divide_plain(const T* sum, T count, T* out, int64_t n) { divide_in(sum, count, out, n); }
+  STOKER_WIDE static void divide_wide(const T* sum, T count, T* out, int64_t n) { divide_in(sum, count, out, n); }
+  static void spread_plain(T* const p[4], const T* g, const Samples<T>& s, T count, T factor, int64_t n) {
+    spread_in(p, g, s, count, factor, n);
+  }
+  STOKER_WIDE static void spread_wide(T* const p[4], const T* g, const Samples<T>& s, T count, T factor, int64_t n) {
+    spread_in(p, g, s, count, factor, n);
+  }
+
+  Add add = has_wide() ? add_wide : add_plain;
+  Divide divide = has_wide() ? divide_wide : divide_plain;
+  Spread spread = has_wide() ? spread_wide : spread_plain;
+};
+
+}  // namespace stoker::detect
