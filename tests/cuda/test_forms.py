@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,10 @@ def fed_specs(operator: type[Operator], case: dict[str, Any]) -> tuple[Spec, ...
         return (IMAGE,) * operator.inputs[0]
     inputs = [np.asarray(x) for x in rows[0][: operator.inputs[0]]]
     return tuple(
-        Spec(DType.of(x.dtype), (None,) * x.ndim if x.ndim == 1 else x.shape) if x.ndim != 3 else IMAGE for x in inputs
+        replace(IMAGE, dtype=DType.of(x.dtype))
+        if x.ndim == 3
+        else Spec(DType.of(x.dtype), (None,) * x.ndim if x.ndim == 1 else x.shape)
+        for x in inputs
     )
 
 

@@ -19,19 +19,13 @@ LABELS_DOC = (
 )
 MOST_DOC = "Greatest number of boxes to keep, the best ones; 0: no limit."
 THRESHOLD_DOC = "Overlap (intersection over union) above which the box with the lower score is suppressed."
-_EXACT_IN_FLOAT = (DType.FLOAT16, DType.BFLOAT16, DType.UINT8, DType.INT8, DType.UINT16, DType.INT16)
 
 
-def floats(c: Lowering, x: Value, what: str, rank: int) -> Value:
-    """Return ``x`` as float32, or float64 if it has that type; refuse types that float32 does not hold exactly."""
+def expect_floats(c: Lowering, x: Value, what: str, rank: int) -> None:
+    """Require float32 or float64 with ``rank`` axes."""
     c.expect(x.rank == rank, f"expected {what} with {rank} {'axes' if rank > 1 else 'axis'}, got {x.rank}")
-    if x.dtype in (DType.FLOAT, DType.FLOAT64):
-        return x
-    c.expect(
-        x.dtype in _EXACT_IN_FLOAT,
-        f"expected {what} of type float32 or float64, got {x.dtype}; `cast` converts them",
-    )
-    return c.cast(x, DType.FLOAT)
+    floats = x.dtype in (DType.FLOAT, DType.FLOAT64)
+    c.expect(floats, f"expected {what} of type float32 or float64, got {x.dtype}; `cast` converts them")
 
 
 def require_columns(c: Lowering, boxes: Value, columns: int) -> None:
@@ -40,13 +34,13 @@ def require_columns(c: Lowering, boxes: Value, columns: int) -> None:
     c.require(ex.equal(boxes.shape[1], columns), text, boxes.shape[1])
 
 
-def scored_boxes(c: Lowering, boxes: Value, scores: Value, columns: int = 4) -> tuple[Value, Value]:
-    """Return boxes and their scores in the types of the kernels."""
-    boxes, scores = floats(c, boxes, "boxes", 2), floats(c, scores, "scores", 1)
+def require_scored(c: Lowering, boxes: Value, scores: Value, columns: int = 4) -> None:
+    """Require boxes of ``columns`` numbers with their scores."""
+    expect_floats(c, boxes, "boxes", 2)
+    expect_floats(c, scores, "scores", 1)
     c.expect(boxes.dtype == scores.dtype, f"expected scores of the boxes' type, {boxes.dtype}, got {scores.dtype}")
     require_columns(c, boxes, columns)
     _require_each(c, scores, boxes, "score")
-    return boxes, scores
 
 
 def given_labels(c: Lowering, boxes: Value) -> Value | None:

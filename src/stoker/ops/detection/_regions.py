@@ -11,7 +11,7 @@ from ...contract import samples
 from ...contract.lowering import Lowering
 from ...contract.scope import Scoped
 from ...contract.step import Value
-from ._boxes import boxes_in, floats, require_columns
+from ._boxes import boxes_in, expect_floats, require_columns
 
 SIZE_DOC = "Bins (height, width) of each region; one number for both."
 SCALE_DOC = "Factor from the boxes' coordinates to pixels of the input: 1/16 for a map that is 16 times smaller."
@@ -25,11 +25,12 @@ def output_size(c: Scoped) -> tuple[int, int]:
     return int(size[0]), int(size[-1])
 
 
-def pooled_inputs(c: Lowering, x: Value, boxes: Value) -> tuple[Value, Value, bool]:
-    """Return planar features, boxes of their type, and whether the channels come last."""
+def planes_of(c: Lowering, x: Value, boxes: Value) -> tuple[Value, bool]:
+    """Return planar features, and whether the channels come last in the input. Check the boxes."""
     layout = c.layout(x)
     c.expect(layout in ("HWC", "CHW"), f"expected an image of layout HWC or CHW, got {layout!r} with {x.rank} axes")
-    x, boxes = floats(c, x, "an image", 3), floats(c, boxes, "boxes", 2)
+    expect_floats(c, x, "an image", 3)
+    expect_floats(c, boxes, "boxes", 2)
     c.expect(x.dtype == boxes.dtype, f"expected boxes of the image's type, {x.dtype}, got {boxes.dtype}")
     require_columns(c, boxes, 4)
     last = layout == "HWC"
@@ -40,7 +41,7 @@ def pooled_inputs(c: Lowering, x: Value, boxes: Value) -> tuple[Value, Value, bo
         planes.shape[1],
         planes.shape[2],
     )
-    return planes, boxes, last
+    return planes, last
 
 
 def pooled_shape(planes: Value, boxes: Value, size: tuple[int, int], last: bool) -> tuple[tuple[Any, ...], str]:
@@ -52,7 +53,6 @@ def pooled_shape(planes: Value, boxes: Value, size: tuple[int, int], last: bool)
 def planar_reference(row: Any, x: Any) -> Any:
     """Return an image as [C,H,W] floats."""
     x = np.asarray(x)
-    x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
     return x if row.layout == "CHW" else x.transpose(2, 0, 1)
 
 

@@ -18,7 +18,7 @@ from ._boxes import (
     THRESHOLD_DOC,
     as_labels,
     boxes_in,
-    scored_boxes,
+    require_scored,
     scores_of,
     suppress,
     suppressed_reference,
@@ -34,7 +34,6 @@ class BatchedNms(Operator, name="batched_nms"):
 
     devices = ("cpu",)
     inputs = (3, 3)
-    takes_bfloat16 = True
     iou_threshold = arg("float", 0.5, per_row=True, doc=THRESHOLD_DOC)
     max_outputs = arg("int", 0, doc=MOST_DOC)
     cases = ({}, {"iou_threshold": 0.1, "max_outputs": 5})
@@ -47,7 +46,7 @@ class BatchedNms(Operator, name="batched_nms"):
         return samples.each(*rows, (boxes_in(4, 20), scores_of(4, 20), wide))
 
     def lower(self, c: Lowering, boxes: Value, scores: Value, labels: Value) -> Value:
-        boxes, scores = scored_boxes(c, boxes, scores)
+        require_scored(c, boxes, scores)
         c.expect(not labels.dtype.is_float, f"expected labels of an integer type, got {labels.dtype}")
         return suppress(c, boxes, scores, as_labels(c, labels, boxes))
 

@@ -14,7 +14,7 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
-from ._boxes import boxes_in, floats, require_columns
+from ._boxes import boxes_in, expect_floats, require_columns
 from ._rotated import rotated_in, rotated_iou
 
 _KINDS = ("iou", "giou", "diou", "ciou")
@@ -35,7 +35,6 @@ class BoxIou(Operator, name="box_iou"):
     devices = ("cpu",)
     inputs = (2, 2)
     exactness = "exact; ciou: one rounding of each arc tangent"
-    takes_bfloat16 = True
     kind = arg("str", "iou", choices=_KINDS, doc="Overlap: iou, giou, diou or ciou.")
     rotated = arg("bool", False, doc="Boxes have an angle. Only for iou.")
     cases = (*({"kind": kind} for kind in _KINDS), {"rotated": True})
@@ -48,7 +47,8 @@ class BoxIou(Operator, name="box_iou"):
     def lower(self, c: Lowering, a: Value, b: Value) -> Value:
         rotated, kind = bool(c.const("rotated")), _KINDS.index(c.const("kind"))
         c.expect(not rotated or kind == 0, f'expected `kind="iou"` for rotated boxes, got {c.const("kind")!r}')
-        a, b = floats(c, a, "boxes", 2), floats(c, b, "boxes", 2)
+        expect_floats(c, a, "boxes", 2)
+        expect_floats(c, b, "boxes", 2)
         c.expect(a.dtype == b.dtype, f"expected boxes of one type, got {a.dtype} and {b.dtype}")
         for x in (a, b):
             require_columns(c, x, 5 if rotated else 4)

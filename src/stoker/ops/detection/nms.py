@@ -17,7 +17,7 @@ from ._boxes import (
     THRESHOLD_DOC,
     boxes_in,
     given_labels,
-    scored_boxes,
+    require_scored,
     scores_of,
     suppress,
     suppressed_reference,
@@ -39,7 +39,6 @@ class Nms(Operator, name="nms"):
 
     devices = ("cpu",)
     inputs = (2, 2)
-    takes_bfloat16 = True
     iou_threshold = arg("float", 0.5, per_row=True, doc=THRESHOLD_DOC)
     labels = arg("int", None, many=True, per_row=True, doc=LABELS_DOC)
     max_outputs = arg("int", 0, doc=MOST_DOC)
@@ -50,7 +49,7 @@ class Nms(Operator, name="nms"):
         return samples.each(*((boxes_in(i, n), scores_of(i, n)) for i, n in enumerate((9, 0, 60, 1))))
 
     def lower(self, c: Lowering, boxes: Value, scores: Value) -> Value:
-        boxes, scores = scored_boxes(c, boxes, scores)
+        require_scored(c, boxes, scores)
         return suppress(c, boxes, scores, given_labels(c, boxes))
 
     def reference(self, row: RowContext, boxes: Any, scores: Any) -> Any:

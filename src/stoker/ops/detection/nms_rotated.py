@@ -18,7 +18,7 @@ from ._boxes import (
     MOST_DOC,
     THRESHOLD_DOC,
     given_labels,
-    scored_boxes,
+    require_scored,
     scores_of,
     suppress,
     suppressed_reference,
@@ -37,7 +37,6 @@ class NmsRotated(Operator, name="nms_rotated"):
 
     devices = ("cpu",)
     inputs = (2, 2)
-    takes_bfloat16 = True
     iou_threshold = arg("float", 0.5, per_row=True, doc=THRESHOLD_DOC)
     labels = arg("int", None, many=True, per_row=True, doc=LABELS_DOC)
     max_outputs = arg("int", 0, doc=MOST_DOC)
@@ -48,7 +47,7 @@ class NmsRotated(Operator, name="nms_rotated"):
         return samples.each(*((rotated_in(i, n), scores_of(i, n)) for i, n in enumerate((9, 0, 40))))
 
     def lower(self, c: Lowering, boxes: Value, scores: Value) -> Value:
-        boxes, scores = scored_boxes(c, boxes, scores, 5)
+        require_scored(c, boxes, scores, 5)
         return suppress(c, boxes, scores, given_labels(c, boxes), rotated=True)
 
     def reference(self, row: RowContext, boxes: Any, scores: Any) -> Any:

@@ -22,7 +22,7 @@ from ._regions import (
     in_layout,
     output_size,
     planar_reference,
-    pooled_inputs,
+    planes_of,
     pooled_shape,
 )
 
@@ -31,8 +31,8 @@ class RoiAlign(Operator, name="roi_align"):
     """Pool regions of an image or feature map into bins, with linear interpolation (RoIAlign).
 
     Inputs: an image (H, W, C), or (C, H, W) with that layout, and boxes ``x0, y0, x1, y1`` of shape (N, 4) of the
-    image's type, float32 or float64. Images of smaller types become float32. Output: (N, height, width, C), or (N, C,
-    height, width). With ``argmax``, a second output has the number of the sample in its bin that is the maximum, int32.
+    image's type, float32 or float64. Output: (N, height, width, C), or (N, C, height, width). With ``argmax``, a second
+    output has the number of the sample in its bin that is the maximum, int32.
 
     Each bin is the average (or maximum) of a grid of samples. Samples more than a pixel outside the image are zero. The
     results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers. CPU only so far.
@@ -40,7 +40,6 @@ class RoiAlign(Operator, name="roi_align"):
 
     devices = ("cpu",)
     inputs = (2, 2)
-    takes_bfloat16 = True
     output_size = arg("int", many=True, doc=SIZE_DOC)
     spatial_scale = arg("float", 1.0, per_row=True, doc=SCALE_DOC)
     sampling_ratio = arg(
@@ -68,7 +67,7 @@ class RoiAlign(Operator, name="roi_align"):
         maximum, chosen = c.const("mode") == "max", bool(c.const("argmax"))
         c.expect(samples_given <= 1 << 15, f"expected `sampling_ratio` up to 2**15, got {samples_given}")
         c.expect(maximum or not chosen, 'expected `mode="max"` with `argmax=True`, got "avg"')
-        planes, boxes, last = pooled_inputs(c, x, boxes)
+        planes, last = planes_of(c, x, boxes)
         shape, layout = pooled_shape(planes, boxes, size, last)
         outputs = [(planes.dtype, shape, layout)] + ([(DType.INT32, shape, layout)] if chosen else [])
         attrs = (*size, max(samples_given, 0), bool(c.const("aligned")), maximum, last, chosen)

@@ -21,7 +21,7 @@ from ._regions import (
     in_layout,
     output_size,
     planar_reference,
-    pooled_inputs,
+    planes_of,
     pooled_shape,
 )
 
@@ -30,8 +30,7 @@ class RoiPool(Operator, name="roi_pool"):
     """Take the maximum of the pixels in each bin of regions of an image or feature map (RoI pooling).
 
     Inputs: an image (H, W, C), or (C, H, W) with that layout, and boxes ``x0, y0, x1, y1`` of shape (N, 4) of the
-    image's type, float32 or float64. Images of smaller types become float32. Output: (N, height, width, C), or (N, C,
-    height, width).
+    image's type, float32 or float64. Output: (N, height, width, C), or (N, C, height, width).
 
     Corners are rounded to pixels, halves away from zero, and both corners belong to the region. Bins outside the image
     are 0. The results are those of torchvision's CPU kernel. CPU only so far.
@@ -39,7 +38,6 @@ class RoiPool(Operator, name="roi_pool"):
 
     devices = ("cpu",)
     inputs = (2, 2)
-    takes_bfloat16 = True
     output_size = arg("int", many=True, doc=SIZE_DOC)
     spatial_scale = arg("float", 1.0, per_row=True, doc=SCALE_DOC)
     cases = ({"output_size": (3, 2)}, {"output_size": 2, "spatial_scale": 0.5})
@@ -50,7 +48,7 @@ class RoiPool(Operator, name="roi_pool"):
 
     def lower(self, c: Lowering, x: Value, boxes: Value) -> Value:
         size = output_size(c)
-        planes, boxes, last = pooled_inputs(c, x, boxes)
+        planes, last = planes_of(c, x, boxes)
         shape, layout = pooled_shape(planes, boxes, size, last)
         return c.native("roi_pool", [planes, boxes], [(planes.dtype, shape, layout)], attrs=(*size, last),
                         params=(c.scalar("spatial_scale"),))[0]  # fmt: skip

@@ -15,7 +15,7 @@ from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 from ...native import _native
-from ._boxes import LABELS_DOC, MOST_DOC, bound, boxes_in, given_labels, iou_of, scored_boxes, scores_of
+from ._boxes import LABELS_DOC, MOST_DOC, bound, boxes_in, given_labels, iou_of, require_scored, scores_of
 
 _METHODS = ("linear", "gaussian")
 
@@ -36,7 +36,6 @@ class SoftNms(Operator, name="soft_nms"):
     devices = ("cpu",)
     inputs = (2, 2)
     outputs = 2
-    takes_bfloat16 = True
     method = arg("str", "gaussian", choices=_METHODS, doc="Decay of the scores: linear or gaussian.")
     iou_threshold = arg("float", 0.5, per_row=True, doc='Overlap above which "linear" lowers the score.')
     sigma = arg("float", 0.5, per_row=True, doc='Width of "gaussian"; above 0.')
@@ -54,7 +53,7 @@ class SoftNms(Operator, name="soft_nms"):
         return samples.each(*((boxes_in(i, n), scores_of(i, n)) for i, n in enumerate((9, 0, 40, 1))))
 
     def lower(self, c: Lowering, boxes: Value, scores: Value) -> tuple[Value, ...]:
-        boxes, scores = scored_boxes(c, boxes, scores)
+        require_scored(c, boxes, scores)
         labels, sigma = given_labels(c, boxes), c.scalar("sigma")
         c.require(sigma > 0, "expected `sigma` above 0, got {0}", sigma)
         inputs = [boxes, scores] if labels is None else [boxes, scores, labels]
