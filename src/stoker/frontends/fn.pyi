@@ -2416,8 +2416,8 @@ def roi_align(
     """Pool regions of an image or feature map into bins, with linear interpolation (RoIAlign).
 
     Inputs: an image (H, W, C), or (C, H, W) with that layout, and boxes ``x0, y0, x1, y1`` of shape (N, 4) of the
-    image's type, float32 or float64. Images of smaller types become float32. Output: (N, height, width, C), or (N, C,
-    height, width). With ``argmax``, a second output has the number of the sample in its bin that is the maximum, int32.
+    image's type, float32 or float64. Output: (N, height, width, C), or (N, C, height, width). With ``argmax``, a second
+    output has the number of the sample in its bin that is the maximum, int32.
 
     Each bin is the average (or maximum) of a grid of samples. Samples more than a pixel outside the image are zero. The
     results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers. CPU only so far.
@@ -2456,8 +2456,8 @@ def roi_align(
     """Pool regions of an image or feature map into bins, with linear interpolation (RoIAlign).
 
     Inputs: an image (H, W, C), or (C, H, W) with that layout, and boxes ``x0, y0, x1, y1`` of shape (N, 4) of the
-    image's type, float32 or float64. Images of smaller types become float32. Output: (N, height, width, C), or (N, C,
-    height, width). With ``argmax``, a second output has the number of the sample in its bin that is the maximum, int32.
+    image's type, float32 or float64. Output: (N, height, width, C), or (N, C, height, width). With ``argmax``, a second
+    output has the number of the sample in its bin that is the maximum, int32.
 
     Each bin is the average (or maximum) of a grid of samples. Samples more than a pixel outside the image are zero. The
     results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers. CPU only so far.
@@ -2491,8 +2491,7 @@ def roi_pool(
     """Take the maximum of the pixels in each bin of regions of an image or feature map (RoI pooling).
 
     Inputs: an image (H, W, C), or (C, H, W) with that layout, and boxes ``x0, y0, x1, y1`` of shape (N, 4) of the
-    image's type, float32 or float64. Images of smaller types become float32. Output: (N, height, width, C), or (N, C,
-    height, width).
+    image's type, float32 or float64. Output: (N, height, width, C), or (N, C, height, width).
 
     Corners are rounded to pixels, halves away from zero, and both corners belong to the region. Bins outside the image
     are 0. The results are those of torchvision's CPU kernel. CPU only so far.

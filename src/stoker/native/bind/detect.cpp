@@ -53,7 +53,8 @@ View output(const Writable& a, DType dtype, std::initializer_list<int64_t> shape
   require(v.dtype == dtype && a.ndim() == shape.size(), "expected an output of the operator's type and rank");
   int i = 0;
   for (const int64_t extent : shape) {
-    require(static_cast<int64_t>(a.shape(static_cast<size_t>(i))) == extent, "expected an output of the result's extents");
+    require(static_cast<int64_t>(a.shape(static_cast<size_t>(i))) == extent,
+            "expected an output of the result's extents");
     v.shape[i] = extent;
     v.stride[i] = a.stride(static_cast<size_t>(i)) * stoker::size_of(dtype);
     ++i;
@@ -89,8 +90,10 @@ struct Boxes {
   bool labelled;
   Boxes(const AnyArray& b, const AnyArray& s, const std::optional<AnyArray>& l, int64_t columns)
       : boxes(floats(b, 2, "expected boxes of two axes, float32 or float64")),
-        scores(floats(s, 1, "expected scores of one axis, float32 or float64")), labelled(l.has_value()) {
-    require(boxes.shape[1] == columns, columns == 4 ? "expected boxes of shape (N, 4)" : "expected boxes of shape (N, 5)");
+        scores(floats(s, 1, "expected scores of one axis, float32 or float64")),
+        labelled(l.has_value()) {
+    require(boxes.shape[1] == columns,
+            columns == 4 ? "expected boxes of shape (N, 4)" : "expected boxes of shape (N, 5)");
     require(scores.dtype == boxes.dtype, "expected boxes and scores of one type");
     require(scores.shape[0] == boxes.shape[0], "expected as many scores as boxes");
     require(boxes.shape[0] <= std::numeric_limits<int32_t>::max(), "expected at most 2**31 - 1 boxes");
@@ -115,8 +118,9 @@ Numbers nms(const AnyArray& boxes, const AnyArray& scores, const std::optional<A
   return numbers_of(std::move(keep), count);
 }
 
-std::pair<Numbers, Floats> soft_nms(const AnyArray& boxes, const AnyArray& scores, const std::optional<AnyArray>& labels,
-                                    bool gaussian, double threshold, double sigma, double least) {
+std::pair<Numbers, Floats> soft_nms(const AnyArray& boxes, const AnyArray& scores,
+                                    const std::optional<AnyArray>& labels, bool gaussian, double threshold,
+                                    double sigma, double least) {
   const Boxes given(boxes, scores, labels, 4);
   require(sigma > 0, "expected `sigma` above 0");
   const auto n = static_cast<size_t>(given.count() + 1);
@@ -152,8 +156,8 @@ void require_bins(int64_t height, int64_t width, int64_t samples) {
 struct Align {
   stoker::detect::RoiAlign rule;
   Align(double scale, int64_t height, int64_t width, int64_t samples, bool aligned, bool maximum)
-      : rule{scale, height, width, samples, aligned,
-             maximum ? stoker::detect::Pool::Maximum : stoker::detect::Pool::Average} {
+      : rule{scale,   height,  width,
+             samples, aligned, maximum ? stoker::detect::Pool::Maximum : stoker::detect::Pool::Average} {
     require_bins(height, width, samples);
   }
 };
@@ -182,8 +186,9 @@ void roi_align_backward(const AnyArray& gradient, const AnyArray& regions, const
   const View r = regions_of(regions, g.dtype);
   require(g.shape[0] == r.shape[0], "expected a gradient for each region");
   require(out.ndim() == 4, "expected an output of four axes");
-  const View to = output(out, g.dtype, {static_cast<int64_t>(out.shape(0)), g.shape[1], static_cast<int64_t>(out.shape(2)),
-                                        static_cast<int64_t>(out.shape(3))});
+  const View to = output(out, g.dtype,
+                         {static_cast<int64_t>(out.shape(0)), g.shape[1], static_cast<int64_t>(out.shape(2)),
+                          static_cast<int64_t>(out.shape(3))});
   require(to.contiguous(), "expected a contiguous output");
   const Align align(scale, g.shape[2], g.shape[3], samples, aligned, chosen.has_value());
   const View numbers = chosen ? stoker::view_of(*chosen) : View{};
@@ -223,8 +228,9 @@ void roi_pool_backward(const AnyArray& gradient, const AnyArray& regions, const 
   require(numbers.dtype == DType::I32 && numbers.has_extents_of(g) && numbers.contiguous(),
           "expected a number for each gradient");
   require(out.ndim() == 4, "expected an output of four axes");
-  const View to = output(out, g.dtype, {static_cast<int64_t>(out.shape(0)), g.shape[1], static_cast<int64_t>(out.shape(2)),
-                                        static_cast<int64_t>(out.shape(3))});
+  const View to = output(out, g.dtype,
+                         {static_cast<int64_t>(out.shape(0)), g.shape[1], static_cast<int64_t>(out.shape(2)),
+                          static_cast<int64_t>(out.shape(3))});
   require(to.contiguous(), "expected a contiguous output");
   std::string error;
   const bool fits = stoker::without_gil([&] {
@@ -244,8 +250,8 @@ void warp_images(const AnyArray& images, const AnyArray& matrices, bool linear, 
               m.shape[2] == 3,
           "expected a contiguous float64 matrix of shape (2, 3) for each image");
   require(out.ndim() == 4, "expected an output of four axes");
-  const View to = output(out, x.dtype, {x.shape[0], x.shape[1], static_cast<int64_t>(out.shape(2)),
-                                        static_cast<int64_t>(out.shape(3))});
+  const View to = output(
+      out, x.dtype, {x.shape[0], x.shape[1], static_cast<int64_t>(out.shape(2)), static_cast<int64_t>(out.shape(3))});
   require(fill.size() <= 1 || static_cast<int64_t>(fill.size()) == x.shape[1],
           "expected one fill value, or one for each channel");
   const auto image = [](const View& v, int64_t i) {

@@ -28,8 +28,7 @@ void transpose(const T* from, int64_t from_item, int64_t from_channel, T* to, in
     for (int64_t i0 = 0; i0 < items; i0 += kTile) {
       const int64_t i1 = std::min(items, i0 + kTile);
       for (int64_t i = i0; i < i1; ++i)
-        for (int64_t c = c0; c < c1; ++c)
-          to[i * to_item + c * to_channel] = from[i * from_item + c * from_channel];
+        for (int64_t c = c0; c < c1; ++c) to[i * to_item + c * to_channel] = from[i * from_item + c * from_channel];
     }
   }
 }
@@ -56,8 +55,8 @@ const T* channels_innermost(const View& features, Scratch& scratch, Map<T>& firs
   map_step = h * w * channels;
   for (int64_t i = 0; i < n; ++i)
     for (int64_t y = 0; y < h; ++y)
-      transpose(data + i * map + y * row, column, channel, copy + i * map_step + y * w * channels, channels, int64_t{1}, w,
-                channels);
+      transpose(data + i * map + y * row, column, channel, copy + i * map_step + y * w * channels, channels, int64_t{1},
+                w, channels);
   return copy;
 }
 
@@ -115,8 +114,8 @@ struct OverChannels {
   // pixel[i][c] += gradient[c] * weight / count, sample by sample. kExact: multiply by `factor` = 1 / count instead, which
   // gives the same bits if count is a power of two.
   template <class V, bool kExact>
-  [[gnu::always_inline]] static inline void spread_at(T* const pixel[4], const T* gradient, const Samples<T>& s, T count,
-                                                      T factor, int64_t c) {
+  [[gnu::always_inline]] static inline void spread_at(T* const pixel[4], const T* gradient, const Samples<T>& s,
+                                                      T count, T factor, int64_t c) {
     const V g = load<V>(gradient + c);
     V a = load<V>(pixel[0] + c), b = load<V>(pixel[1] + c), d = load<V>(pixel[2] + c), e = load<V>(pixel[3] + c);
     for (int k = 0; k < s.count; ++k) {
@@ -161,7 +160,9 @@ struct OverChannels {
   using Divide = void (*)(const T*, T, T*, int64_t);
   using Spread = void (*)(T* const[4], const T*, const Samples<T>&, T, T, int64_t);
   static void add_plain(T* sum, const T* const p[4], const Samples<T>& s, int64_t n) { add_in(sum, p, s, n); }
-  STOKER_WIDE static void add_wide(T* sum, const T* const p[4], const Samples<T>& s, int64_t n) { add_in(sum, p, s, n); }
+  STOKER_WIDE static void add_wide(T* sum, const T* const p[4], const Samples<T>& s, int64_t n) {
+    add_in(sum, p, s, n);
+  }
   static void divide_plain(const T* sum, T count, T* out, int64_t n) { divide_in(sum, count, out, n); }
   STOKER_WIDE static void divide_wide(const T* sum, T count, T* out, int64_t n) { divide_in(sum, count, out, n); }
   static void spread_plain(T* const p[4], const T* g, const Samples<T>& s, T count, T factor, int64_t n) {

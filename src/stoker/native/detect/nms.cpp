@@ -57,8 +57,8 @@ struct Columns {
 // are boxes of other cells, for which this is right if they come later and has no effect otherwise, and unused memory.
 // `skips`: boxes without a common area have no such overlap, which holds for thresholds from 0 on.
 template <class T>
-[[gnu::always_inline]] inline void suppress_in(const Columns<T>& c, const Box<T>& b, int64_t begin, int64_t end, T least,
-                                               bool skips) {
+[[gnu::always_inline]] inline void suppress_in(const Columns<T>& c, const Box<T>& b, int64_t begin, int64_t end,
+                                               T least, bool skips) {
   using Mask = typename Columns<T>::Mask;
   const T X0 = b.x0, Y0 = b.y0, X1 = b.x1, Y1 = b.y1, A = b.area;
   const T *x0 = c.x0, *y0 = c.y0, *x1 = c.x1, *y1 = c.y1, *area = c.area;
@@ -116,8 +116,9 @@ struct Cell {
   bool is_apart(const Box<T>& b) const { return x0 >= b.x1 || x1 <= b.x0 || y0 >= b.y1 || y1 <= b.y0; }
 };
 
-constexpr int64_t kBoxesPerCell = 96, kMostCells = 16, kCells = kMostCells * kMostCells;  // of a cell on average; along each axis
-constexpr int kVisitsPerPass = 24;                      // after which a cell's suppressed boxes are removed
+constexpr int64_t kBoxesPerCell = 96, kMostCells = 16,
+                  kCells = kMostCells * kMostCells;  // of a cell on average; along each axis
+constexpr int kVisitsPerPass = 24;                   // after which a cell's suppressed boxes are removed
 constexpr uint32_t kRemoved = ~uint32_t{0};
 
 // Index of a cell along an axis. NaN is in the first.
@@ -134,7 +135,13 @@ class Visit {
   // `sorted`: boxes [begin, end) in the order of visit; `by_cell` and `place` have room for as many, `cell` for kCells.
   Visit(const Columns<T>& sorted, const Columns<T>& by_cell, uint32_t* place, Cell<T>* cell, int64_t begin, int64_t end,
         T least)
-      : sorted_(sorted), cells_(by_cell), place_(place), cell_(cell), begin_(begin), end_(end), least_(least),
+      : sorted_(sorted),
+        cells_(by_cell),
+        place_(place),
+        cell_(cell),
+        begin_(begin),
+        end_(end),
+        least_(least),
         skips_(least > T{0}) {
     const int64_t n = end - begin;
     while (skips_ && side_ < kMostCells && n > (side_ + 1) * side_ * kBoxesPerCell) ++side_;

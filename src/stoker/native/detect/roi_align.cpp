@@ -56,8 +56,8 @@ template <class T>
 void fill_taps(T start, T bin, int64_t bins, int64_t samples, int64_t extent, Tap<T>* taps) {
   for (int64_t b = 0; b < bins; ++b)
     for (int64_t i = 0; i < samples; ++i, ++taps) {
-      T at = start + static_cast<T>(b) * bin +
-             static_cast<T>(static_cast<float>(i) + .5f) * bin / static_cast<T>(samples);
+      T at =
+          start + static_cast<T>(b) * bin + static_cast<T>(static_cast<float>(i) + .5f) * bin / static_cast<T>(samples);
       if (!(at >= T(-1) && at <= static_cast<T>(extent))) {
         *taps = {-1, -1, T(0), T(0)};
         continue;
@@ -80,7 +80,8 @@ struct Taps2d {
 
   Taps2d(const Region<T>& r, const RoiAlign& rule, int64_t height, int64_t width, Scratch& scratch)
       : rows(static_cast<int64_t>(r.rows)), columns(static_cast<int64_t>(r.columns)) {
-    Pieces p(scratch.get(Pieces::bytes_of<Tap<T>>(rule.height * rows) + Pieces::bytes_of<Tap<T>>(rule.width * columns)));
+    Pieces p(
+        scratch.get(Pieces::bytes_of<Tap<T>>(rule.height * rows) + Pieces::bytes_of<Tap<T>>(rule.width * columns)));
     y = p.take<Tap<T>>(rule.height * rows);
     x = p.take<Tap<T>>(rule.width * columns);
     fill_taps(r.y, r.bin_height, rule.height, rows, height, y);
@@ -254,8 +255,8 @@ void align_backward(const View& gradient, const View& regions, const View* chose
   }
   auto* const out = reinterpret_cast<T*>(result.data);
   for (int64_t i = 0; i < maps; ++i)
-    transpose(sums + i * pixels * channels, channels, int64_t{1}, out + i * pixels * channels, int64_t{1}, pixels, pixels,
-              channels);
+    transpose(sums + i * pixels * channels, channels, int64_t{1}, out + i * pixels * channels, int64_t{1}, pixels,
+              pixels, channels);
 }
 
 template <class T>

@@ -42,7 +42,8 @@ void pool(const View& features, const View& regions, double given_scale, const V
     const auto map = static_cast<int64_t>(element<T>(regions, k, 0));
     int64_t corner[4];
     for (int i = 0; i < 4; ++i) corner[i] = static_cast<int64_t>(std::round(element<T>(regions, k, i + 1) * scale));
-    const int64_t w = std::max<int64_t>(corner[2] - corner[0] + 1, 1), h = std::max<int64_t>(corner[3] - corner[1] + 1, 1);
+    const int64_t w = std::max<int64_t>(corner[2] - corner[0] + 1, 1),
+                  h = std::max<int64_t>(corner[3] - corner[1] + 1, 1);
     const Map<T> pixels{first.data + map * map_step, first.row, first.column};
     for (int64_t b = 0; b < bins; ++b) {
       const int64_t by = b / columns, bx = b % columns;
@@ -83,8 +84,8 @@ void pool_backward(const View& gradient, const View& regions, const View& chosen
       for (int64_t by = 0; by < rows; ++by)
         for (int64_t bx = 0; bx < columns; ++bx, ++which) {
           if (*which < 0 || *which >= pixels) continue;
-          const uint8_t* const from =
-              gradient.data + k * gradient.stride[0] + c * gradient.stride[1] + by * gradient.stride[2] + bx * gradient.stride[3];
+          const uint8_t* const from = gradient.data + k * gradient.stride[0] + c * gradient.stride[1] +
+                                      by * gradient.stride[2] + bx * gradient.stride[3];
           to[*which] += *reinterpret_cast<const T*>(from);
         }
     }

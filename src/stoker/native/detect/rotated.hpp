@@ -11,7 +11,12 @@ struct RotatedBox {
   RotatedBox() = default;
   // The centre's x and y, width, height, degrees. Angles of both boxes turn the same way, whichever that is.
   explicit RotatedBox(const double b[5])
-      : x(b[0]), y(b[1]), width(b[2]), height(b[3]), cosine(xm::cos_pi(b[4] / 180)), sine(xm::sin_pi(b[4] / 180)),
+      : x(b[0]),
+        y(b[1]),
+        width(b[2]),
+        height(b[3]),
+        cosine(xm::cos_pi(b[4] / 180)),
+        sine(xm::sin_pi(b[4] / 180)),
         radius_squared((b[2] * b[2] + b[3] * b[3]) / 4) {}
   double area() const { return width * height; }
 };
@@ -55,8 +60,7 @@ inline double common_area(const RotatedBox& a, const RotatedBox& b) {
     }
   }
   double twice = 0;
-  for (int i = 2; i < n; ++i)
-    twice += (px[i - 1] - px[0]) * (py[i] - py[0]) - (px[i] - px[0]) * (py[i - 1] - py[0]);
+  for (int i = 2; i < n; ++i) twice += (px[i - 1] - px[0]) * (py[i] - py[0]) - (px[i] - px[0]) * (py[i - 1] - py[0]);
   return twice > 0 ? twice / 2 : 0;
 }
 

@@ -31,8 +31,14 @@ int64_t soft_nms_of(const View& boxes, const View& scores, const View* labels, c
   const T least = static_cast<T>(rule.least), above = least_above<T>(rule.threshold);
   int64_t n = 0;
   for (int64_t i = 0; i < total; ++i) {
-    Box<T> b{element<T>(boxes, i, 0), element<T>(boxes, i, 1), element<T>(boxes, i, 2), element<T>(boxes, i, 3), T{0},
-             element<T>(scores, i),   i,                       labels ? element<int64_t>(*labels, i) : 0};
+    Box<T> b{element<T>(boxes, i, 0),
+             element<T>(boxes, i, 1),
+             element<T>(boxes, i, 2),
+             element<T>(boxes, i, 3),
+             T{0},
+             element<T>(scores, i),
+             i,
+             labels ? element<int64_t>(*labels, i) : 0};
     b.area = (b.x1 - b.x0) * (b.y1 - b.y0);
     if (b.score >= least) all[n++] = b;
   }

@@ -133,8 +133,8 @@ std::shared_ptr<Kernel> make_roi_align(int64_t height, int64_t width, int64_t sa
                                        bool channels_last, bool writes_chosen) {
   require_bins(height, width);
   if (samples > 1 << 15) throw std::invalid_argument("expected at most 2**15 samples along each axis of a bin");
-  const detect::RoiAlign rule{1, height, width, samples, aligned,
-                              maximum ? detect::Pool::Maximum : detect::Pool::Average};
+  const detect::RoiAlign rule{1,       height,  width,
+                              samples, aligned, maximum ? detect::Pool::Maximum : detect::Pool::Average};
   return std::make_shared<RoiAlign>(rule, channels_last, maximum && writes_chosen);
 }
 
