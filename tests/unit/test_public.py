@@ -27,8 +27,8 @@ PUBLIC = {
 }  # fmt: skip
 PACKAGES = {
     "codecs", "command", "contract", "dali", "demo", "device", "display", "executor", "frameworks", "frontends",
-    "graph", "inspection", "jax", "math", "native", "numpy", "ops", "paddle", "readers", "samplers", "settings",
-    "testing", "tf", "tfrecord", "torch", "torchvision",
+    "graph", "inspection", "jax", "math", "native", "numpy", "ops", "paddle", "readers", "samplers", "serve",
+    "settings", "testing", "tf", "tfrecord", "torch", "torchvision",
 }  # fmt: skip
 TYPES = {
     "ANY_DATA", "BFLOAT16", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType",

@@ -118,10 +118,12 @@ class Feeder(ABC):
     Attributes:
         parallel: whether the feeder needs worker processes.
         device: the run's GPU (native); the execution sets it.
+        fed_by_hand: whether the caller feeds the data, because the source has none of its own.
     """
 
     parallel: bool = False
     device: Any = None
+    fed_by_hand: bool = False  # the data come from calls of `feed` or `convert`
 
     def use(self, workers: WorkerPool) -> None:  # noqa: B027 - most have nothing to do
         """Run the source in these worker processes."""
@@ -166,6 +168,15 @@ class Feeder(ABC):
     @abstractmethod
     def require_resumable(self, source: SourceLine | None) -> None:
         """Raise StateError if the source cannot go on from a position."""
+
+    def convert(self, data: Any) -> tuple[Any, ...]:
+        """Return a batch that is fed by hand as columns, without queueing it. Any thread may call it.
+
+        Raises:
+            DataError: the data are not of the declared types.
+            StateError: the source has data of its own.
+        """
+        raise StateError("expected a source without data of its own")
 
     @abstractmethod
     def feed(self, data: Any, limit: int, layout: str | None) -> None:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from ..codecs.open_codecs import OpenCodecs
 from ..contract.batch import Batch
@@ -50,6 +53,7 @@ Allocate = Callable[[int, PlannedOutput, int], SuppliedMemory | None]
 # A batch of more rows is compared with the available memory before its rows are numbered.
 _MANY_ROWS = 1 << 20
 _BYTES_PER_ROW = 24  # least: the key, the epoch, and the sample of one reader
+_NO_KEYS, _NO_EPOCHS = np.empty(0, np.uint64), np.empty(0, np.int64)
 
 
 class Execution(Exclusive):
@@ -98,6 +102,7 @@ class Execution(Exclusive):
         self._meter = Meter()
         self._split_controller: SplitController | None = None
         self._inline = InlineHeuristic()
+        self._serving = threading.Lock()
         self.mark = self._mark()
 
     def worker_memory(self) -> list[int]:
@@ -348,6 +353,37 @@ class Execution(Exclusive):
         run = self._run or self._start(rows, feeds)
         replay = self._planning.take_replay()
         return run.run_inline(rows, feeds, replay)
+
+    @exclusive_method
+    def start(self) -> Run:
+        """Create the run of a plan whose types are known, for :meth:`serve`."""
+        assert self.plan is not None
+        return self._run or self._start(Rows(_NO_KEYS, _NO_EPOCHS, (), 0, 0), {})
+
+    @property
+    def fed(self) -> dict[int, Feeder]:
+        """Return the sources that the caller feeds, by node."""
+        return {node: feeder for node, feeder in self._feeders.items() if feeder.fed_by_hand}
+
+    def serve(self, feeds: Feeds, count: int) -> tuple[list[Any], dict[int, StokerError]]:
+        """Run requests as one batch, bypassing the queue. Any thread may call it, several at the same time.
+
+        Every request draws the random numbers of row key 0 in epoch 0, so no result depends on other requests. Users'
+        functions in Python run for one batch at a time.
+
+        Returns:
+            The outputs, and the errors of failed rows by their number. Outputs of failed rows are undefined.
+        """
+        self._check_usable()
+        run = self._run or self.start()
+        rows = Rows(np.zeros(count, np.uint64), np.zeros(count, np.int64), (), 0, 0)
+        failed: list[RowFailure] = []
+        with self._serving if run.calls_python else contextlib.nullcontext():
+            if count == 1:
+                outputs = run.run_inline(rows, feeds, failed=failed)
+            else:
+                outputs = run.collect(run.prepare(rows, feeds, {}), failed)
+        return outputs, {f.row: f.error for f in reversed(failed)}
 
     def batches(self, delivered: Delivered) -> tuple[Batch, ...]:
         """Return the outputs as batches."""

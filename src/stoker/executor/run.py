@@ -76,7 +76,8 @@ class Run:
         self.python = PythonWork(loaded, graph, self.engine, self._samples, self._in_flight)
         self._pid = os.getpid()
         # True if no row needs Python.
-        self.is_native = not loaded.twins and not any(isinstance(s.body, PyCall) for s in plan.steps)
+        self.calls_python = any(isinstance(s.body, PyCall) for s in plan.steps)  # functions of users, in Python
+        self.is_native = not loaded.twins and not self.calls_python
         self.may_run_inline = self.is_native and not on_gpu  # the caller's thread can do all of the work
         _live.add(self)
 

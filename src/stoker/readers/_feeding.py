@@ -351,6 +351,8 @@ def _counts(position: Any, count: int) -> list[int]:
 class ManualFeeder(CheckedFeeder):
     """Feeder for batches from ``pipe.feed_input``."""
 
+    fed_by_hand = True
+
     def __init__(self, declared: Declared, name: str, *, repeats: bool, waits: bool, copies: bool) -> None:
         super().__init__(declared, copies=copies)
         self._name = name
@@ -390,6 +392,9 @@ class ManualFeeder(CheckedFeeder):
         with self._fed:
             self._queue.append(batch)
             self._fed.notify_all()
+
+    def convert(self, data: Any) -> tuple[Column, ...]:
+        return self._batch(data, len(data))
 
     def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
         if self._queue:
