@@ -185,7 +185,26 @@ void check_torch(Isa isa) {
   const bool smooth = below(2);
   compare(isa, "torch resize", dtype, height, width, channels, [&](const View& dst) {
     Scratch scratch;
-    return torch_resize::resize(src.view(), filter, smooth, dst, scratch);
+    torch_resize::ResizeCache cache;
+    return torch_resize::resize(src.view(), filter, smooth, dst, cache, scratch);
+  });
+  const int64_t x0 = below(static_cast<uint32_t>(width)), y0 = below(static_cast<uint32_t>(height));
+  const torch_resize::Resize part(
+      {src.view().shape[0], src.view().shape[1], channels, filter, smooth, height, width, {x0, y0, width, height}});
+  compare(isa, "torch resize of a window", dtype, height - y0, width - x0, channels, [&](const View& dst) {
+    Scratch scratch;
+    const torch_resize::Region& needed = part.needed();
+    View from = src.view();
+    from.data += needed.y0 * from.stride[0] + needed.x0 * from.stride[1];
+    from.shape[0] = needed.y1 - needed.y0;
+    from.shape[1] = needed.x1 - needed.x0;
+    View to = dst;
+    const auto take = [](void* view, int64_t first, int64_t last, const uint8_t* pixels, int64_t pitch) {
+      const View& out = *static_cast<View*>(view);
+      for (int64_t y = first; y < last; ++y, pixels += pitch)
+        std::memcpy(out.data + y * out.stride[0], pixels, static_cast<size_t>(out.shape[1] * out.shape[2]));
+    };
+    return part.run(from, {take, &to}, scratch);
   });
   const auto way = static_cast<torch_resize::Way>(below(4));
   const std::string name = "torch resize in floats " + std::to_string(static_cast<int>(way)) + " " + name_of(dtype);

@@ -18,13 +18,16 @@ import torch
 from photographs import photograph
 from PIL import Image
 from torch.utils.data import DataLoader
+from torchvision.transforms import functional as v1
 from torchvision.transforms.v2 import functional as F
 
 import stoker.torchvision
 from stoker.frontends.torchvision import counts
-from stoker.frontends.torchvision.hooks import imports, processors
+from stoker.frontends.torchvision.hooks import imports, processors, templates
 from tests.takeover.conftest import exactly
 from tests.takeover.lazily import lazily
+
+MODULE, LEGACY = processors.CLASSES
 
 
 class Base:
@@ -66,9 +69,9 @@ class Patches(Backend):
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The module, imported."""
-    made = types.ModuleType(processors.MODULE)
+    made = types.ModuleType(MODULE)
     made.TorchvisionBackend = Backend  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, processors.MODULE, made)
+    monkeypatch.setitem(sys.modules, MODULE, made)
     counts.reset()
     yield made
     counts.reset()
@@ -237,6 +240,149 @@ def test_a_module_that_is_imported_later(tmp_path: Path, monkeypatch: pytest.Mon
     assert seen == [later_module] and sys.meta_path == finders
     imports.after_import("later_module", seen.append)
     assert seen == [later_module, later_module]
+
+
+def _size(path: Path) -> tuple[int, int]:
+    with Image.open(path) as image:
+        return image.size
+
+
+class Batch(UserDict[str, Any]):
+    """Result, as in transformers."""
+
+    def __init__(self, data: Any, tensor_type: Any = None) -> None:
+        super().__init__(data)
+        if tensor_type == "pt":
+            self.data = {k: v if isinstance(v, torch.Tensor) else torch.stack(v) for k, v in data.items()}
+
+
+class OneByOne(Backend):
+    """Processor that computes each image alone."""
+
+    __module__ = "transformers.models.one_by_one"
+
+    def __init__(self, mean: float = 120.0) -> None:
+        self.mean = mean
+        self.calls = 0
+
+    def _preprocess(self, images: Any, size: int = 40, return_tensors: Any = None, **kwargs: Any) -> Any:
+        OneByOne.runs += len(images)
+        made = []
+        for image in images:
+            resized = F.center_crop(F.resize(image.unsqueeze(0), [size], antialias=True), [30, 30])
+            made.append(F.normalize(resized.to(torch.float32), [self.mean], [60.0], inplace=True)[0])
+        return Batch({"pixel_values": made}, return_tensors)
+
+    runs = 0
+
+
+@pytest.fixture
+def one_by_one(module: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module, with the processor that computes each image alone."""
+    module.TorchvisionBackend = OneByOne
+    monkeypatch.setattr(OneByOne, "runs", 0)
+    monkeypatch.setattr(OneByOne, "process_image", Backend.process_image, raising=False)
+    monkeypatch.setattr(templates, "_templates", {})
+    return module
+
+
+@pytest.mark.parametrize("kind", ["files", "loaded"])
+def test_images_of_one_size_share_their_steps(one_by_one: Any, photos: list[Path], kind: str) -> None:
+    def calls() -> list[Any]:
+        return [
+            OneByOne(mean).preprocess(_opened(kind, photos), size=size, return_tensors="pt")
+            for mean in (120.0, 99.0)
+            for size in (40, 50, 40)
+        ]
+
+    expected = calls()
+    before = OneByOne.runs
+    with stoker.torchvision.enabled():
+        for one, other in zip(expected, calls(), strict=True):
+            same(one, other)
+        runs = OneByOne.runs - before
+        assert runs == 4 * len(set(map(_size, photos))), "each size, with each setting"
+        assert not counts.totals()[counts.RETRIED]
+
+
+def test_steps_of_changed_methods_are_not_shared(
+    one_by_one: Any, photos: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processor = OneByOne()
+    with stoker.torchvision.enabled():
+        processor.preprocess(_opened("files", photos), return_tensors="pt")
+        monkeypatch.setattr(OneByOne, "resize", lambda image: image, raising=False)  # a script's own method
+        before = OneByOne.runs
+        processor.preprocess(_opened("files", photos), return_tensors="pt")
+        assert OneByOne.runs - before == len(photos)
+        processor.preprocess(_opened("files", photos), return_tensors=None)
+
+
+def test_an_image_that_is_kept_has_its_own_pixels(module: Any, photos: list[Path]) -> None:
+    class Keeping(Backend):
+        """Processor that keeps its images."""
+
+        kept: Any = None
+
+        def preprocess(self, images: Any, *args: Any, **kwargs: Any) -> Any:
+            return super().preprocess(images, *args, **kwargs)
+
+        def _preprocess(self, images: Any, **kwargs: Any) -> Any:
+            return super()._preprocess(images, **kwargs)
+
+    class Owner(Base):
+        """Class whose call is replaced."""
+
+        kept: Any = None
+
+        def preprocess(self, images: Any, *args: Any, **kwargs: Any) -> Any:
+            type(self).kept = images
+            return Keeping()._preprocess([Keeping().process_image(x) for x in images])
+
+        process_image = Backend.process_image
+
+    module.TorchvisionBackend = Owner
+    image = Image.open(photos[0])
+    image.load()
+    expected = np.array(image)
+    with stoker.torchvision.enabled():
+        Owner().preprocess([image])
+        image.paste((0, 0, 0), (0, 0, 50, 50))
+        exactly(expected, np.asarray(Owner.kept[0]))
+
+
+def test_a_large_image_in_pieces(module: Any) -> None:
+    image = Image.fromarray(photograph(3, 64, 96)).resize((2300, 2000))
+    with pytest.raises(ValueError, match="contiguous"):
+        image.im.__arrow_c_array__()
+    expected = Backend().preprocess(image)
+    with stoker.torchvision.enabled():
+        same(expected, Backend().preprocess(image))
+    assert counts.totals()[counts.NATIVE] == 1
+
+
+class Legacy(Base):
+    """Base class of processors before transformers 5."""
+
+    def _process_image(self, image: Any) -> Any:
+        return v1.pil_to_tensor(image.convert("RGB"))
+
+    def preprocess(self, images: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the batch of a list."""
+        batch = Backend()._preprocess([self._process_image(x) for x in images], **kwargs)
+        return UserDict(pixel_values=batch["pixel_values"])
+
+
+@pytest.mark.parametrize("kind", ["files", "loaded"])
+def test_processors_before_transformers_5(monkeypatch: pytest.MonkeyPatch, photos: list[Path], kind: str) -> None:
+    made = types.ModuleType(LEGACY)
+    made.BaseImageProcessorFast = Legacy  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, LEGACY, made)
+    expected = Legacy().preprocess(_opened(kind, photos))
+    counts.reset()
+    with stoker.torchvision.enabled():
+        same(expected, Legacy().preprocess(_opened(kind, photos)))
+    assert counts.totals()[counts.NATIVE] == len(photos) and not counts.totals()[counts.RETRIED]
 
 
 # ---- lazy tensors: one of a batch, and tensors of the same shape ----

@@ -12,7 +12,7 @@ import torch
 from torchvision.transforms.v2 import functional as F
 
 from stoker.frontends.torchvision.ir import steps
-from stoker.frontends.torchvision.ir.recipe import Node
+from stoker.frontends.torchvision.ir.recipe import PLANAR, Node
 from stoker.frontends.torchvision.materialize.eager import planar_pixels
 from stoker.frontends.torchvision.reference import sums
 
@@ -68,7 +68,7 @@ def test_native_sums_are_torchs(threads: int, channels: int, isa: str) -> None:
     for _ in range(12):
         gray = near_a_whole_mean(rng)
         image = np.repeat(gray[None], channels, axis=0)
-        node = Node.pixels(image.reshape(-1), (SIDE, SIDE), channels, planar=True)
+        node = Node.pixels(image.reshape(-1), (SIDE, SIDE), channels, PLANAR)
         result = planar_pixels(node.then(steps.TorchContrast(2, 0.0, *order)))
         expected = F.adjust_contrast(torch.from_numpy(image), 0.0)
         assert np.array_equal(result, expected.numpy())

@@ -7,8 +7,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "bind/gil.hpp"
@@ -180,6 +184,57 @@ nb::bytes read_file_ref(const nb::bytes& ref) {
   return nb::bytes(out.data, static_cast<size_t>(out.shape[0]));
 }
 
+// Structures of the Arrow C data interface (arrow.apache.org/docs/format/CDataInterface.html), up to the members that
+// are read here.
+struct ArrowSchema {
+  const char *format, *name, *metadata;
+  int64_t flags, n_children;
+  ArrowSchema** children;
+};
+struct ArrowArray {
+  int64_t length, null_count, offset, n_buffers, n_children;
+  const void** buffers;
+  ArrowArray** children;
+};
+
+// Return the bytes of an array of bytes, or of lists of four bytes, as Pillow exports its memory; None for other arrays.
+// The result refers to the memory of `array`, and keeps it alive.
+nb::object bytes_of_arrow(nb::handle schema, nb::handle array) {
+  const auto* type = static_cast<const ArrowSchema*>(PyCapsule_GetPointer(schema.ptr(), "arrow_schema"));
+  if (!type) throw nb::python_error();
+  const auto* data = static_cast<const ArrowArray*>(PyCapsule_GetPointer(array.ptr(), "arrow_array"));
+  if (!data) throw nb::python_error();
+  const std::string_view format = type->format;
+  int64_t count = data->length;
+  if (data->null_count != 0 || data->offset != 0 || count < 0) return nb::none();
+  if (format == "+w:4") {
+    if (type->n_children != 1 || std::string_view(type->children[0]->format) != "C" || data->n_children != 1)
+      return nb::none();
+    data = data->children[0];
+    count *= 4;
+    if (data->null_count != 0 || data->offset != 0 || data->length < count) return nb::none();
+  } else if (format != "C") {
+    return nb::none();
+  }
+  if (data->n_buffers != 2 || data->buffers[1] == nullptr) return nb::none();
+  const auto* bytes = static_cast<const uint8_t*>(data->buffers[1]);
+  return nb::cast(
+      nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>(bytes, {static_cast<size_t>(count)}, nb::borrow(array)));
+}
+
+// Ask the system for large pages in new memory that will be written as a whole. Clearing pages of 4 KiB one by one takes
+// longer than computing an image.
+void advise_large_pages(const OutputArray& memory) {
+#if defined(__linux__)
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<uintptr_t>(memory.data());
+  const uintptr_t begin = (first + page - 1) / page * page, end = (first + memory.shape(0)) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // an error changes nothing
+#else
+  (void)memory;
+#endif
+}
+
 // Remove an object, and the members of a list, from Python's cyclic garbage collector.
 void untrack(nb::handle object) {
   const auto forget = [](PyObject* o) {
@@ -223,5 +278,7 @@ void bind_recipe(nb::module_& m) {
   recipe.def("is_file_ref_unchanged", &is_file_ref_unchanged);
   recipe.def("is_file_ref_of", &is_file_ref_of);
   recipe.def("untrack", &untrack);
+  recipe.def("bytes_of_arrow", &bytes_of_arrow);
+  recipe.def("advise_large_pages", &advise_large_pages);
   recipe.def("block_pool", [](size_t kept) { return std::make_shared<BlockPool>(kept); });
 }

@@ -74,13 +74,14 @@ void Description::begin(const View& v, const double* p) {
     throw InvalidRecipe{"bytes that are not an image's"};
   const int64_t height = side(p[0]), width = side(p[1]), channels = whole(p[2]);
   if (channels != 1 && channels != 3) throw InvalidRecipe{"neither one nor three channels"};
-  if (height * width > kMaxImageBytes / channels || height * width * channels != v.shape[0])
+  const int64_t between = p[3] == 2 ? 4 : channels;  // bytes from pixel to pixel
+  if (height * width > kMaxImageBytes / between || height * width * between != v.shape[0])
     throw InvalidRecipe{"bytes that are not the image's"};
   const int64_t x0 = whole(p[4]), y0 = whole(p[5]), x1 = whole(p[6]), y1 = whole(p[7]);
   if (x0 < 0 || y0 < 0 || x0 >= x1 || y0 >= y1 || x1 > width || y1 > height)
     throw InvalidRecipe{"a window that leaves the image"};
-  const bool planar = p[3] != 0;
-  const int64_t pixel = planar ? 1 : channels, row = width * pixel, channel = planar ? height * width : 1;
+  const bool planar = p[3] == 1;
+  const int64_t pixel = planar ? 1 : between, row = width * pixel, channel = planar ? height * width : 1;
   images_.push_back({{v.data, y1 - y0, x1 - x0, channels, row, pixel, channel}, kElsewhere});
   moved(images_[0], y0 * row + x0 * pixel);
 }

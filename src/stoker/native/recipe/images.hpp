@@ -37,6 +37,7 @@ class Images {
   // Return the destination of an image: p has the number of the output and the offset of the first byte.
   uint8_t* place(const double* p) const;
   Scratch& work(int which) { return scratch_.work[which]; }
+  torch_resize::ResizeCache& resizes() { return scratch_.resizes; }
 
  private:
   const RecipeBatch& batch_;

@@ -72,6 +72,9 @@ class Interpreter {
   // Run several steps together, beginning with this one; return their number, or 0 if they cannot be combined.
   size_t several(size_t at) {
     if (steps_[at].op == Op::Resize) return resize_and_store(at);
+    if (steps_[at].op == Op::TorchResize) return torch_resize_and_store(at);
+    if (at != 0) return 0;
+    if (steps_.size() > 2 && steps_[1].op == Op::TorchResize && is_used_once_by(1)) return torch_resize_and_store(1);
     if (steps_.size() != 2 || steps_[0].op != Op::Decode || steps_[1].op != Op::StorePixels || steps_[1].from != 0)
       return 0;
     decode(steps_[0].p, steps_[1].p);  // directly into the output
@@ -116,60 +119,161 @@ class Interpreter {
     if (status != jpeg::Status::Ok) throw SkipFile{};
   }
 
+  // Return the given pixels where they are. `planar` 0: [H,W,C], 1: [C,H,W], 2: four bytes per pixel, as in Pillow.
+  View given_pixels(const double* p) const {
+    const int64_t height = whole(p[0]), width = whole(p[1]), channels = whole(p[2]);
+    const int64_t between = p[3] == 2 ? 4 : channels;
+    if (height * width * between != static_cast<int64_t>(source_.size))
+      throw InvalidRecipe{"bytes that are not the image's"};
+    View v = side_by_side(height, width, channels);
+    v.data = const_cast<uint8_t*>(source_.data);  // only read
+    v.stride[1] = between;
+    v.stride[0] = width * between;
+    if (p[3] == 1 && channels > 1) {
+      v.stride[2] = height * width;
+      v.stride[1] = 1;
+      v.stride[0] = width;
+    }
+    return v;
+  }
+
   // Copy the pixels, because other steps may read a few bytes past the end of an image.
   void pixels(const double* p) {
-    const int64_t height = whole(p[0]), width = whole(p[1]), channels = whole(p[2]);
-    if (height * width * channels != static_cast<int64_t>(source_.size))
-      throw InvalidRecipe{"bytes that are not the image's"};
-    const bool planar = p[3] != 0;
-    const int64_t x0 = whole(p[4]), y0 = whole(p[5]), x1 = whole(p[6]), y1 = whole(p[7]);
-    const View v = images_.fresh(y1 - y0, x1 - x0, channels);
-    for (int64_t y = y0; y < y1; ++y) {
-      uint8_t* to = v.data + (y - y0) * v.stride[0];
-      if (!planar || channels == 1) {
-        std::memcpy(to, source_.data + (y * width + x0) * channels, static_cast<size_t>((x1 - x0) * channels));
-        continue;
+    const View from = cropped(given_pixels(p), p + 4);
+    recipe::copy(from, images_.fresh(from.shape[0], from.shape[1], from.shape[2]));
+  }
+
+  // Return whether step `at` takes the image of the step before it, which no other step takes.
+  bool is_used_once_by(size_t at) const {
+    return uses_[at - 1] == 1 && steps_[at].from == static_cast<int64_t>(at) - 1;
+  }
+
+  // Steps after a resize that only choose pixels and store them.
+  struct Tail {
+    size_t last = 0;  // the `Store` step; 0: there are other steps
+    torch_resize::Region window{};
+    bool mirror[2] = {false, false};  // columns, rows
+  };
+
+  // Return the steps after the resize `at`. Windows are combined if `may_crop`.
+  Tail tail_of(size_t at, bool may_crop) const {
+    Tail tail;
+    tail.window = {0, 0, whole(steps_[at].p[1]), whole(steps_[at].p[0])};
+    for (size_t next = at + 1; next < steps_.size() && is_used_once_by(next); ++next) {
+      const RecordedStep& s = steps_[next];
+      if (s.op == Op::Store) {
+        tail.last = next;
+        return tail;
       }
-      for (int64_t c = 0; c < channels; ++c) {
-        const uint8_t* from = source_.data + (c * height + y) * width;
-        for (int64_t x = x0; x < x1; ++x) to[(x - x0) * channels + c] = from[x];
+      const double kind = s.op == Op::Transpose ? s.p[0] : -1;
+      if (kind == 0 || kind == 1 || kind == 3) {  // rows, columns, both
+        tail.mirror[0] ^= kind != 1;
+        tail.mirror[1] ^= kind != 0;
+      } else if (s.op == Op::Crop && may_crop) {
+        tail.window = crop_of(tail, s.p);
+      } else {
+        return tail;
       }
     }
+    return tail;
+  }
+
+  // Return the window of the resized image that a crop of its mirrored window shows.
+  static torch_resize::Region crop_of(const Tail& tail, const double* p) {
+    const torch_resize::Region& w = tail.window;
+    const int64_t x0 = whole(p[0]), y0 = whole(p[1]), x1 = whole(p[2]), y1 = whole(p[3]);
+    const bool across = tail.mirror[0], down = tail.mirror[1];
+    return {across ? w.x1 - x1 : w.x0 + x0, down ? w.y1 - y1 : w.y0 + y0, across ? w.x1 - x0 : w.x0 + x1,
+            down ? w.y1 - y0 : w.y0 + y1};
+  }
+
+  // Return the destination of an image of this size at the end of `tail`.
+  Planes planes_of(const Tail& tail, const View& out, bool spread) {
+    Planes planes = place(out, steps_[tail.last].p);
+    planes.mirror_x = tail.mirror[0];
+    planes.mirror_y = tail.mirror[1];
+    planes.spread = spread;
+    return planes;
+  }
+
+  static void take_rows(void* to, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch) {
+    store_rows(*static_cast<const Planes*>(to), y0, y1, pixels, pitch);
   }
 
   // Resize, mirror and store in one pass, row by row out of the cache, if the result is stored once and not used
   // otherwise. Return the number of steps done; 0 if the steps are others.
   size_t resize_and_store(size_t at) {
-    bool mirror[2] = {false, false};
-    size_t last = at + 1;
-    for (; last < steps_.size() && uses_[last - 1] == 1 && steps_[last].from == static_cast<int64_t>(last) - 1;
-         ++last) {
-      const RecordedStep& s = steps_[last];
-      const double kind = s.op == Op::Transpose ? s.p[0] : -1;
-      if (kind != 0 && kind != 1 && kind != 3) break;  // rows, columns, both
-      mirror[0] ^= kind != 1;
-      mirror[1] ^= kind != 0;
-    }
-    if (last >= steps_.size() || steps_[last].op != Op::Store || uses_[last - 1] != 1 ||
-        steps_[last].from != static_cast<int64_t>(last) - 1)
-      return 0;
+    const Tail tail = tail_of(at, false);
+    if (tail.last == 0) return 0;
     const View source = images_.at(steps_[at].from);
     View out = source;  // without its memory
     out.shape[0] = whole(steps_[at].p[0]);
     out.shape[1] = whole(steps_[at].p[1]);
-    Planes planes = place(out, steps_[last].p);
-    planes.mirror_x = mirror[0];
-    planes.mirror_y = mirror[1];
-    planes.spread = is_spread(source);
-    const resample::Sink sink{[](void* to, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch) {
-                                store_rows(*static_cast<const Planes*>(to), y0, y1, pixels, pitch);
-                              },
-                              &planes};
+    Planes planes = planes_of(tail, out, is_spread(source));
+    const resample::Sink sink{take_rows, &planes};
     const Resizing r(source, steps_[at].p);
     if (!resample::resample(once(source), r.vertical, r.horizontal, sink, images_.work(0), r.order))
       throw InvalidRecipe{"a region that is not finite"};
-    images_.skip_to(last + 1);  // these steps have no pixels; patches refer to the last one
-    return last - at + 1;
+    images_.skip_to(tail.last + 1);  // these steps have no pixels; patches refer to the last one
+    return tail.last - at + 1;
+  }
+
+  // The same for torch's resize, of which only the window of later crops is computed. If the image of the file is not
+  // used otherwise either, only its part that this window needs is decoded.
+  size_t torch_resize_and_store(size_t at) {
+    const Tail tail = tail_of(at, true);
+    if (tail.last == 0) return 0;
+    const bool from_file = images_.count() == 0;
+    const View source = from_file ? file_image() : images_.at(steps_[at].from);
+    const double* p = steps_[at].p;
+    const bool spread = is_spread(source);
+    const torch_resize::Resize& resize =
+        images_.resizes().get({source.shape[0], source.shape[1], spread ? 1 : source.shape[2],
+                               filter_of(p[2], p[3] != 0), p[3] != 0, whole(p[0]), whole(p[1]), tail.window});
+    View out = source;
+    out.shape[0] = tail.window.y1 - tail.window.y0;
+    out.shape[1] = tail.window.x1 - tail.window.x0;
+    Planes planes = planes_of(tail, out, spread);
+    const View part = from_file ? file_part(resize.needed()) : part_of(once(source), resize.needed());
+    if (!resize.run(part, {take_rows, &planes}, images_.work(0)))
+      throw InvalidRecipe{"an image that cannot be resized"};
+    images_.skip_to(tail.last + 1);
+    return from_file ? tail.last + 1 : tail.last - at + 1;
+  }
+
+  static View part_of(View v, const torch_resize::Region& r) {
+    const double window[4] = {static_cast<double>(r.x0), static_cast<double>(r.y0), static_cast<double>(r.x1),
+                              static_cast<double>(r.y1)};
+    return cropped(v, window);
+  }
+
+  // Return the image of the first step, without its memory.
+  View file_image() const {
+    const RecordedStep& s = steps_[0];
+    const double* window = s.p + (s.op == Op::Decode ? 1 : 4);
+    return side_by_side(whole(window[3]) - whole(window[1]), whole(window[2]) - whole(window[0]),
+                        whole(s.p[s.op == Op::Decode ? 0 : 2]));
+  }
+
+  // Return a part of the image of the first step: of a file, only that part is decoded.
+  View file_part(const torch_resize::Region& part) {
+    const RecordedStep& s = steps_[0];
+    double p[8];
+    std::copy_n(s.p, s.op == Op::Decode ? 6 : 8, p);
+    double* window = p + (s.op == Op::Decode ? 1 : 4);
+    const double left = window[0], top = window[1];
+    window[0] = left + static_cast<double>(part.x0);
+    window[1] = top + static_cast<double>(part.y0);
+    window[2] = left + static_cast<double>(part.x1);
+    window[3] = top + static_cast<double>(part.y1);
+    if (s.op == Op::Decode) {
+      decode(p);
+      return images_.at(0);
+    }
+    const View whole_image = given_pixels(p);
+    if (whole_image.stride[2] == 1) return part_of(whole_image, {whole(p[4]), whole(p[5]), whole(p[6]), whole(p[7])});
+    pixels(p);
+    return images_.at(0);
   }
 
   void store_pixels(const View& v, const double* p) {

@@ -20,6 +20,7 @@
 #include "base/thread.hpp"
 #include "shared/pillow_color.hpp"
 #include "shared/recipe_ops.hpp"
+#include "torch/resize.hpp"
 
 namespace stoker::recipe {
 
@@ -71,6 +72,7 @@ struct ThreadScratch {
   std::vector<std::unique_ptr<Scratch>> images;
   Scratch work[2];
   Scratch file;
+  torch_resize::ResizeCache resizes;
 };
 
 // Run recipe `index`. Never reads or writes out of bounds, whatever the recipe's numbers are.

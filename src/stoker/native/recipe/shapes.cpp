@@ -83,7 +83,7 @@ void pad_edges(Images& images, const View& v, const double* p) {
 void torch_resize(Images& images, const View& v, const double* p) {
   const torch_resize::Filter filter = filter_of(p[2], p[3] != 0);
   const View out = images.fresh(side(p[0]), side(p[1]), v.shape[2]);
-  if (!torch_resize::resize(v, filter, p[3] != 0, out, images.work(0)))
+  if (!torch_resize::resize(v, filter, p[3] != 0, out, images.resizes(), images.work(0)))
     throw InvalidRecipe{"an image that cannot be resized"};
 }
 

@@ -152,6 +152,7 @@ class Verifier {
     require(channels == 1 || channels == 3, "neither one nor three channels");
     require(!decoded || step.p[5] == 0 || step.p[5] == 1, "leniency that is neither 0 nor 1");
     if (decoded) return window(step.p + 1, {kMaxSide, kMaxSide, channels}, "a window without pixels");
+    require(step.p[3] == 0 || step.p[3] == 1 || (step.p[3] == 2 && channels == 3), "an unknown layout of pixels");
     return window(step.p + 4, {side(step.p[0]), side(step.p[1]), channels}, "a window that leaves the image");
   }
 

@@ -17,7 +17,7 @@ namespace stoker::recipe {
 #define STOKER_RECIPE_OPS(X) \
   X(Decode, 6, true, "channels window[4] is_lenient") \
     /* the recipe's file, of which a window x0 y0 x1 y1 is wanted; is_lenient: even if truncated; from = -1 */ \
-  X(Pixels, 8, true, "height width channels planar window[4]")  /* the recipe's bytes, planar: [C,H,W]; window x0 y0 x1 y1; from = -1 */ \
+  X(Pixels, 8, true, "height width channels planar window[4]")  /* the recipe's bytes, planar 1: [C,H,W], 2: [H,W] of four bytes; window x0 y0 x1 y1; from = -1 */ \
   X(Crop, 4, true, "x0 y0 x1 y1")  /* a window inside of the image */ \
   X(Resize, 8, true, "height width top:float bottom:float left:float right:float filter rows_first") \
     /* a box of the image in another size; rows_first: always horizontal first */ \

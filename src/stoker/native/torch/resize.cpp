@@ -4,24 +4,28 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 #include "base/simd.hpp"
 #include "torch/resize_sums.hpp"
 #include "torch/resize_taps.hpp"
+#include "torch/resize_wide.hpp"
 
 namespace stoker::torch_resize {
 
 namespace {
 
-constexpr int64_t kSlack = 64;  // bytes past the end of a row that may be read
+constexpr int64_t kSlack = 64;     // bytes past the end of a row that may be read and written
+constexpr int64_t kMostRows = 16;  // pairs of rows whose addresses are kept on the stack
 
 int32_t low(int32_t pair) { return static_cast<int16_t>(pair & 0xffff); }
 int32_t high(int32_t pair) { return pair >> 16; }
 uint8_t byte(int32_t sum, int precision) { return static_cast<uint8_t>(std::clamp(sum >> precision, 0, 255)); }
 
-// Filter one row of `channels` bytes per pixel horizontally; kSlack bytes may be read past its end.
-void across_plain(const Taps& taps, const uint8_t* row, int64_t channels, int64_t out, uint8_t* to) {
-  for (int64_t x = 0; x < out; ++x) {
+// Filter one row of `channels` bytes per pixel horizontally, for the outputs [first, last).
+void across_plain(const Taps& taps, const uint8_t* row, int64_t channels, int64_t first, int64_t last, uint8_t* to) {
+  for (int64_t x = first; x < last; ++x) {
     const uint8_t* from = row + taps.start[static_cast<size_t>(x)] * channels;
     const int32_t* pair = taps.pairs.data() + x * taps.most;
     for (int64_t c = 0; c < channels; ++c) {
@@ -54,11 +58,11 @@ void down_plain(const Taps& taps, int64_t y, const uint8_t* rows, int64_t pitch,
 
 // Three channels, two pixels at a time. Up to `kMost` pairs, or any number (0).
 template <int kMost>
-STOKER_WIDE void across3(const Taps& taps, const uint8_t* row, int64_t out, uint8_t* to) {
+STOKER_WIDE void across3(const Taps& taps, const uint8_t* row, int64_t first, int64_t last, uint8_t* to) {
   const int64_t most = kMost ? kMost : taps.most;
   const int32_t half = taps.half();
   const int precision = taps.precision;
-  for (int64_t x = 0; x < out; ++x, to += 3) {
+  for (int64_t x = first; x < last; ++x, to += 3) {
     const uint8_t* from = row + taps.start[static_cast<size_t>(x)] * 3;
     const int32_t* pair = taps.pairs.data() + x * most;
     PixelSum sum(half);
@@ -67,18 +71,18 @@ STOKER_WIDE void across3(const Taps& taps, const uint8_t* row, int64_t out, uint
   }
 }
 
-void across3_any(const Taps& taps, const uint8_t* row, int64_t out, uint8_t* to) {
+void across3_any(const Taps& taps, const uint8_t* row, int64_t first, int64_t last, uint8_t* to) {
   switch (taps.most) {
-    case 1: return across3<1>(taps, row, out, to);
-    case 2: return across3<2>(taps, row, out, to);
-    case 3: return across3<3>(taps, row, out, to);
-    case 4: return across3<4>(taps, row, out, to);
-    default: return across3<0>(taps, row, out, to);
+    case 1: return across3<1>(taps, row, first, last, to);
+    case 2: return across3<2>(taps, row, first, last, to);
+    case 3: return across3<3>(taps, row, first, last, to);
+    case 4: return across3<4>(taps, row, first, last, to);
+    default: return across3<0>(taps, row, first, last, to);
   }
 }
 
-STOKER_WIDE void down_wide(const Taps& taps, int64_t y, const uint8_t* rows, int64_t pitch, int64_t last, int64_t n,
-                           uint8_t* to) {
+STOKER_WIDE void down_vectors(const Taps& taps, int64_t y, const uint8_t* rows, int64_t pitch, int64_t last, int64_t n,
+                              uint8_t* to) {
   const int32_t* pair = taps.pairs.data() + y * taps.most;
   const int64_t first = taps.start[static_cast<size_t>(y)], most = taps.most;
   const int32_t half = taps.half();
@@ -101,28 +105,41 @@ STOKER_WIDE void down_wide(const Taps& taps, int64_t y, const uint8_t* rows, int
 
 #endif
 
-void across(const Taps& taps, const uint8_t* row, int64_t channels, int64_t out, uint8_t* to) {
+void across(const Taps& taps, const uint8_t* row, int64_t channels, int64_t first, int64_t last, uint8_t* to) {
 #if STOKER_RESIZE_SUMS
-  if (channels == 3 && has_wide()) return across3_any(taps, row, out, to);
+  if (channels == 3 && has_wide()) return across3_any(taps, row, first, last, to);
 #endif
-  across_plain(taps, row, channels, out, to);
+  across_plain(taps, row, channels, first, last, to);
 }
 
 void down(const Taps& taps, int64_t y, const uint8_t* rows, int64_t pitch, int64_t last, int64_t n, uint8_t* to) {
 #if STOKER_RESIZE_SUMS
-  if (has_wide()) return down_wide(taps, y, rows, pitch, last, n, to);
+  if (has_wide_resize() && taps.most <= kMostRows) {
+    const uint8_t* each[2 * kMostRows];
+    const int64_t first = taps.start[static_cast<size_t>(y)];
+    for (int64_t k = 0; k < 2 * taps.most; ++k) each[k] = rows + std::min(first + k, last) * pitch;
+    return down_wide(each, taps.pairs.data() + y * taps.most, taps.most, taps.precision, n, to);
+  }
+  if (has_wide()) return down_vectors(taps, y, rows, pitch, last, n, to);
 #endif
   down_plain(taps, y, rows, pitch, last, n, to);
 }
 
+// Copy a row of the source as contiguous pixels.
 void copy_row(const View& src, int64_t y, uint8_t* to) {
   const uint8_t* row = src.data + y * src.stride[0];
-  if (src.stride[2] == 1 && src.stride[1] == src.shape[2]) {
-    std::memcpy(to, row, static_cast<size_t>(src.shape[1] * src.shape[2]));
+  const int64_t width = src.shape[1], channels = src.shape[2];
+  if (src.stride[2] == 1 && src.stride[1] == channels) {
+    std::memcpy(to, row, static_cast<size_t>(width * channels));
     return;
   }
-  for (int64_t x = 0; x < src.shape[1]; ++x)
-    for (int64_t c = 0; c < src.shape[2]; ++c) *to++ = row[x * src.stride[1] + c * src.stride[2]];
+  if (src.stride[2] == 1 && src.stride[1] == 4 && channels == 3) {  // Pillow's memory has four bytes per pixel
+    for (int64_t x = 0; x + 1 < width; ++x) std::memcpy(to + 3 * x, row + 4 * x, 4);  // the fourth is overwritten
+    std::memcpy(to + 3 * (width - 1), row + 4 * (width - 1), 3);
+    return;
+  }
+  for (int64_t x = 0; x < width; ++x)
+    for (int64_t c = 0; c < channels; ++c) *to++ = row[x * src.stride[1] + c * src.stride[2]];
 }
 
 bool fits(const View& src, const View& dst) {
@@ -130,29 +147,126 @@ bool fits(const View& src, const View& dst) {
   return src.elements() > 0 && dst.elements() > 0;
 }
 
+// Source positions [first, last) that the outputs [first, last) read.
+std::pair<int64_t, int64_t> read_by(const Taps& taps, int64_t in, int64_t first, int64_t last) {
+  int64_t end = 0;
+  for (int64_t i = first; i < last; ++i) end = std::max(end, taps.start[static_cast<size_t>(i)] + 2 * taps.most);
+  return {taps.start[static_cast<size_t>(first)], std::min(end, in)};
+}
+
 }  // namespace
 
-bool resize(const View& src, Filter filter, bool smooth, const View& dst, Scratch& scratch) {
-  if (!fits(src, dst) || src.dtype != DType::U8 || dst.stride[2] != 1 || dst.stride[1] != dst.shape[2]) return false;
-  const int64_t channels = src.shape[2], rows = src.shape[0], values = dst.shape[1] * channels;
-  const int64_t pitch = values + kSlack, room = (src.shape[1] + 1) * channels + kSlack;
-  uint8_t* line = scratch.get(static_cast<size_t>(room + rows * pitch));
+struct Resize::State {
+  Sizes sizes;
+  bool wide, tall;  // columns, rows change
+  Taps horizontal, vertical;
+  Region needed;
+  Groups groups;
+  Isa made_for = isa();
+  explicit State(const Sizes& s)
+      : sizes(s),
+        wide(s.width != s.out_width),
+        tall(s.height != s.out_height),
+        horizontal(s.filter, s.smooth, wide ? s.width : 1, wide ? s.out_width : 1),
+        vertical(s.filter, s.smooth, tall ? s.height : 1, tall ? s.out_height : 1),
+        needed(s.wanted) {
+    if (wide) std::tie(needed.x0, needed.x1) = read_by(horizontal, s.width, s.wanted.x0, s.wanted.x1);
+    if (tall) std::tie(needed.y0, needed.y1) = read_by(vertical, s.height, s.wanted.y0, s.wanted.y1);
+    if (wide && s.channels == 3 && has_wide_resize())
+      groups = Groups(horizontal, s.wanted.x0, s.wanted.x1 - s.wanted.x0, needed.x0);
+    for (int32_t& start : horizontal.start) start -= static_cast<int32_t>(wide ? needed.x0 : 0);
+    for (int32_t& start : vertical.start) start -= static_cast<int32_t>(tall ? needed.y0 : 0);
+  }
+
+  int64_t columns() const { return needed.x1 - needed.x0; }
+  int64_t rows() const { return needed.y1 - needed.y0; }
+  int64_t out_columns() const { return sizes.wanted.x1 - sizes.wanted.x0; }
+
+  // Bytes of a source row that the horizontal pass may read.
+  int64_t reach() const {
+    const int64_t narrow = (columns() + 2 * horizontal.most) * sizes.channels + kSlack;
+    return std::max(groups.reach, narrow);
+  }
+
+  void filter_row(const uint8_t* row, uint8_t* to) const {
+    if (groups.outputs > 0) return across_wide(groups, horizontal.most, horizontal.precision, row, to);
+    across(horizontal, row, sizes.channels, sizes.wanted.x0, sizes.wanted.x1, to);
+  }
+};
+
+Resize::Resize(const Sizes& sizes) : state_(std::make_unique<State>(sizes)) {}
+Resize::~Resize() = default;
+const Region& Resize::needed() const { return state_->needed; }
+bool Resize::is_for(const Sizes& sizes) const { return state_->sizes == sizes && state_->made_for == isa(); }
+
+bool Resize::run(const View& src, const Sink& sink, Scratch& scratch) const {
+  const State& s = *state_;
+  const int64_t rows = s.rows(), channels = s.sizes.channels, values = s.out_columns() * channels;
+  if (src.rank != 3 || src.dtype != DType::U8 || src.shape[0] != rows || src.shape[1] != s.columns() ||
+      src.shape[2] != channels)
+    return false;
+  const int64_t pitch = values + kSlack, room = s.reach();
+  uint8_t* line = scratch.get(static_cast<size_t>(room + (rows + 1) * pitch));
   uint8_t* middle = line + room;
-  std::memset(line, 0, static_cast<size_t>(room));
-  const bool wide = src.shape[1] != dst.shape[1], tall = rows != dst.shape[0];
-  const Taps horizontal(filter, smooth, wide ? src.shape[1] : 1, wide ? dst.shape[1] : 1);
+  uint8_t* result = middle + rows * pitch;
+  if (s.wide) std::memset(line, 0, static_cast<size_t>(room));
+  // Rows are read in place if as many bytes as the filter may read follow in the image's memory.
+  const bool contiguous = src.stride[2] == 1 && src.stride[1] == channels && src.stride[0] >= s.columns() * channels;
+  const int64_t bytes = (rows - 1) * src.stride[0] + s.columns() * channels;
   for (int64_t y = 0; y < rows; ++y) {
     uint8_t* to = middle + y * pitch;
-    copy_row(src, y, wide ? line : to);
-    if (wide) across(horizontal, line, channels, dst.shape[1], to);
+    const bool in_place = s.wide && contiguous && y * src.stride[0] + room <= bytes;
+    if (!in_place) copy_row(src, y, s.wide ? line : to);
+    if (s.wide) s.filter_row(in_place ? src.data + y * src.stride[0] : line, to);
   }
-  const Taps vertical(filter, smooth, tall ? rows : 1, tall ? dst.shape[0] : 1);
-  for (int64_t y = 0; y < dst.shape[0]; ++y) {
-    uint8_t* to = dst.data + y * dst.stride[0];
-    if (tall) down(vertical, y, middle, pitch, rows - 1, values, to);
-    else std::memcpy(to, middle + y * pitch, static_cast<size_t>(values));
+  const Region& wanted = s.sizes.wanted;
+  if (!s.tall) {
+    sink.take(sink.to, 0, wanted.y1 - wanted.y0, middle, pitch);
+    return true;
+  }
+  for (int64_t y = wanted.y0; y < wanted.y1; ++y) {
+    down(s.vertical, y, middle, pitch, rows - 1, values, result);
+    sink.take(sink.to, y - wanted.y0, y - wanted.y0 + 1, result, pitch);
   }
   return true;
+}
+
+const Resize& ResizeCache::get(const Sizes& sizes) {
+  constexpr size_t kKept = 8;
+  const auto found = std::find_if(latest_.begin(), latest_.end(), [&](const auto& r) { return r->is_for(sizes); });
+  if (found != latest_.end()) {
+    std::rotate(latest_.begin(), found, found + 1);
+  } else {
+    if (latest_.size() == kKept) latest_.pop_back();
+    latest_.insert(latest_.begin(), std::make_unique<Resize>(sizes));
+  }
+  return *latest_.front();
+}
+
+bool resize(const View& src, Filter filter, bool smooth, const View& dst, ResizeCache& cache, Scratch& scratch) {
+  if (!fits(src, dst) || src.dtype != DType::U8 || dst.stride[2] != 1 || dst.stride[1] != dst.shape[2]) return false;
+  const Resize& r = cache.get({src.shape[0],
+                               src.shape[1],
+                               src.shape[2],
+                               filter,
+                               smooth,
+                               dst.shape[0],
+                               dst.shape[1],
+                               {0, 0, dst.shape[1], dst.shape[0]}});
+  View to = dst;
+  const Sink sink{[](void* view, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch) {
+                    const View& out = *static_cast<View*>(view);
+                    for (int64_t y = y0; y < y1; ++y, pixels += pitch)
+                      std::memcpy(out.data + y * out.stride[0], pixels,
+                                  static_cast<size_t>(out.shape[1] * out.shape[2]));
+                  },
+                  &to};
+  View from = src;
+  const Region& needed = r.needed();  // all, except where no output reads the last columns or rows
+  from.data += needed.y0 * src.stride[0] + needed.x0 * src.stride[1];
+  from.shape[0] = needed.y1 - needed.y0;
+  from.shape[1] = needed.x1 - needed.x0;
+  return r.run(from, sink, scratch);
 }
 
 bool pick(const View& src, bool exact, const View& dst, Scratch& scratch) {

@@ -18,7 +18,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from ....native import _native
 from .. import counts, recording
 from ..collation import batches, plain
-from ..ir import steps
+from ..ir import recipe, steps
 from ..ir.recipe import Node
 from ..materialize.materialization import Materialization
 from ..pillow.image import CHANNELS, LazyImage, RecordingImage, is_small, pixels_node
@@ -26,8 +26,12 @@ from ..pillow.jpeg_file import LazyJpeg, open_plain
 from ..tensors.lazy_base import LazyBase
 from ..tensors.tensor import image_tensor
 
-MODULE = "transformers.image_processing_backends"
-CLASS = "TorchvisionBackend"  # the processors that compute with torchvision, "fast" in earlier releases
+# The base classes of the processors that compute with torchvision, and the functions that make a tensor of one image:
+# those of transformers 5, and of earlier releases, where torchvision's functions make the tensor.
+CLASSES = {
+    "transformers.image_processing_backends": ("TorchvisionBackend", "process_image"),
+    "transformers.image_processing_utils_fast": ("BaseImageProcessorFast", None),
+}
 
 
 def process_image(
@@ -89,10 +93,12 @@ def _materialize(result: Any) -> None:
         _native.recipe.materialize(materialization.native_batch)
         materialization.finish()
     batches.to_plain(result)
-    for reference in recording.take_created():  # tensors that the processor keeps, or that are in unknown objects
+    for reference in recording.take_created():  # objects that the processor keeps, or that are in unknown ones
         x = reference()
         if x is not None and issubclass(type(x), LazyBase):
             plain.become_plain(x)
+        elif isinstance(x, RecordingImage):
+            x.become_plain()
 
 
 def _has_images(images: Any) -> bool:
@@ -117,7 +123,23 @@ def _lazy_image(image: Image.Image) -> Image.Image | None:
     if "transparency" in image.info:
         return None
     image.load()
-    return _image_of(pixels_node(image.im))
+    return _image_of(_borrow_pixels(image) or pixels_node(image.im))
+
+
+def _borrow_pixels(image: Image.Image) -> Node | None:
+    """Return a node for Pillow's own memory, which must not change before the call ends; None for images in blocks."""
+    export = getattr(image.im, "__arrow_c_array__", None)
+    if export is None:
+        return None
+    try:
+        data = _native.recipe.bytes_of_arrow(image.im.__arrow_c_schema__(), export())
+    except ValueError:  # a large image in several pieces of memory
+        return None
+    channels = CHANNELS[image.mode]
+    layout = recipe.PACKED if channels == 1 else recipe.OF_FOUR_BYTES
+    if data is None or data.size != image.size[0] * image.size[1] * (1 if channels == 1 else 4):
+        return None
+    return Node.pixels(data, image.size, channels, layout)
 
 
 def _image_of(node: Node) -> LazyImage:

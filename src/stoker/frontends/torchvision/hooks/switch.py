@@ -31,7 +31,7 @@ from ..tensors.lazy_base import run_materialized
 from ..tensors.mixing import LazySum, reduce_lazy_sum
 from ..tensors.tensor import IMAGES, LazyTensor
 from ..transport import file_refs
-from . import backend, boxes, class_dispatch, decoders, functional, imports, kernels, processors, spawned
+from . import backend, boxes, class_dispatch, decoders, functional, imports, kernels, processors, spawned, templates
 from .changes import FetchChanges
 
 _undo: list[Callable[[], None]] = []
@@ -112,7 +112,8 @@ def enable_here() -> None:
     _take_over_collation()
     _take_over_packages()
     _take_over_loaders()
-    imports.after_import(processors.MODULE, _take_over_processors)
+    for name in processors.CLASSES:
+        imports.after_import(name, _take_over_processors)
     start_processes = spawned.start_processes(_enable_in_process, delivery.current_choice)
     for module in (torch.multiprocessing, sys.modules["torch.multiprocessing.spawn"]):
         _replace(module, "start_processes", start_processes)
@@ -243,10 +244,13 @@ def _take_over_decoders() -> None:
 
 def _take_over_processors(module: Any) -> None:
     """Change the image processors of transformers, once a script has imported them."""
-    kind: Any = getattr(module, processors.CLASS, None)
+    name, conversion = processors.CLASSES[module.__name__]
+    kind: Any = getattr(module, name, None)
     owner = None if kind is None or not _undo else processors.find_owner(kind)
-    if owner is None or "process_image" not in vars(kind):
+    if owner is None or owner in _processor_owners or (conversion is not None and conversion not in vars(kind)):
         return
+    _processor_owners.add(owner)  # a later release may keep an earlier name for the same class
+    _undo.append(lambda: _processor_owners.discard(owner))
 
     def preprocess(original: Callable[..., Any], processor: Any, images: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(processor, kind) or torch.compiler.is_compiling():
@@ -254,9 +258,13 @@ def _take_over_processors(module: Any) -> None:
         return processors.preprocess(fetching, original, processor, images, *args, **kwargs)
 
     _replace(owner, "preprocess", preprocess)
-    _changes.replace_body(kind.process_image, processors.process_image)
+    if conversion is not None:
+        _changes.replace_body(vars(kind)[conversion], processors.process_image)
+    if "_preprocess" in vars(kind):
+        _changes.replace_body(vars(kind)["_preprocess"], templates.process_images)
 
 
+_processor_owners: set[Any] = set()  # classes whose `preprocess` is replaced
 _patched_packages: set[str] = set()  # modules that a script had imported, and that were patched when a loop began
 
 

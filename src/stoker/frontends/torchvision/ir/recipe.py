@@ -14,6 +14,9 @@ from ..transport.segment import Bytes
 from ..transport.source import Source
 from . import steps
 
+# Layouts of existing bytes, as in native/shared/recipe_ops.hpp: (height, width, channels), (channels, height, width),
+# and (height, width) of four bytes, the first three of which are the channels.
+PACKED, PLANAR, OF_FOUR_BYTES = 0, 1, 2
 RAW = -1  # no native step: the source's bytes are the values of an image that was not recorded
 Step = tuple[Any, ...]  # a class of `steps.py`, or one of the two below
 
@@ -80,9 +83,9 @@ class Node:
         return cls(kind(channels, 0, 0, *size, int(is_lenient)), None, size, channels, source)
 
     @classmethod
-    def pixels(cls, data: Bytes, size: Size, channels: int, planar: bool = False) -> Node:
-        """Return a node for existing bytes, ``(height, width, channels)`` or planar."""
-        step = steps.Pixels(size[1], size[0], channels, int(planar), 0, 0, *size)
+    def pixels(cls, data: Bytes, size: Size, channels: int, layout: int = PACKED) -> Node:
+        """Return a node for existing bytes in one of the layouts of :data:`PACKED`."""
+        step = steps.Pixels(size[1], size[0], channels, layout, 0, 0, *size)
         return cls(step, None, size, channels, Source(data))
 
     @property

@@ -68,7 +68,7 @@ class Decode(NamedTuple):
 
 
 class Pixels(NamedTuple):
-    """The recipe's bytes, planar: [C,H,W]; window x0 y0 x1 y1; from = -1."""
+    """The recipe's bytes, planar 1: [C,H,W], 2: [H,W] of four bytes; window x0 y0 x1 y1; from = -1."""
 
     height: int
     width: int

@@ -146,7 +146,7 @@ def _make_views(rows: list[Row], places: list[tuple[RecordedTensor, int]]) -> No
     for (tensor, at), result, data in zip(places, rows, outputs, strict=True):
         size, channels = result.node.size, result.node.channels
         node = (
-            Node.raw(data, size, channels) if result.node.is_float else Node.pixels(data, size, channels, planar=True)
+            Node.raw(data, size, channels) if result.node.is_float else Node.pixels(data, size, channels, recipe.PLANAR)
         )
         node.source.share()
         assert isinstance(tensor._rows, list), "only what has arrived here from another process is none"
@@ -165,8 +165,16 @@ def _as_tensor(memory: torch.Tensor, dtype: torch.dtype, shape: torch.Size) -> t
     return result.set_(memory.untyped_storage(), offset, shape, strides)
 
 
+_LARGE = 4 << 20  # bytes of an output that fills several large pages of the system
+
+
 def _allocate(size: int, take: Take | None) -> torch.Tensor:
-    return torch.empty(size, dtype=torch.uint8) if take is None else take(size)
+    if take is not None:
+        return take(size)
+    memory = torch.empty(size, dtype=torch.uint8)
+    if size >= _LARGE:
+        _native.recipe.advise_large_pages(memory.numpy())
+    return memory
 
 
 def _apply_patches(image: torch.Tensor, patches: Sequence[Patch]) -> None:

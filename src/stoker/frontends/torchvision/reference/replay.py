@@ -14,7 +14,8 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from PIL.JpegImagePlugin import JpegImageFile
 
 from ..ir import steps
-from ..ir.recipe import Node
+from ..ir.recipe import PLANAR, Node
+from ..transport.segment import Bytes
 from . import by_torch
 from .by_torch import functions_for
 
@@ -42,13 +43,18 @@ def replay(node: Node) -> Image.Image:
         OSError: the file cannot be decoded.
     """
     if isinstance(node.step, steps.Pixels):
-        shape = (node.channels, node.size[1], node.size[0])
-        data = node.source.data
-        array = data.reshape(shape).transpose(1, 2, 0) if node.step.planar else data.reshape(*shape[1:], shape[0])
+        array = _pixels_of(node.source.data, node.step.planar, (node.size[1], node.size[0]), node.channels)
         return plain_image(array if node.channels > 1 else array[..., 0])
     if node.parent is None:
         return _decode(node)
     return _STEPS[node.op](replay(node.parent), node.step, node)
+
+
+def _pixels_of(data: Bytes, layout: int, sides: tuple[int, int], channels: int) -> Any:
+    """Return existing bytes as ``(height, width, channels)``."""
+    if layout == PLANAR:
+        return data.reshape(channels, *sides).transpose(1, 2, 0)
+    return data.reshape(*sides, -1)[..., :channels]
 
 
 def _decode(node: Node) -> Image.Image:

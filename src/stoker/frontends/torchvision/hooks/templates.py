@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Templates of an image processor's steps: images of one size get the steps that were recorded for the first of them.
+
+Recording runs the processor's Python code. For small results this takes longer than the pixels do. The steps of one
+image depend on its size and on the processor's settings only, if the processor's class is one of transformers, because
+its base class then processes every image alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from .. import recording
+from ..ir import recipe
+from ..ir.recipe import Node
+from ..ir.rows import LazyRow
+from ..ir.tables import Table, identity_table
+from ..tensors.tensor import LazyTensor
+
+_MAX_TEMPLATES = 1024
+_PACKAGE = "transformers."
+_RESULT = "pixel_values"
+# Methods that the base class calls for each image.
+_METHODS = ("resize", "center_crop", "rescale_and_normalize", "rescale", "normalize")
+
+
+class Template(NamedTuple):
+    """Steps after the image of a file, and the table of the result's values."""
+
+    steps: tuple[tuple[Any, tuple[int, int], int], ...]  # step, size, channels
+    table: Table
+    batch_class: Any  # of the processor's result
+
+    def apply(self, node: Node) -> LazyRow:
+        """Return the result for the image of ``node``."""
+        for step, size, channels in self.steps:
+            node = Node(step, node, size, channels, node.source)
+        return LazyRow(node, self.table)
+
+
+_templates: dict[Any, Template | None] = {}
+
+
+def process_images(original: Callable[..., Any], processor: Any, images: Any, *args: Any, **kwargs: Any) -> Any:
+    """Replace the processing of all images of a call, which `TorchvisionBackend._preprocess` is."""
+    code = original.__code__
+    settings = dict(zip(code.co_varnames[2 : code.co_argcount], args, strict=False)) | kwargs
+    state = _settings_key(processor, images, settings)
+    if state is None:
+        return original(processor, images, *args, **kwargs)
+    rows: list[LazyRow] = []
+    template: Template | None = None
+    for image in images:
+        node = image._rows[0].node
+        key = (*state, node.size, node.channels, _layout_key(image))
+        if key not in _templates:
+            if len(_templates) >= _MAX_TEMPLATES:
+                _templates.clear()
+            _templates[key] = _record(original, processor, image, settings)
+        template = _templates[key]
+        if template is None:
+            break
+        rows.append(template.apply(node))
+    if template is None or any(row.node.size != rows[0].node.size or row.table is not rows[0].table for row in rows):
+        return original(processor, images, *args, **kwargs)
+    return template.batch_class(data={_RESULT: LazyTensor(rows, (len(rows),))}, tensor_type="pt")
+
+
+def _settings_key(processor: Any, images: Any, settings: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return a key of all that the steps depend on except the image; None if there is no such key."""
+    if not recording.is_on() or settings.get("return_tensors") != "pt" or settings.get("do_pad"):
+        return None
+    if type(images) is not list or not images or not all(map(_is_new_image, images)):
+        return None
+    kind = type(processor)
+    methods = (getattr(kind, name, None) for name in _METHODS)
+    owned = all(str(getattr(method, "__module__", _PACKAGE)).startswith(_PACKAGE) for method in methods)
+    if not kind.__module__.startswith(_PACKAGE) or not owned or any(map(callable, vars(processor).values())):
+        return None
+    state = repr((vars(processor), settings))
+    return None if " at 0x" in state else (kind, state, torch.get_default_dtype())
+
+
+def _is_new_image(x: Any) -> bool:
+    """Return whether ``x`` is one image without steps on its values."""
+    if type(x) is not LazyTensor or x._materialized is not None or x._lead or len(x._rows) != 1:
+        return False
+    node, table, patches = x._rows[0]
+    return not patches and node.op != recipe.RAW and table is identity_table(node.channels) and x._leaf_link is None
+
+
+def _layout_key(x: LazyTensor) -> tuple[Any, ...]:
+    return x._is_by_pixel, x._is_turned, x._is_view_in_torch, x._window_layout
+
+
+def _record(original: Callable[..., Any], processor: Any, image: Any, settings: dict[str, Any]) -> Template | None:
+    """Return the steps for one image; None if not all of them are recorded."""
+    batch = original(processor, [image], **settings | {"return_tensors": None})
+    results: Any = batch[_RESULT] if list(batch) == [_RESULT] else ()
+    if len(results) != 1 or type(results[0]) is not LazyTensor or not _is_result(results[0]):
+        return None
+    first, (node, table, _) = image._rows[0].node, results[0]._rows[0]
+    steps = []
+    while node is not first:
+        if node.parent is None or recipe.extra_inputs(node):
+            return None
+        steps.append((node.step, node.size, node.channels))
+        node = node.parent
+    return Template(tuple(reversed(steps)), table, type(batch))
+
+
+def _is_result(x: LazyTensor) -> bool:
+    return x._materialized is None and not x._lead and len(x._rows) == 1 and not x._rows[0].patches

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "torch/resize_wide.hpp"
+
+#include <algorithm>
+
+#include "base/simd.hpp"
+
+#if defined(__x86_64__)
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+// GCC's own intrinsics start from a register that is uninitialized on purpose (bug 105593, fixed in GCC 13).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+#include <immintrin.h>
+#define STOKER_WIDEST __attribute__((target("avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")))
+#endif
+
+namespace stoker::torch_resize {
+
+namespace {
+
+constexpr int64_t kChannels = 3, kLoad = 64, kMostOutputs = 5;
+constexpr int64_t kFewOutputs = 3;  // with fewer outputs per group, a load for each pair of taps is faster
+
+// Return whether all groups of `outputs` outputs read `taps_read` taps from within one load.
+bool fits(const Taps& taps, int64_t first, int64_t end, int64_t outputs, int64_t taps_read) {
+  for (int64_t x = first; x < end; x += outputs) {
+    const int64_t last = std::min(x + outputs, end) - 1;
+    const int32_t apart = taps.start[static_cast<size_t>(last)] - taps.start[static_cast<size_t>(x)];
+    if ((apart + taps_read) * kChannels > kLoad) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Groups::Groups(const Taps& taps, int64_t first, int64_t count, int64_t begin) {
+  const int64_t end = first + count, all = 2 * taps.most;
+  outputs = kMostOutputs;
+  while (outputs > kFewOutputs && !fits(taps, first, end, outputs, all)) --outputs;
+  is_whole = fits(taps, first, end, outputs, all);
+  if (!is_whole) {
+    outputs = kMostOutputs;
+    while (outputs > 1 && !fits(taps, first, end, outputs, 2)) --outputs;
+  }
+  for (int64_t x = first; x < end; x += outputs) {
+    const int64_t from = taps.start[static_cast<size_t>(x)];
+    Group group{};
+    group.base = static_cast<int32_t>((from - begin) * kChannels);
+    const size_t pair = pairs.size();
+    pairs.resize(pair + static_cast<size_t>(taps.most));
+    for (int64_t j = 0; j < outputs && x + j < end; ++j) {
+      const int64_t offset = (taps.start[static_cast<size_t>(x + j)] - from) * kChannels;
+      for (int64_t c = 0; c < kChannels; ++c) {
+        const int64_t lane = j * kChannels + c;
+        group.order[4 * lane] = static_cast<uint8_t>(offset + c);
+        group.order[4 * lane + 2] = static_cast<uint8_t>(offset + kChannels + c);
+        for (int64_t k = 0; k < taps.most; ++k)
+          pairs[pair + static_cast<size_t>(k)].weights[lane] = taps.pairs[static_cast<size_t>((x + j) * taps.most + k)];
+      }
+    }
+    reach = std::max(reach, group.base + (is_whole ? 0 : (taps.most - 1) * 2 * kChannels) + kLoad);
+    groups.push_back(group);
+  }
+}
+
+#if defined(__x86_64__)
+
+bool has_wide_resize() {
+  static const bool supported = __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
+  return supported && isa() == Isa::AVX512;
+}
+
+namespace {
+
+constexpr __mmask64 kLowBytes = 0x5555555555555555;  // of 16-bit words
+
+// Exactly `kPairs` pairs, or any number (0).
+template <int kPairs, bool kIsWhole>
+STOKER_WIDEST void across(const Groups& groups, int64_t any, int precision, const uint8_t* row, uint8_t* to) {
+  const int64_t pairs = kPairs ? kPairs : any, step = groups.outputs * kChannels;
+  const __m512i half = _mm512_set1_epi32(precision ? 1 << (precision - 1) : 0), zero = _mm512_setzero_si512();
+  const __m512i advance = _mm512_set1_epi8(2 * kChannels);
+  const __m128i shift = _mm_cvtsi32_si128(precision);
+  const Groups::Pairs* weights = groups.pairs.data();
+  for (const Groups::Group& group : groups.groups) {
+    __m512i order = _mm512_load_si512(group.order);
+    const uint8_t* from = row + group.base;
+    __m512i line = _mm512_loadu_si512(from);
+    __m512i sum = half;
+    for (int64_t k = 0; k < pairs; ++k, ++weights) {
+      const __m512i words = _mm512_maskz_permutexvar_epi8(kLowBytes, order, line);
+      sum = _mm512_dpwssd_epi32(sum, words, _mm512_load_si512(weights->weights));
+      if (k + 1 == pairs) continue;
+      if (kIsWhole) order = _mm512_add_epi8(order, advance);
+      else line = _mm512_loadu_si512(from + (k + 1) * 2 * kChannels);
+    }
+    const __m512i value = _mm512_max_epi32(_mm512_sra_epi32(sum, shift), zero);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtusepi32_epi8(value));
+    to += step;
+  }
+}
+
+template <int kPairs>
+void across(const Groups& groups, int64_t pairs, int precision, const uint8_t* row, uint8_t* to) {
+  if (groups.is_whole) return across<kPairs, true>(groups, pairs, precision, row, to);
+  across<kPairs, false>(groups, pairs, precision, row, to);
+}
+
+STOKER_WIDEST inline __m512i widen(const uint8_t* p) {
+  return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+
+template <int kPairs>
+STOKER_WIDEST void down(const uint8_t* const* rows, const int32_t* pairs, int64_t any, int precision, int64_t n,
+                        uint8_t* to) {
+  const int64_t count = kPairs ? kPairs : any;
+  const __m512i half = _mm512_set1_epi32(precision ? 1 << (precision - 1) : 0);
+  const __m128i shift = _mm_cvtsi32_si128(precision);
+  for (int64_t i = 0; i < n; i += 32) {
+    __m512i low = half, high = half;
+    for (int64_t k = 0; k < count; ++k) {
+      const __m512i a = widen(rows[2 * k] + i), b = widen(rows[2 * k + 1] + i), w = _mm512_set1_epi32(pairs[k]);
+      low = _mm512_dpwssd_epi32(low, _mm512_unpacklo_epi16(a, b), w);
+      high = _mm512_dpwssd_epi32(high, _mm512_unpackhi_epi16(a, b), w);
+    }
+    // packing works within lanes like the unpacking before, so the words are in order again
+    const __m512i words = _mm512_packs_epi32(_mm512_sra_epi32(low, shift), _mm512_sra_epi32(high, shift));
+    const __m512i positive = _mm512_max_epi16(words, _mm512_setzero_si512());
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm512_cvtusepi16_epi8(positive));
+  }
+}
+
+}  // namespace
+
+void across_wide(const Groups& groups, int64_t pairs, int precision, const uint8_t* row, uint8_t* to) {
+  switch (pairs) {
+    case 1: return across<1>(groups, pairs, precision, row, to);
+    case 2: return across<2>(groups, pairs, precision, row, to);
+    case 3: return across<3>(groups, pairs, precision, row, to);
+    case 4: return across<4>(groups, pairs, precision, row, to);
+    case 5: return across<5>(groups, pairs, precision, row, to);
+    default: return across<0>(groups, pairs, precision, row, to);
+  }
+}
+
+void down_wide(const uint8_t* const* rows, const int32_t* pairs, int64_t count, int precision, int64_t n, uint8_t* to) {
+  switch (count) {
+    case 1: return down<1>(rows, pairs, count, precision, n, to);
+    case 2: return down<2>(rows, pairs, count, precision, n, to);
+    case 3: return down<3>(rows, pairs, count, precision, n, to);
+    case 4: return down<4>(rows, pairs, count, precision, n, to);
+    case 5: return down<5>(rows, pairs, count, precision, n, to);
+    default: return down<0>(rows, pairs, count, precision, n, to);
+  }
+}
+
+#else
+
+bool has_wide_resize() { return false; }
+void across_wide(const Groups&, int64_t, int, const uint8_t*, uint8_t*) {}
+void down_wide(const uint8_t* const*, const int32_t*, int64_t, int, int64_t, uint8_t*) {}
+
+#endif
+
+}  // namespace stoker::torch_resize
