@@ -95,6 +95,16 @@ simple("experimental.warp_perspective CUBIC, wrap", "warp", matrix=HOMOGRAPHY, b
 simple("resize dtype=FLOAT", "resize", resize_x=17, resize_y=13, dtype="types.FLOAT")
 simple("rotate dtype=FLOAT", "rotate", angle=25.0, keep_size=True, dtype="types.FLOAT")
 simple("warp_affine dtype=FLOAT", "warp", matrix=MATRIX, dtype="types.FLOAT")
+VOLUME = [0.9, 0.2, -0.1, 1.5, -0.1, 1.1, 0.05, -0.75, 0.02, -0.04, 1.05, 0.3]
+simple("resize volume, larger", "volumes", "volume", size=(9, 21, 20))
+simple("resize volume, smaller, antialias=False", "volumes", "volume", size=(4, 8, 7), antialias=False)
+simple("resize volume, resize_x, resize_z", "volumes", "volume", resize_x=20, resize_z=12,
+       interp_type="types.INTERP_CUBIC")  # fmt: skip
+simple("rotate volume", "volumes", "volume", angle=30.0, axis=[1.0, 2.0, 3.0])
+simple("rotate volume, fill_value", "volumes", "volume", angle=-77.0, axis=[0.0, 1.0, 1.0], fill_value=9.0)
+simple("warp_affine volume", "volumes", "volume", matrix=VOLUME)
+simple("warp_affine volume, fill_value, float", "volumes", "volume", matrix=VOLUME, fill_value=9.0, dtype="types.FLOAT")
+simple("gaussian_blur volume", "volumes", "volume", sigma=[0.5, 1.0, 2.0])
 simple("equalize", "filters")
 simple("gaussian_blur sigma", "filters", sigma=1.3)
 simple("gaussian_blur window_size", "filters", window_size=5)
@@ -202,7 +212,7 @@ def run_case(module: str, name: str, inputs: Any) -> list[Any]:
     dali, fn, types = (importlib.import_module(m) for m in (module, f"{module}.fn", f"{module}.types"))
     _, source, define = CASES[name]
     rows = [np.ascontiguousarray(inputs[k]) for k in sorted(inputs) if k.rsplit("_", 1)[0] == source]
-    layout = "HWC" if rows[0].ndim == 3 else None
+    layout = {3: "HWC", 4: "DHWC"}.get(rows[0].ndim)
     pipe = dali.Pipeline(batch_size=len(rows), num_threads=1, device_id=None, seed=1)
     with pipe:
         x = fn.external_source(source=lambda: rows, layout=layout)

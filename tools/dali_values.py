@@ -52,6 +52,7 @@ def make_inputs() -> dict[str, Any]:
         image = Image.fromarray(pixels)
         rows[f"image_{i}"] = pixels
         rows[f"float_{i}"] = (pixels / 255).astype(np.float32)
+        rows[f"volume_{i}"] = np.stack([pixels[k : k + 12, k : k + 14] for k in range(6)])
         rows[f"jpeg_{i}"] = encoded(image, quality=85, subsampling=2)
         rows[f"progressive_{i}"] = encoded(image, quality=85, progressive=True)
         rows[f"png_{i}"] = encoded(image, "PNG")

@@ -220,6 +220,39 @@ def test_remap(layout: str, interp: str) -> None:
     compare_rows([rows, columns, lines], [layout, "HW", "HW"], lambda *x: fn.experimental.remap(*x, interp=interp))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "int32", "float32"])
+@pytest.mark.parametrize("layout", ["DHWC", "CDHW", "FDHWC"])
+def test_volumes(layout: str, dtype: str) -> None:
+    extents = {"F": 2, "D": 5, "H": 7, "W": 6, "C": 3}
+    rows = [
+        noise(np.random.default_rng(k), dtype, tuple(n + k * (a in "DHW") for a, n in extents.items() if a in layout))
+        for k in (0, 9)
+    ]
+    rows = [np.ascontiguousarray(np.moveaxis(x, -1, 0)) if layout[0] == "C" else x for x in rows]
+    matrix = (1.0, 0.1, -0.2, 1.3, 0.05, 1.1, 0.1, -2.0, 0.2, -0.1, 0.9, 1.0)
+
+    def make(x: Any) -> Any:
+        return (
+            fn.warp_affine(x, matrix=matrix, size=(6, 8, 30)), fn.warp_affine(x, matrix=matrix, fill_value=9.0),
+            fn.rotate(x, angle=40.0, axis=(1.0, 2.0, 3.0), interp_type="INTERP_NN", fill_value=1.0),
+            fn.resize(x, size=(4, 9, 5)), fn.resize(x, size=(9, 3, 5), interp_type="INTERP_NN"),
+        )  # fmt: skip
+
+    compare_rows([rows], [layout], make)
+
+
+def test_filters_per_frame() -> None:
+    rng = np.random.default_rng(8)
+    videos = [noise(rng, "uint8", (3, h, w, 3)) for h, w in ((9, 7), (40, 33))]
+    sigmas = [np.float32([0.5, 1.0, 2.0])] * 2
+    weights = [rng.uniform(0, 0.2, (3, 3, 5)).astype(np.float32)] * 2
+
+    def make(x: Any, sigma: Any, taps: Any) -> Any:
+        return fn.gaussian_blur(x, sigma=fn.per_frame(sigma)), fn.filter(x, fn.per_frame(taps))
+
+    compare_rows([videos, sigmas, weights], ["FHWC", "", ""], make)
+
+
 @pytest.mark.parametrize("border", ["constant", "replicate", "reflect", "reflect_101", "wrap"])
 @pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"])
 def test_perspectives(border: str, interp: str) -> None:

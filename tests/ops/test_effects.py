@@ -158,3 +158,14 @@ def test_dropped_rectangles() -> None:
         (top, left), (bottom, right) = where.min(0), where.max(0)
         assert (bottom - top + 1, right - left + 1) == (10, 25) and len(where) == 250
         assert (y[..., 0] == y[..., 2]).all()
+
+
+def test_hundreds_of_regions_are_erased() -> None:
+    """More than one pixel program holds."""
+    x = np.full((40, 50, 3), 7, np.uint8)
+    anchors = np.random.default_rng(5).integers(0, 40, (150, 2))
+    want = x.copy()
+    for i, j in anchors:
+        want[i : i + 2, j : j + 3] = 0
+    found = eager.erase(x, anchor=anchors.reshape(-1).tolist(), shape=[2, 3] * len(anchors))
+    assert np.array_equal(found, want)

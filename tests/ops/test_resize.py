@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from stoker import Batch, DataError, Pipeline, eager, fn, types
-from stoker.contract.errors import ArgumentError, UnsupportedError
+from stoker.contract.errors import ArgumentError
 from stoker.contract.types import DType
 from stoker.testing.tolerances import assert_exact
 
@@ -175,7 +175,7 @@ def test_sizes_follow_dali(source: tuple[int, int], arguments: dict[str, Any], s
         ({}, ArgumentError, "expected one of `size`"),
         ({"size": 5, "resize_x": 3}, ArgumentError, "expected one of `size`"),
         ({"size": (4, 5, 6)}, ArgumentError, "`size` with 1 or 2 elements, got 3"),
-        ({"resize_z": 4, "resize_x": 3}, UnsupportedError, "volumes"),
+        ({"resize_z": 4, "resize_x": 3}, DataError, "expected a volume"),
         ({"size": 5, "roi_start": (0, 0)}, ArgumentError, "`roi_start` and `roi_end` together"),
         ({"size": 5, "mode": "larger"}, ArgumentError, "not_smaller"),
         ({"size": 5, "interp": 1}, ArgumentError, "did you mean `interp_type`"),

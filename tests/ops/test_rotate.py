@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from stoker import Pipeline, eager, fn, types
-from stoker.contract.errors import ArgumentError, UnsupportedError
+from stoker.contract.errors import ArgumentError
 from stoker.testing.tolerances import assert_exact
 
 Array = npt.NDArray[Any]
@@ -103,7 +103,7 @@ def test_fractions_of_a_size_are_rounded() -> None:
     ("arguments", "error", "text"),
     [
         ({}, ArgumentError, "expected the argument `angle`"),
-        ({"angle": 3.0, "axis": (0, 0, 1)}, UnsupportedError, "volumes"),
+        ({"angle": 3.0, "axis": (0, 0, 1)}, ArgumentError, "volumes"),
         ({"angle": 3.0, "keep_size": True, "size": (4, 4)}, ArgumentError, "got both"),
         ({"angle": 3.0, "size": (4, 4, 4)}, ArgumentError, "`size` as"),
         ({"angle": 3.0, "interp_type": "INTERP_CUBIC"}, ArgumentError, "expected one of"),
@@ -114,13 +114,19 @@ def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, Any], error:
         eager.rotate(noise(4, 5), **arguments)
 
 
-def test_an_angle_per_frame_needs_one_canvas() -> None:
+def test_angles_per_frame_share_the_largest_canvas() -> None:
+    frames, angles = np.stack([noise(12, 15)] * 3), (10.0, 40.0, 85.0)
     pipe = Pipeline(batch_size=1, num_threads=1, seed=1)
     with pipe:
-        video = types.Constant(np.zeros((2, 4, 5, 3), np.uint8), layout="FHWC")
-        pipe.set_outputs(fn.rotate(video, angle=fn.per_frame(np.float32([1, 2]))))
-    with pytest.raises(ArgumentError, match="set `keep_size` or `size`"), pipe:
-        pipe.run()
+        video = types.Constant(frames, layout="FHWC")
+        pipe.set_outputs(fn.rotate(video, angle=fn.per_frame(np.float32(angles)), fill_value=0.0))
+    with pipe:
+        out = np.asarray(pipe.run()[0][0])
+    sizes = [np.asarray(eager.rotate(frames[0], angle=a)).shape[:2] for a in angles]
+    size = (max(s[0] for s in sizes), max(s[1] for s in sizes))
+    assert out.shape == (3, *size, 3) and size == (20, 21), "as DALI's"
+    for frame, source, angle in zip(out, frames, angles, strict=True):
+        assert_exact(frame, eager.rotate(source, angle=angle, size=size, fill_value=0.0))
 
 
 def test_a_shift_by_a_hundredth_of_a_pixel_is_detected() -> None:

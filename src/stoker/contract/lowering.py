@@ -361,18 +361,31 @@ class Lowering(Scoped):
         return (*outs, count)
 
     def emit(self, kernel: str, inputs: Sequence[Value], outputs: Sequence[Value], *, attrs: tuple[Any, ...] = (),
-             params: Sequence[Scalar] = (), own: Launches | None = None, **traits: Any) -> None:  # fmt: skip
+             params: Sequence[Scalar] = (), own: Launches | None = None, frames: Scalar | None = None,
+             framed: Sequence[bool] = (), **traits: Any) -> None:  # fmt: skip
         """Emit a native kernel that writes values declared by the caller (whose extents only the kernel knows).
 
-        ``own`` is the kernel's form for GPUs.
+        Args:
+            kernel: name of the kernel.
+            inputs: values that it reads.
+            outputs: values that it writes.
+            attrs: its constants.
+            params: its numbers per row, or per frame.
+            own: its form for GPUs.
+            frames: number of frames, if the kernel runs once for each: the outputs and the inputs that ``framed`` marks
+                are cut along their first axis.
+            framed: for each input, whether it is cut.
+            traits: see :class:`Native`.
         """
         if own is not None:
             params, traits = (*params, *own.numbers()), {**traits, "gpu": GpuForm(own.kernel())}
-        if any(self.differs_by_frame(p) for p in params):
+        if frames is None and any(self.differs_by_frame(p) for p in params):
             raise ArgumentError(
                 f"`{self.scope.operator.name}`: expected arguments for the whole row, got one per frame"
             )
-        self._add(Native(kernel, attrs, tuple(params), **traits), [x.id for x in inputs], [o.id for o in outputs])
+        framing = {} if frames is None else {"frames": frames, "framed": tuple(framed)}
+        body = Native(kernel, attrs, tuple(params), **traits)
+        self._add(body, [x.id for x in inputs], [o.id for o in outputs], **framing)
 
     def constant(self, array: Any, layout: str = "") -> Value:
         """Add a tensor that is the same for every row."""

@@ -1078,7 +1078,8 @@ def filter(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Correlate images with a filter. Inputs: an image, a filter ``(rows, columns)`` of float32, and a border's value.
+    """Correlate images with a filter. Inputs: an image, a filter ``(rows, columns)`` of float32 (also one per frame),
+    and a border's value.
 
     Images: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. The value is for a constant border.
 
@@ -1177,16 +1178,19 @@ def gaussian_blur(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Blur images. Input: HW, HWC, CHW or these with a leading F; numbers. Output: the same layout.
+    """Blur images and volumes. Input: HW, HWC, CHW or these with a leading F, or an axis D before H, or one axis;
+    numbers. Output: the same layout.
 
-    Rows, then columns, are filtered with a sampled Gaussian. Edges are reflected (dcb|abcd|cba). Sums are in float32.
-    With ``sigma`` alone the window is ``2 ceil(3 sigma) + 1`` wide; with ``window_size`` alone sigma is ``0.3 (radius -
-    1) + 0.8``. Integers of 32 and 64 bits and float64 are rounded to float32 first, as in DALI.
+    Rows, then columns, then the columns of a volume along D, are filtered with a sampled Gaussian. Edges are reflected
+    (dcb|abcd|cba). Sums are in float32. With ``sigma`` alone the window is ``2 ceil(3 sigma) + 1`` wide; with
+    ``window_size`` alone sigma is ``0.3 (radius - 1) + 0.8``. Integers of 32 and 64 bits and float64 are rounded to
+    float32 first, as in DALI.
 
     Args:
-        sigma: Standard deviation of the Gaussian in pixels: one, or (vertical, horizontal); 0: from
-            `window_size`.
-        window_size: Odd size of the window in pixels: one, or (vertical, horizontal); 0: from `sigma`.
+        sigma: Standard deviation of the Gaussian in pixels: one, or one per axis, (vertical, horizontal); 0:
+            from `window_size`. Per frame for videos, too.
+        window_size: Odd size of the window in pixels: one, or one per axis, (vertical, horizontal); 0: from
+            `sigma`. Per frame for videos, too.
         dtype: Element type of the output: float32, or the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -2206,7 +2210,7 @@ def resize(
     resize_y: float | DataNode | None = None,
     resize_shorter: float | DataNode | None = None,
     resize_longer: float | DataNode | None = None,
-    resize_z: float = 0.0,
+    resize_z: float | DataNode | None = None,
     max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
     mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
     subpixel_scale: bool = False,
@@ -2221,7 +2225,8 @@ def resize(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Resize images. Input: HWC, CHW, HW or these with a leading F; any type. Output: the same layout and type.
+    """Resize images and volumes. Input: HWC, CHW, HW or these with a leading F, or an axis D before H; any type.
+    Output: the same layout and type.
 
     Exact: uint8 equals Pillow's ``Image.resize`` bit for bit, for every filter, with ``roi_*`` as its ``box=`` (the
     filter may read around the region); channels are independent. Values that become another type (``dtype``) are
@@ -2233,19 +2238,20 @@ def resize(
         min_filter: Filter for shrinking.
         mag_filter: Filter for enlarging.
         antialias: Widen the filter when shrinking, as Pillow does.
-        size: Output (height, width) in pixels, or one number for both; 0: not given.
+        size: Output (height, width) in pixels, of a volume (depth, height, width), or one number for all; 0:
+            not given.
         resize_x: Output width in pixels; 0: not given.
         resize_y: Output height in pixels; 0: not given.
         resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
         resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
-        resize_z: For volumes, which are not supported.
-        max_size: Limit of the output size in pixels, one or (height, width).
+        resize_z: Output depth of a volume in pixels; 0: not given.
+        max_size: Limit of the output size in pixels, one or one per axis.
         mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
             not_larger, not_smaller: keep the aspect ratio within or around the size.
         subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
             size.
-        roi_start: Region's (y, x) start in the input, in pixels.
-        roi_end: Region's (y, x) end, in pixels; before the start: mirrored.
+        roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
+        roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
         roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
         dtype: Element type of the output; by default the input's.
         save_attrs: Also output the input's shape, int32.
@@ -2271,7 +2277,7 @@ def resize(
     resize_y: float | DataNode | None = None,
     resize_shorter: float | DataNode | None = None,
     resize_longer: float | DataNode | None = None,
-    resize_z: float = 0.0,
+    resize_z: float | DataNode | None = None,
     max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
     mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
     subpixel_scale: bool = False,
@@ -2286,7 +2292,8 @@ def resize(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> tuple[DataNode, DataNode]:
-    """Resize images. Input: HWC, CHW, HW or these with a leading F; any type. Output: the same layout and type.
+    """Resize images and volumes. Input: HWC, CHW, HW or these with a leading F, or an axis D before H; any type.
+    Output: the same layout and type.
 
     Exact: uint8 equals Pillow's ``Image.resize`` bit for bit, for every filter, with ``roi_*`` as its ``box=`` (the
     filter may read around the region); channels are independent. Values that become another type (``dtype``) are
@@ -2298,19 +2305,20 @@ def resize(
         min_filter: Filter for shrinking.
         mag_filter: Filter for enlarging.
         antialias: Widen the filter when shrinking, as Pillow does.
-        size: Output (height, width) in pixels, or one number for both; 0: not given.
+        size: Output (height, width) in pixels, of a volume (depth, height, width), or one number for all; 0:
+            not given.
         resize_x: Output width in pixels; 0: not given.
         resize_y: Output height in pixels; 0: not given.
         resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
         resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
-        resize_z: For volumes, which are not supported.
-        max_size: Limit of the output size in pixels, one or (height, width).
+        resize_z: Output depth of a volume in pixels; 0: not given.
+        max_size: Limit of the output size in pixels, one or one per axis.
         mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
             not_larger, not_smaller: keep the aspect ratio within or around the size.
         subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
             size.
-        roi_start: Region's (y, x) start in the input, in pixels.
-        roi_end: Region's (y, x) end, in pixels; before the start: mirrored.
+        roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
+        roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
         roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
         dtype: Element type of the output; by default the input's.
         save_attrs: Also output the input's shape, int32.
@@ -2343,7 +2351,7 @@ def resize_crop_mirror(
     resize_y: float | DataNode | None = None,
     resize_shorter: float | DataNode | None = None,
     resize_longer: float | DataNode | None = None,
-    resize_z: float = 0.0,
+    resize_z: float | DataNode | None = None,
     max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
     mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
     subpixel_scale: bool = False,
@@ -2374,19 +2382,20 @@ def resize_crop_mirror(
         min_filter: Filter for shrinking.
         mag_filter: Filter for enlarging.
         antialias: Widen the filter when shrinking, as Pillow does.
-        size: Output (height, width) in pixels, or one number for both; 0: not given.
+        size: Output (height, width) in pixels, of a volume (depth, height, width), or one number for all; 0:
+            not given.
         resize_x: Output width in pixels; 0: not given.
         resize_y: Output height in pixels; 0: not given.
         resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
         resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
-        resize_z: For volumes, which are not supported.
-        max_size: Limit of the output size in pixels, one or (height, width).
+        resize_z: Output depth of a volume in pixels; 0: not given.
+        max_size: Limit of the output size in pixels, one or one per axis.
         mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
             not_larger, not_smaller: keep the aspect ratio within or around the size.
         subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
             size.
-        roi_start: Region's (y, x) start in the input, in pixels.
-        roi_end: Region's (y, x) end, in pixels; before the start: mirrored.
+        roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
+        roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
         roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
         mirror: Directions to mirror: the sum of 1 (left and right) and 2 (top and bottom).
         dtype: Element type of the output; by default the input's.
@@ -2516,14 +2525,15 @@ def rotate(
     size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
     dtype: DTypeLike | None = None,
     output_dtype: DTypeLike | None = None,
-    axis: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    axis: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
     keep_size: bool = False,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Rotate images about their centre. Input: HWC, CHW, HW or these with a leading F. Output: the same layout.
+    """Rotate images, and volumes about an axis. Input: HWC, CHW, HW or these with a leading F, or an axis D before H.
+    Output: the same layout.
 
     The canvas is DALI's: large enough for the whole image, with the image's parity, or determined by ``keep_size`` and
     ``size``. Multiples of 90 degrees are exact. uint8 on Pillow's canvas with a fill value equals Pillow's
@@ -2532,11 +2542,12 @@ def rotate(
     Args:
         fill_value: Value outside of the image; by default that of the nearest edge pixel.
         interp_type: INTERP_NN or INTERP_LINEAR.
-        size: Size of the canvas in pixels, (height, width).
+        size: Size of the canvas in pixels, (height, width); of a volume (depth, height, width).
         dtype: Element type of the output; by default the input's.
         output_dtype: Former name of `dtype`.
-        angle: Angle in degrees, counter-clockwise. Per frame with a fixed canvas.
-        axis: For volumes, which are not supported.
+        angle: Angle in degrees, counter-clockwise. Per frame for videos, too: the canvas is the largest
+            frame's.
+        axis: Axis (x, y, z) about which a volume is rotated, of any length. Per frame, too.
         keep_size: Keep the image's size.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -2942,21 +2953,23 @@ def warp_affine(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Warp images by an affine matrix. Inputs: HWC, CHW, HW or these with a leading F; a matrix unless ``matrix`` is
-    given.
+    """Warp images and volumes by an affine matrix. Inputs: HWC, CHW, HW or these with a leading F, or an axis D before
+    H; a matrix unless ``matrix`` is given.
 
     The matrix's six numbers, rows first, map a point (x, y) of the output to one of the input, corners of pixels at the
-    integers: ``(m0 x + m1 y + m2, m3 x + m4 y + m5)``. Without ``inverse_map`` the direction is reversed. uint8 with a
+    integers: ``(m0 x + m1 y + m2, m3 x + m4 y + m5)``. Volumes take twelve numbers, for (x, y, z).
+    Without ``inverse_map`` the direction is reversed. uint8 with a
     fill value equals Pillow's ``Image.transform(size, AFFINE, ...)`` (NEAREST, BILINEAR) bit for bit. Interpolated
-    values are truncated; DALI rounds them.
+    values are truncated; DALI rounds them. Volumes are rounded, and mixed with the fill value at their faces, as in
+    DALI.
 
     Args:
         fill_value: Value outside of the image; by default that of the nearest edge pixel.
         interp_type: INTERP_NN or INTERP_LINEAR.
-        size: Size of the canvas in pixels, (height, width).
+        size: Size of the canvas in pixels, (height, width); of a volume (depth, height, width).
         dtype: Element type of the output; by default the input's.
         output_dtype: Former name of `dtype`.
-        matrix: Six numbers; per frame for videos, too.
+        matrix: Six numbers, of a volume twelve; per frame for videos, too.
         inverse_map: The matrix takes the output to the input; False: the input to the output.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -3579,7 +3592,7 @@ class experimental:
         resize_y: float | DataNode | None = None,
         resize_shorter: float | DataNode | None = None,
         resize_longer: float | DataNode | None = None,
-        resize_z: float = 0.0,
+        resize_z: float | DataNode | None = None,
         max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
         mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
         subpixel_scale: bool = False,
@@ -3601,19 +3614,20 @@ class experimental:
             min_filter: Filter for shrinking.
             mag_filter: Filter for enlarging.
             antialias: Widen the filter when shrinking, as Pillow does.
-            size: Output (height, width) in pixels, or one number for both; 0: not given.
+            size: Output (height, width) in pixels, of a volume (depth, height, width), or one number for all; 0:
+                not given.
             resize_x: Output width in pixels; 0: not given.
             resize_y: Output height in pixels; 0: not given.
             resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
             resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
-            resize_z: For volumes, which are not supported.
-            max_size: Limit of the output size in pixels, one or (height, width).
+            resize_z: Output depth of a volume in pixels; 0: not given.
+            max_size: Limit of the output size in pixels, one or one per axis.
             mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
                 not_larger, not_smaller: keep the aspect ratio within or around the size.
             subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
                 size.
-            roi_start: Region's (y, x) start in the input, in pixels.
-            roi_end: Region's (y, x) end, in pixels; before the start: mirrored.
+            roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
+            roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
             roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
             dtype: Element type of the output; by default the input's.
             save_attrs: Also output the input's shape, int32.
@@ -3640,7 +3654,7 @@ class experimental:
         resize_y: float | DataNode | None = None,
         resize_shorter: float | DataNode | None = None,
         resize_longer: float | DataNode | None = None,
-        resize_z: float = 0.0,
+        resize_z: float | DataNode | None = None,
         max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
         mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
         subpixel_scale: bool = False,
@@ -3662,19 +3676,20 @@ class experimental:
             min_filter: Filter for shrinking.
             mag_filter: Filter for enlarging.
             antialias: Widen the filter when shrinking, as Pillow does.
-            size: Output (height, width) in pixels, or one number for both; 0: not given.
+            size: Output (height, width) in pixels, of a volume (depth, height, width), or one number for all; 0:
+                not given.
             resize_x: Output width in pixels; 0: not given.
             resize_y: Output height in pixels; 0: not given.
             resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
             resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
-            resize_z: For volumes, which are not supported.
-            max_size: Limit of the output size in pixels, one or (height, width).
+            resize_z: Output depth of a volume in pixels; 0: not given.
+            max_size: Limit of the output size in pixels, one or one per axis.
             mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
                 not_larger, not_smaller: keep the aspect ratio within or around the size.
             subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
                 size.
-            roi_start: Region's (y, x) start in the input, in pixels.
-            roi_end: Region's (y, x) end, in pixels; before the start: mirrored.
+            roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
+            roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
             roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
             dtype: Element type of the output; by default the input's.
             save_attrs: Also output the input's shape, int32.

@@ -441,6 +441,21 @@ def view(ops: Sequence[tuple[int, int, int, int, int, Sequence[int]]], may_copy:
         may_copy: a reshape of data that are not contiguous copies them
     """
 
+def warp_volume(
+    frame: int, depth: int, height: int, width: int, channel: int, linear: bool, has_fill: bool, /
+) -> Kernel:
+    """A volume through an affine matrix, from the output's elements to the input's.
+
+    Args:
+        frame: the axis, -1: none
+        depth: the axis
+        height: the axis
+        width: the axis
+        channel: the axis, -1: none
+        linear: interpolate; else the nearest element
+        has_fill: elements outside have the value; else that of the nearest element
+    """
+
 def check_constants(name: str, constants: Sequence[object], /) -> None:
     """Raise TypeError unless the kernel `name` accepts `constants`."""
 

@@ -8,6 +8,7 @@
 #include "base/philox.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/store_scalar.hpp"
+#include "plan/check.hpp"
 #include "run/job.hpp"
 #include "shared/xmath.hpp"
 
@@ -117,6 +118,10 @@ class Choice : public Kernel {
     if (has_weights_) ports.in.push_back({});
     return ports;
   }
+  void check(const StepFacts& step) const override {
+    const bool same = step.in_rank(0) == 0 || step.in_type(0) == step.out_type(0);
+    step.require(same, "output", "the elements' type", "another one");
+  }
   Outcome run(const Call& c) const override {
     const View& from = *c.in[0];
     const View& out = *c.out[0];
@@ -140,13 +145,21 @@ class Choice : public Kernel {
     for (int64_t i = 0; i < draws; ++i) {
       const int64_t k = pick(c, s.uniform(), count, total);
       for (int64_t j = 0; j < inner; ++j)
-        store_scalar(out.data + (i * inner + j) * item, out.dtype,
-                     range ? static_cast<double>(k) : read_element(from, k * inner + j));
+        if (range) store_scalar(out.data + (i * inner + j) * item, out.dtype, static_cast<double>(k));
+        else std::memcpy(out.data + (i * inner + j) * item, address_of(from, k * inner + j), static_cast<size_t>(item));
     }
     return Outcome::Ok;
   }
 
  private:
+  static const uint8_t* address_of(const View& v, int64_t flat) {
+    const uint8_t* p = v.data;
+    for (int d = v.rank - 1; d >= 0; --d) {
+      p += flat % v.shape[d] * v.stride[d];
+      flat /= v.shape[d];
+    }
+    return p;
+  }
   static bool sum_weights(const View& p, double* total, std::string* error) {
     *total = 0;
     for (int64_t i = 0; i < p.elements(); ++i) {

@@ -21,7 +21,7 @@ from ._window import MOVED, output_type
 
 _CARRIER = {DType.BOOL: DType.UINT8, DType.INT8: DType.INT16, DType.FLOAT16: DType.FLOAT, DType.BFLOAT16: DType.FLOAT}
 _LARGEST = 1 << 24
-_COUNTED = {6: "six", 9: "nine"}
+_COUNTED = {6: "six", 9: "nine", 12: "twelve"}
 
 
 class WarpArguments(Operator):
@@ -33,7 +33,13 @@ class WarpArguments(Operator):
         "interp", InterpType.INTERP_LINEAR, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
         doc="INTERP_NN or INTERP_LINEAR.",
     )  # fmt: skip
-    size = arg("float", None, many=True, per_row=True, doc="Size of the canvas in pixels, (height, width).")
+    size = arg(
+        "float",
+        None,
+        many=True,
+        per_row=True,
+        doc="Size of the canvas in pixels, (height, width); of a volume (depth, height, width).",
+    )
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
     output_dtype = arg("dtype", None, doc="Former name of `dtype`.")
 
@@ -51,12 +57,24 @@ def carrier_type(c: Lowering, x: Value) -> DType:
 
 def requested_size(c: Lowering) -> tuple[Scalar, Scalar]:
     """Return the argument `size` in whole pixels."""
-    if c.fixed_length("size") != 2:
-        raise ArgumentError(f"`{c.scope.operator.name}`: expected `size` as (height, width)")
-    asked = [c.scalar("size", i) for i in (0, 1)]
+    height, width = _requested(c, "(height, width)")
+    return height, width
+
+
+def requested_volume(c: Lowering) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the argument `size` of a volume."""
+    depth, height, width = _requested(c, "(depth, height, width)")
+    return depth, height, width
+
+
+def _requested(c: Lowering, names: str) -> list[Scalar]:
+    axes = names.count(",") + 1
+    if c.fixed_length("size") != axes:
+        raise ArgumentError(f"`{c.scope.operator.name}`: expected `size` as {names}")
+    asked = [c.scalar("size", i) for i in range(axes)]
     for n in asked:
         c.require((n >= 0.5) & (n <= _LARGEST), "expected a `size` of 1 to 2**24 pixels, got {0}", n)
-    return ex.round_away(asked[0]), ex.round_away(asked[1])
+    return [ex.round_away(n) for n in asked]
 
 
 def matrix_numbers(c: Lowering, matrix: Value | None, count: int) -> list[Scalar]:
@@ -80,7 +98,7 @@ def matrix_numbers(c: Lowering, matrix: Value | None, count: int) -> list[Scalar
     return [c.element(edge, i) for i in range(count)]
 
 
-def _sampled_type(own: DType, dtype: DType, linear: bool, fill: float | None) -> DType:
+def warped_type(own: DType, dtype: DType, linear: bool, fill: float | None) -> DType:
     """Return the type that the interpolator moves: float32 where a value must not be rounded before it becomes
     ``dtype``.
     """
@@ -97,7 +115,7 @@ def warp(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width: 
     fill = c.const("fill_value")
     linear = c.const("interp_type") == InterpType.INTERP_LINEAR
     dtype = output_type(c.const, x.dtype)
-    x = c.cast(x, _sampled_type(x.dtype, dtype, linear, fill))
+    x = c.cast(x, warped_type(x.dtype, dtype, linear, fill))
     x = c.sample(x, Interpolator("affine", (*matrix, linear, fill is not None, fill or 0.0)), height, width)
     return c.cast(x, dtype)
 
@@ -106,7 +124,7 @@ def warp_array(row: RowContext, x: Any, layout: str, matrix: Any, height: int, w
     """Warp one frame in NumPy."""
     linear, own = row["interp_type"] == InterpType.INTERP_LINEAR, DType.of(x.dtype)
     dtype = output_type(row.args.get, own)
-    x = cast_array(x, _sampled_type(own, dtype, linear, row["fill_value"]))
+    x = cast_array(x, warped_type(own, dtype, linear, row["fill_value"]))
     image = np.moveaxis(x, layout.index("C"), -1) if "C" in layout else x[..., None]
     image = affine_array(image, matrix, height, width, linear, row["fill_value"])
     out = np.moveaxis(image, -1, layout.index("C")) if "C" in layout else image[..., 0]

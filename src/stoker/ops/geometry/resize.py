@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
-from ...contract.errors import ArgumentError, UnsupportedError
+from ...contract.errors import ArgumentError
 from ...contract.expr import is_static
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
@@ -17,6 +19,7 @@ from ...contract.step import Interpolator, Value
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array
 from ._resample_reference import resize_array
+from ._volume import along_depth, each_slice, restored, spatial_axes, unfolded, volume_array
 
 RESAMPLED = (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
 
@@ -46,7 +49,8 @@ class ResizeArguments(FilterArguments):
         None,
         many=True,
         per_row=True,
-        doc="Output (height, width) in pixels, or one number for both; 0: not given.",
+        doc="Output (height, width) in pixels, of a volume (depth, height, width), or one number for all; 0: not "
+        "given.",
     )
     resize_x = arg("float", None, per_row=True, doc="Output width in pixels; 0: not given.")
     resize_y = arg("float", None, per_row=True, doc="Output height in pixels; 0: not given.")
@@ -56,8 +60,8 @@ class ResizeArguments(FilterArguments):
     resize_longer = arg(
         "float", None, per_row=True, doc="Output length of the longer side in pixels; keeps the aspect ratio."
     )
-    resize_z = arg("float", 0.0, doc="For volumes, which are not supported.")
-    max_size = arg("float", None, many=True, doc="Limit of the output size in pixels, one or (height, width).")
+    resize_z = arg("float", None, per_row=True, doc="Output depth of a volume in pixels; 0: not given.")
+    max_size = arg("float", None, many=True, doc="Limit of the output size in pixels, one or one per axis.")
     mode = arg(
         "str", "default", choices=("default", "stretch", "not_larger", "not_smaller"),
         doc="default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent; "
@@ -66,9 +70,15 @@ class ResizeArguments(FilterArguments):
     subpixel_scale = arg(
         "bool", False, doc="True adapts the region (inside the image) so that the scale is that of the unrounded size."
     )
-    roi_start = arg("float", None, many=True, per_row=True, doc="Region's (y, x) start in the input, in pixels.")
+    roi_start = arg(
+        "float", None, many=True, per_row=True, doc="Region's (y, x) or (z, y, x) start in the input, in pixels."
+    )
     roi_end = arg(
-        "float", None, many=True, per_row=True, doc="Region's (y, x) end, in pixels; before the start: mirrored."
+        "float",
+        None,
+        many=True,
+        per_row=True,
+        doc="Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.",
     )
     roi_relative = arg(
         "bool", False, doc="Whether the region is in shares of the input's extents (0 to 1) instead of pixels."
@@ -76,7 +86,7 @@ class ResizeArguments(FilterArguments):
 
 
 class Size:
-    """Output extents and source region of one resize, per axis (y, x): numbers or expressions."""
+    """Output extents and source region of one resize, per axis (y, x) or (z, y, x): numbers or expressions."""
 
     def __init__(self, out: list[Any], low: list[Any], high: list[Any]) -> None:
         self.out, self.low, self.high = out, low, high
@@ -89,10 +99,12 @@ class _Numbers:
         self.given, self.scalar, self.const = given, scalar, const
 
 
-def output_size(a: Any, height: Any, width: Any, require: Any) -> Size:
-    """Apply DALI's size rules: half away from zero, at least 1; 0 means "not given", negative mirrors."""
-    extents = [height, width]
-    low, high = [0, 0], [height, width]
+def output_size(a: Any, extents: Sequence[Any], require: Any) -> Size:
+    """Apply DALI's size rules: half away from zero, at least 1; 0 means "not given", negative mirrors.
+
+    ``extents`` are those of the image, (y, x), or of the volume, (z, y, x).
+    """
+    low, high = [0 for _ in extents], list(extents)
     if a.given("roi_start") or a.given("roi_end"):
         require(a.given("roi_start") and a.given("roi_end"), "expected `roi_start` and `roi_end` together")
         for i, n in enumerate(extents):
@@ -102,7 +114,7 @@ def output_size(a: Any, height: Any, width: Any, require: Any) -> Size:
                 ex.isfinite(low[i]) & ex.isfinite(high[i]), "expected a finite region, got {0} to {1}", low[i], high[i]
             )
             low[i], high[i] = ex.clamp(low[i], 0, n), ex.clamp(high[i], 0, n)
-    wanted = _requested(a, require)
+    wanted = _requested(a, len(extents), require)
     source = [ex.absolute(h - lo) for lo, h in zip(low, high, strict=True)]
     for n in source:
         require(n > 0, "expected a region (or image) with at least one pixel, got an extent of {0}", n)
@@ -122,20 +134,20 @@ def output_size(a: Any, height: Any, width: Any, require: Any) -> Size:
     return Size(out, low, high)
 
 
-def _requested(a: Any, require: Any) -> list[Any]:
-    """Return the requested (y, x); 0 where not given."""
+def _requested(a: Any, axes: int, require: Any) -> list[Any]:
+    """Return the requested sizes, (y, x) or (z, y, x); 0 where not given."""
     kinds = [k for k in ("size", "resize_shorter", "resize_longer") if a.given(k)]
-    single = a.given("resize_x") or a.given("resize_y")
+    names = ("resize_z", "resize_y", "resize_x")[-axes:]
+    single = any(a.given(name) for name in names)
     require(
         len(kinds) + bool(single) == 1,
         "expected one of `size`, `resize_x`/`resize_y`, `resize_shorter`, `resize_longer`",
     )
     if kinds == ["size"]:
-        return [a.scalar("size", 0), a.scalar("size", 1)]
+        return [a.scalar("size", i) for i in range(axes)]
     if kinds:
-        value = a.scalar(kinds[0])
-        return [value, value]
-    return [a.scalar(k) if a.given(k) else 0 for k in ("resize_y", "resize_x")]
+        return [a.scalar(kinds[0])] * axes
+    return [a.scalar(k) if a.given(k) else 0 for k in names]
 
 
 def _scaled(a: Any, wanted: list[Any], source: list[Any]) -> list[Any]:
@@ -151,26 +163,41 @@ def _scaled(a: Any, wanted: list[Any], source: list[Any]) -> list[Any]:
     if mode == "stretch":
         scale = [ex.where(m, 1, r) for m, r in zip(missing, ratio, strict=True)]
     elif mode == "default":
-        scale = [ex.where(missing[i], ex.where(missing[1 - i], 1, ratio[1 - i]), ratio[i]) for i in (0, 1)]
+        scale = _completed(ratio, missing)
     else:
         pick = ex.minimum if mode == "not_larger" else ex.maximum
-        both = pick(ratio[0], ratio[1])
-        one = ex.where(missing[0], ratio[1], ex.where(missing[1], ratio[0], both))
-        scale = [one, one]
+        one = ratio[0]
+        for i in range(1, len(ratio)):
+            some = functools.reduce(ex.both, missing[:i])
+            one = ex.where(some, ratio[i], ex.where(missing[i], one, pick(one, ratio[i])))
+        scale = [one for _ in ratio]
     if a.const("max_size") is not None:
         limits = a.const("max_size")
-        limit = [limits[i if len(limits) > 1 else 0] / source[i] for i in (0, 1)]
+        limit = [limits[i if len(limits) > 1 else 0] / n for i, n in enumerate(source)]
         if mode in ("stretch", "default"):
             scale = [ex.minimum(s, m) for s, m in zip(scale, limit, strict=True)]
         else:
-            shrink = ex.minimum(scale[0], ex.minimum(limit[0], limit[1]))
-            scale = [shrink, shrink]
+            shrink = ex.minimum(scale[0], functools.reduce(ex.minimum, limit))
+            scale = [shrink for _ in scale]
     # A requested extent is exact, whatever scale * source rounds to.
     exact = []
-    for i in (0, 1):
+    for i in range(len(scale)):
         unchanged = ex.same(scale[i], ratio[i]) or ex.equal(scale[i], ratio[i])
         exact.append(sign[i] * ex.where(unchanged, ex.absolute(wanted[i]), scale[i] * source[i]))
     return exact
+
+
+def _completed(ratio: list[Any], missing: list[Any]) -> list[Any]:
+    """Return the scales; those that are missing are the geometric mean of the given ones, or 1 if none is given."""
+    if len(ratio) == 2:
+        return [ex.where(missing[i], ex.where(missing[1 - i], 1, ratio[1 - i]), ratio[i]) for i in (0, 1)]
+    scale = []
+    for i, r in enumerate(ratio):
+        j, k = (n for n in range(3) if n != i)
+        both = ex.sqrt(ratio[j] * ratio[k])
+        others = ex.where(missing[j], ex.where(missing[k], 1, ratio[k]), ex.where(missing[k], ratio[j], both))
+        scale.append(ex.where(missing[i], others, r))
+    return scale
 
 
 def filters(a: Any, size: Size, require: Any) -> list[Any]:
@@ -182,14 +209,17 @@ def filters(a: Any, size: Size, require: Any) -> list[Any]:
     return [ex.where(o < ex.absolute(h - lo), down, up) for o, lo, h in zip(size.out, size.low, size.high, strict=True)]
 
 
-def check_arguments(c: Lowering) -> None:
-    """Refuse argument lengths and axes that a resize of images does not support."""
+def check_arguments(c: Lowering, axes: str) -> None:
+    """Refuse argument lengths and axes that do not fit the image or volume."""
     name = c.scope.operator.name
-    if c.const("resize_z"):
-        raise UnsupportedError(f"`{name}`: `resize_z` is for volumes, which are not supported")
+    if "D" not in axes and c.given("resize_z"):
+        depth = c.scalar("resize_z")
+        c.require(ex.equal(depth, 0), "expected a volume (an axis D) for a `resize_z`, got an image and {0}", depth)
     for argument in ("size", "roi_start", "roi_end", "max_size"):
-        if c.given(argument) and c.length(argument) not in (None, 1, 2):
-            raise ArgumentError(f"`{name}`: expected `{argument}` with 1 or 2 elements, got {c.length(argument)}")
+        if c.given(argument) and c.length(argument) not in (None, 1, len(axes)):
+            raise ArgumentError(
+                f"`{name}`: expected `{argument}` with 1 or {len(axes)} elements, got {c.length(argument)}"
+            )
 
 
 def sampled_type(own: DType, dtype: DType, nearest: bool) -> DType:
@@ -205,17 +235,48 @@ def sampled_type(own: DType, dtype: DType, nearest: bool) -> DType:
 
 def resample(c: Lowering, x: Value, size: Size, dtype: DType | None = None) -> Value:
     """Emit the resampling of ``x`` to ``size``, as elements of ``dtype`` (None: its own)."""
-    fy, fx = filters(c, size, c.require)
-    nearest = all(is_static(kind) and kind == InterpType.INTERP_NN for kind in (fy, fx))
-    interpolator = Interpolator(
-        "resample", (size.low[0], size.high[0], size.low[1], size.high[1], fy, fx, c.const("antialias"))
-    )
+    kinds = filters(c, size, c.require)
+    nearest = all(is_static(kind) and kind == InterpType.INTERP_NN for kind in kinds)
     dtype = x.dtype if dtype is None else dtype
+    if len(kinds) == 3:
+        return c.cast(_resample_volume(c, x, size, kinds, nearest), dtype)
     x = c.cast(x, sampled_type(x.dtype, dtype, nearest))
+    interpolator = _interpolator(c, size, kinds, 0, 1)
     return c.cast(c.sample(x, interpolator, size.out[0], size.out[1]), dtype)
 
 
-def sampling_reference(row: RowContext, height: int, width: int) -> tuple[Size, list[int]]:
+def _interpolator(c: Lowering, size: Size, kinds: list[Any], y: int, x: int) -> Interpolator:
+    """Return the interpolator of two axes."""
+    region = (size.low[y], size.high[y], size.low[x], size.high[x])
+    return Interpolator("resample", (*region, kinds[y], kinds[x], c.const("antialias")))
+
+
+def _resample_volume(c: Lowering, x: Value, size: Size, kinds: list[Any], nearest: bool) -> Value:
+    """Resample the slices, then the columns along the depth. Values between the passes are not rounded to integers."""
+    layout = c.layout(x)
+    # float32 moves all but large integers unchanged.
+    carrier = x.dtype if nearest and x.dtype in RESAMPLED else DType.FLOAT
+    x = c.cast(unfolded(c, x), carrier)
+    flat = _interpolator(c, size, kinds, 1, 2)
+    x = each_slice(c, x, lambda image: c.sample(image, flat, size.out[1], size.out[2]))
+
+    def deep(image: Value) -> Value:
+        pixels = c.extent(image, "W")
+        region = (size.low[0], size.high[0], 0, pixels, kinds[0], InterpType.INTERP_NN, c.const("antialias"))
+        return c.sample(image, Interpolator("resample", region), size.out[0], pixels)
+
+    return restored(c, along_depth(c, x, deep), layout)
+
+
+def _resize_volume_array(x: Any, size: Size, kinds: list[int], antialias: bool) -> Any:
+    """Resample a volume DHWC in NumPy."""
+    x = resize_array(x, "DHWC", size.out[1:], size.low[1:], size.high[1:], kinds[1:], antialias)
+    height = x.shape[1]
+    out, low, high = (size.out[0], height), (size.low[0], 0), (size.high[0], height)
+    return resize_array(x, "HWxy", out, low, high, (kinds[0], InterpType.INTERP_NN), antialias)
+
+
+def sampling_reference(row: RowContext, *extents: int) -> tuple[Size, list[int]]:
     """Return the results of :func:`output_size` and :func:`filters` for one row, in numbers."""
 
     def require(condition: Any, text: str, *values: Any) -> None:
@@ -223,12 +284,13 @@ def sampling_reference(row: RowContext, height: int, width: int) -> tuple[Size, 
             raise ValueError(text.format(*values))
 
     numbers = _Numbers(lambda n: row[n] is not None, lambda n, i=0: row.number(n, i), lambda n: row[n])
-    size = output_size(numbers, height, width, require)
+    size = output_size(numbers, extents, require)
     return size, [int(f) for f in filters(numbers, size, require)]
 
 
 class Resize(ResizeArguments, name="resize"):
-    """Resize images. Input: HWC, CHW, HW or these with a leading F; any type. Output: the same layout and type.
+    """Resize images and volumes. Input: HWC, CHW, HW or these with a leading F, or an axis D before H; any type.
+    Output: the same layout and type.
 
     Exact: uint8 equals Pillow's ``Image.resize`` bit for bit, for every filter, with ``roi_*`` as its ``box=`` (the
     filter may read around the region); channels are independent. Values that become another type (``dtype``) are
@@ -254,21 +316,26 @@ class Resize(ResizeArguments, name="resize"):
         return 2 if args["save_attrs"] else 1
 
     def lower(self, c: Lowering, x: Value) -> Any:
-        check_arguments(c)
-        size = output_size(c, c.extent(x, "H"), c.extent(x, "W"), c.require)
+        axes = spatial_axes(c, x)
+        check_arguments(c, axes)
+        extents = [c.extent(x, name) for name in axes]
+        size = output_size(c, extents, c.require)
         out = resample(c, x, size, c.const("dtype"))
         if not c.const("save_attrs"):
             return out
-        return out, c.numbers([c.extent(x, "H"), c.extent(x, "W")], DType.INT32)
+        return out, c.numbers(extents, DType.INT32)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
-        at = layout.index("H")
-        size, kinds = sampling_reference(row, x.shape[at], x.shape[layout.index("W")])
+        extents = [x.shape[layout.index(name)] for name in "DHW" if name in layout]
+        size, kinds = sampling_reference(row, *extents)
         dtype = DType.of(x.dtype) if row["dtype"] is None else row["dtype"]
-        sampled = sampled_type(DType.of(x.dtype), dtype, set(kinds) == {InterpType.INTERP_NN})
-        out = resize_array(cast_array(x, sampled), layout, size.out, size.low, size.high, kinds, row["antialias"])
+        nearest = set(kinds) == {InterpType.INTERP_NN}
+        if len(extents) == 3:
+            x = x if nearest and DType.of(x.dtype) in RESAMPLED else cast_array(x, DType.FLOAT)
+            out = volume_array(x, layout, lambda v: _resize_volume_array(v, size, kinds, row["antialias"]))
+        else:
+            x = cast_array(x, sampled_type(DType.of(x.dtype), dtype, nearest))
+            out = resize_array(x, layout, size.out, size.low, size.high, kinds, row["antialias"])
         out = cast_array(out, dtype)
-        if not row["save_attrs"]:
-            return out
-        return out, np.asarray([x.shape[at], x.shape[layout.index("W")]], np.int32)
+        return (out, np.asarray(extents, np.int32)) if row["save_attrs"] else out

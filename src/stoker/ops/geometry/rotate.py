@@ -10,16 +10,20 @@ import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
-from ...contract.errors import ArgumentError, UnsupportedError
+from ...contract.errors import ArgumentError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
+from ...contract.pixel import uniform
 from ...contract.step import Value
-from ._warp import WarpArguments, carrier_type, requested_size, warp, warp_array
+from ...contract.types import DType
+from ._warp import WarpArguments, carrier_type, requested_size, requested_volume, warp, warp_array
+from ._warp_volume import about_centre, rotated_size, rotation_of, volume_extents, warp_volume, warp_volume_array
 
 
 class Rotate(WarpArguments, name="rotate"):
-    """Rotate images about their centre. Input: HWC, CHW, HW or these with a leading F. Output: the same layout.
+    """Rotate images, and volumes about an axis. Input: HWC, CHW, HW or these with a leading F, or an axis D before H.
+    Output: the same layout.
 
     The canvas is DALI's: large enough for the whole image, with the image's parity, or determined by ``keep_size`` and
     ``size``. Multiples of 90 degrees are exact. uint8 on Pillow's canvas with a fill value equals Pillow's
@@ -27,8 +31,15 @@ class Rotate(WarpArguments, name="rotate"):
     """
 
     version = 2  # version 1 rounded to the image's type before `dtype`
-    angle = arg("float", per_row=True, doc="Angle in degrees, counter-clockwise. Per frame with a fixed canvas.")
-    axis = arg("float", None, many=True, doc="For volumes, which are not supported.")
+    angle = arg(
+        "float",
+        per_row=True,
+        doc="Angle in degrees, counter-clockwise. Per frame for videos, too: the canvas is the largest frame's.",
+    )
+    axis = arg(
+        "float", None, many=True, per_row=True,
+        doc="Axis (x, y, z) about which a volume is rotated, of any length. Per frame, too.",
+    )  # fmt: skip
     keep_size = arg("bool", False, doc="Keep the image's size.")
     cases = (
         {"angle": 30.0},
@@ -39,9 +50,11 @@ class Rotate(WarpArguments, name="rotate"):
     )
 
     def lower(self, c: Lowering, x: Value) -> Value:
-        if c.given("axis"):
-            raise UnsupportedError("`rotate`: `axis` is for volumes, which are not supported; images need just `angle`")
         carrier_type(c, x)
+        if "D" in c.layout(x):
+            return self._volume(c, x)
+        if c.given("axis"):
+            raise ArgumentError("`rotate`: `axis` is for volumes, whose layout has a D; images need just `angle`")
         height, width, angle = c.extent(x, "H"), c.extent(x, "W"), c.scalar("angle")
         c.require(ex.isfinite(angle), "expected a finite `angle`, got {0}", angle)
         c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
@@ -57,37 +70,89 @@ class Rotate(WarpArguments, name="rotate"):
             return requested_size(c)
         if c.const("keep_size"):
             return height, width
-        edge = c.scope.edges.get("angle")
-        if edge is not None and edge.per_frame:
-            raise ArgumentError("`rotate`: angles per frame need one canvas for all: set `keep_size` or `size`")
-        return canvas(cos, sin, height, width)
+        height, width = _largest(c, x, canvas(cos, sin, height, width))
+        return height, width
+
+    @staticmethod
+    def _volume(c: Lowering, x: Value) -> Value:
+        if not c.given("axis"):
+            raise ArgumentError("`rotate`: expected an `axis` (x, y, z) for a volume")
+        extents, angle = volume_extents(c, x), c.scalar("angle")
+        c.require(ex.isfinite(angle), "expected a finite `angle`, got {0}", angle)
+        count = c.fixed_length("axis")
+        c.expect(count == 3, f"expected an `axis` of three numbers (x, y, z), got {count}")
+        axis = [c.scalar("axis", i) for i in range(3)]
+        length = ex.sqrt(axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2])
+        c.require(ex.both(length > 0, ex.isfinite(length)), "expected an `axis` of some length, got {0}", length)
+        rotation = rotation_of([a / length for a in axis], *_turn(angle))
+        size: Any = extents
+        if c.given("size"):
+            if c.const("keep_size"):
+                raise ArgumentError("`rotate`: expected `size` or `keep_size`, got both")
+            size = requested_volume(c)
+        elif not c.const("keep_size"):
+            size = _largest(c, x, rotated_size(rotation, extents))
+        return warp_volume(c, x, about_centre(rotation, extents, size), size)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
+        angles = [float(a) for a in np.asarray(row["angle"], np.float64).reshape(-1)]
+        radians = [math.radians(a % 360) for a in angles]
+        turns = [(round(math.cos(t), 15), round(math.sin(t), 15)) for t in radians]
+        if "D" in layout:
+            return self._rotated_volume(row, x, layout, turns)
         at = layout.find("F")
         frames = np.moveaxis(x, at, 0) if at >= 0 else x[None]
-        angles = np.asarray(row["angle"], np.float64).reshape(-1)
-        out = [
-            self._rotated(row, frame, layout.replace("F", ""), float(angles[i if len(angles) > 1 else 0]))
-            for i, frame in enumerate(frames)
-        ]
+        height, width = (x.shape[layout.index(name)] for name in "HW")
+        size = _size(row, (height, width), [_canvas_of(cos, sin, height, width) for cos, sin in turns])
+        out = []
+        for i, frame in enumerate(frames):
+            cos, sin = turns[i if len(turns) > 1 else 0]
+            m = matrix(cos, sin, height, width, size[0], size[1])
+            out.append(warp_array(row, frame, layout.replace("F", ""), m, size[0], size[1]))
         return np.stack(out, at) if at >= 0 else out[0]
 
-    def _rotated(self, row: RowContext, x: Any, layout: str, angle: float) -> Any:
-        height, width = x.shape[layout.index("H")], x.shape[layout.index("W")]
-        theta = math.radians(angle % 360)
-        cos, sin = round(math.cos(theta), 15), round(math.sin(theta), 15)
-        if row["size"] is not None:
-            out_height, out_width = (int(row.number("size", i) + 0.5) for i in (0, 1))
-        elif row["keep_size"]:
-            out_height, out_width = height, width
-        else:
-            sides = (height, width) if abs(sin) <= abs(cos) else (width, height)
-            out_height = math.ceil(abs(cos) * height + abs(sin) * width - 1e-2)
-            out_width = math.ceil(abs(cos) * width + abs(sin) * height - 1e-2)
-            out_height, out_width = out_height + (out_height - sides[0]) % 2, out_width + (out_width - sides[1]) % 2
-        m = matrix(cos, sin, height, width, out_height, out_width)
-        return warp_array(row, x, layout, m, out_height, out_width)
+    @staticmethod
+    def _rotated_volume(row: RowContext, x: Any, layout: str, turns: list[Any]) -> Any:
+        extents = tuple(x.shape[layout.index(name)] for name in "DHW")
+        axes = np.asarray(row["axis"], np.float64).reshape(-1, 3)
+        axes = axes / np.sqrt((axes**2).sum(1, keepdims=True))
+        rotations = [
+            rotation_of(axes[i if len(axes) > 1 else 0], *turns[i if len(turns) > 1 else 0])
+            for i in range(max(len(axes), len(turns)))
+        ]
+        size = _size(row, extents, [tuple(map(int, rotated_size(r, extents))) for r in rotations])
+        return warp_volume_array(row, x, layout, [about_centre(r, extents, size) for r in rotations], size)
+
+
+def _size(row: RowContext, extents: tuple[int, ...], canvases: list[Any]) -> tuple[int, ...]:
+    """Return the size of the output in plain numbers: the given one, the input's, or the largest canvas."""
+    if row["size"] is not None:
+        return tuple(int(row.number("size", i) + 0.5) for i in range(len(extents)))
+    return extents if row["keep_size"] else tuple(map(max, zip(*canvases, strict=True)))
+
+
+def _canvas_of(cos: float, sin: float, height: int, width: int) -> tuple[int, int]:
+    """Return :func:`canvas` in plain numbers."""
+    sides = (height, width) if abs(sin) <= abs(cos) else (width, height)
+    down = math.ceil(abs(cos) * height + abs(sin) * width - 1e-2)
+    across = math.ceil(abs(cos) * width + abs(sin) * height - 1e-2)
+    return down + (down - sides[0]) % 2, across + (across - sides[1]) % 2
+
+
+def _largest(c: Lowering, x: Value, sides: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the largest extents over all frames, if the extents differ by frame."""
+    if not any(c.differs_by_frame(n) for n in sides):
+        return sides
+    at = c.layout(x).find("F")
+    c.expect(at >= 0, "expected a video (an axis F) for arguments per frame")
+    frames = x.shape[at]
+    program = [uniform(n, DType.FLOAT64) for n in sides]
+    spread = c.stage(
+        [], [(DType.FLOAT64, (frames, 1, len(sides)), "")], [program], channels=len(sides), frames=frames
+    )[0]  # fmt: skip
+    largest = c.apply("reductions.max", spread, axes=(0, 1))
+    return tuple(c.element(largest, i) for i in range(len(sides)))
 
 
 def _turn(angle: Scalar) -> tuple[Any, Any]:

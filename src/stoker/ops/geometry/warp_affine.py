@@ -12,24 +12,30 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
 from ...contract.step import Value
-from ._warp import WarpArguments, carrier_type, matrix_numbers, requested_size, warp, warp_array
+from ._warp import WarpArguments, carrier_type, matrix_numbers, requested_size, requested_volume, warp, warp_array
+from ._warp_volume import inverse_volume, volume_extents, warp_volume, warp_volume_array
 
 _ELEMENTS = 6
+_VOLUME = 12
 
 
 class WarpAffine(WarpArguments, name="warp_affine"):
-    """Warp images by an affine matrix. Inputs: HWC, CHW, HW or these with a leading F; a matrix unless ``matrix`` is
-    given.
+    """Warp images and volumes by an affine matrix. Inputs: HWC, CHW, HW or these with a leading F, or an axis D before
+    H; a matrix unless ``matrix`` is given.
 
     The matrix's six numbers, rows first, map a point (x, y) of the output to one of the input, corners of pixels at the
-    integers: ``(m0 x + m1 y + m2, m3 x + m4 y + m5)``. Without ``inverse_map`` the direction is reversed. uint8 with a
+    integers: ``(m0 x + m1 y + m2, m3 x + m4 y + m5)``. Volumes take twelve numbers, for (x, y, z).
+    Without ``inverse_map`` the direction is reversed. uint8 with a
     fill value equals Pillow's ``Image.transform(size, AFFINE, ...)`` (NEAREST, BILINEAR) bit for bit. Interpolated
-    values are truncated; DALI rounds them.
+    values are truncated; DALI rounds them. Volumes are rounded, and mixed with the fill value at their faces, as in
+    DALI.
     """
 
     version = 2  # version 1 rounded to the image's type before `dtype`
     inputs = (1, 2)
-    matrix = arg("float", None, many=True, per_row=True, doc="Six numbers; per frame for videos, too.")
+    matrix = arg(
+        "float", None, many=True, per_row=True, doc="Six numbers, of a volume twelve; per frame for videos, too."
+    )
     inverse_map = arg("bool", True, doc="The matrix takes the output to the input; False: the input to the output.")
     cases = (
         {"matrix": (0.9, 0.2, 1.5, -0.1, 1.1, -0.75), "fill_value": 9.0},
@@ -40,6 +46,8 @@ class WarpAffine(WarpArguments, name="warp_affine"):
 
     def lower(self, c: Lowering, x: Value, matrix: Value | None = None) -> Value:
         carrier_type(c, x)
+        if "D" in c.layout(x):
+            return self._volume(c, x, matrix)
         height, width = c.extent(x, "H"), c.extent(x, "W")
         c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
         m = matrix_numbers(c, matrix, _ELEMENTS)
@@ -52,11 +60,29 @@ class WarpAffine(WarpArguments, name="warp_affine"):
         out_height, out_width = requested_size(c) if c.given("size") else (height, width)
         return warp(c, x, tuple(m), out_height, out_width)
 
+    @staticmethod
+    def _volume(c: Lowering, x: Value, matrix: Value | None) -> Value:
+        extents = volume_extents(c, x)
+        m = matrix_numbers(c, matrix, _VOLUME)
+        for number in m:
+            c.require(ex.isfinite(number), "expected a finite matrix, got {0}", number)
+        if not c.const("inverse_map"):
+            det = inverse_volume(m)[1]
+            c.require(ex.absolute(det) > 0, "expected a matrix that can be inverted, got one of determinant {0}", det)
+            m = inverse_volume(m)[0]
+        return warp_volume(c, x, m, requested_volume(c) if c.given("size") else extents)
+
     def reference(self, row: RowContext, x: Any, matrix: Any = None) -> Any:
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
+        numbers = row["matrix"] if matrix is None else matrix
+        if "D" in layout:
+            given = np.asarray(numbers, np.float64).reshape(-1, _VOLUME)
+            volumes = [m if row["inverse_map"] else inverse_volume(m)[0] for m in given.tolist()]
+            extents = [x.shape[layout.index(name)] for name in "DHW"]
+            canvas = extents if row["size"] is None else [int(row.number("size", k) + 0.5) for k in range(3)]
+            return warp_volume_array(row, x, layout, volumes, canvas)
         at = layout.find("F")
         frames = np.moveaxis(x, at, 0) if at >= 0 else x[None]
-        numbers = row["matrix"] if matrix is None else matrix
         matrices = np.asarray(numbers, np.float64).reshape(-1, _ELEMENTS)
         inner = layout.replace("F", "")
         out = []

@@ -78,13 +78,13 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
     def lower(self, c: Lowering, x: Value, matrix: Value | None = None) -> Value:
         height, width = c.extent(x, "H"), c.extent(x, "W")
         c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
+        fills = _fills(c.const("fill_value"))
         m = matrix_numbers(c, matrix, _ELEMENTS)
         numbers = _normalised(c, m, c.const("inverse_map"), c.const("pixel_origin") == "center")
         if c.given("size"):
             height, width = requested_size(c)
         if _is_pillows(x.dtype, c.const("border_mode")):
             _check_channels(c, x)
-            fills = _fills(c.const("fill_value"))
             return c.sample(x, Interpolator(_INTERPOLATORS[c.const("interp_type")], (*numbers, *fills)), height, width)
         return self._mapped(c, x, numbers, height, width)
 

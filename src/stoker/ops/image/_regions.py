@@ -17,18 +17,21 @@ from ...contract.types import DType
 
 Region = Mapping[int, tuple[Scalar, Scalar]]  # axis -> (start, end), whole numbers; other axes are whole
 _MOST_FILLS = 16
+_REGIONS_OF_A_STEP = 16  # a program has at most 256 numbers: two per axis of a region, and the fill values
 
 
 def erased(c: Lowering, x: Value, regions: Sequence[Region], fills: Sequence[Scalar]) -> Value:
     """Fill the regions with one value, or with one for each channel."""
     if not regions:
         return c.view(x, ())
-    inside: Px | None = None
-    for region in regions:
-        here = _inside(x, region)
-        inside = here if inside is None else binary("or", inside, here)
-    assert inside is not None
-    return c.pointwise([x], select(inside, _fill(c, x, fills), load(x.dtype)))
+    for first in range(0, len(regions), _REGIONS_OF_A_STEP):
+        inside: Px | None = None
+        for region in regions[first : first + _REGIONS_OF_A_STEP]:
+            here = _inside(x, region)
+            inside = here if inside is None else binary("or", inside, here)
+        assert inside is not None
+        x = c.pointwise([x], select(inside, _fill(c, x, fills), load(x.dtype)))
+    return x
 
 
 def _inside(x: Value, region: Region) -> Px:

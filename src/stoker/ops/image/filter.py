@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,7 +39,8 @@ def filtered_type(c: Lowering, x: Value) -> tuple[Value, DType]:
 
 
 class Filter(Operator, name="filter"):
-    """Correlate images with a filter. Inputs: an image, a filter ``(rows, columns)`` of float32, and a border's value.
+    """Correlate images with a filter. Inputs: an image, a filter ``(rows, columns)`` of float32 (also one per frame),
+    and a border's value.
 
     Images: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. The value is for a constant border.
 
@@ -80,8 +82,9 @@ class Filter(Operator, name="filter"):
 
     def lower(self, c: Lowering, x: Value, weights: Value, fill: Value | None = None) -> Value:
         x, dtype = filtered_type(c, x)
-        if weights.per_frame or weights.rank != 2:
-            raise UnsupportedError(f"`filter`: expected one filter (rows, columns), got {weights.rank} axes")
+        taps = weights.shape[1:] if weights.per_frame else weights.shape
+        if len(taps) != 2:
+            raise UnsupportedError(f"`filter`: expected one filter (rows, columns), got {len(taps)} axes")
         c.expect(weights.dtype == DType.FLOAT, f"expected a filter of float32, got {weights.dtype}")
         border, valid = c.const("border"), c.const("mode") == "valid"
         c.expect(fill is None or border == "constant", "expected a fill value only with `border` 'constant'")
@@ -89,7 +92,7 @@ class Filter(Operator, name="filter"):
         shape = list(x.shape)
         starts: list[Any] = []
         for i, axis in enumerate(axes[1:3]):
-            size = weights.shape[i]
+            size = taps[i]
             c.require(
                 ex.both(size >= 1, x.shape[axis] >= 1), "expected a filter with elements and an image with pixels"
             )
@@ -104,15 +107,27 @@ class Filter(Operator, name="filter"):
             c.require(ex.both(asked >= -1, asked < size), "expected an `anchor` inside of the filter, got {0}", asked)
             starts.append(ex.where(asked < 0, size // 2, asked))
         value = 0.0 if fill is None else c.element(fill)
-        attrs = (*axes, tuple(BORDERS).index(border))
         output = (x.dtype if dtype == DType.BFLOAT16 else dtype, shape, x.layout)
+        frames = None
+        inner = tuple(shape)
+        if weights.per_frame or any(c.differs_by_frame(n) for n in (*starts, value)):
+            # The kernel sees one frame after the other.
+            c.expect(axes[0] == 0, "expected a video (a leading F axis) for arguments per frame")
+            frames, inner = shape[0], inner[1:]
+            axes = (-1, axes[1] - 1, axes[2] - 1, max(axes[3] - 1, -1))
+            if weights.per_frame:
+                text = "expected a filter for each of {1} frames, got {0}"
+                c.require(ex.equal(weights.shape[0], frames), text, weights.shape[0], frames)
+        attrs = (*axes, tuple(BORDERS).index(border))
         out = c.native(
             "filter", [x, weights], [output], attrs=attrs, params=(*starts, value, *attrs),
-            own=Launches("Filter", {"correlate": tiles(shape, axes)}),
+            own=Launches("Filter", {"correlate": tiles(inner, axes)}), frames=frames, framed=[True, weights.per_frame],
         )[0]  # fmt: skip
         return c.cast(out, dtype)
 
     def reference(self, row: RowContext, x: Any, weights: Any, fill: Any = 0.0) -> Any:
+        windows = itertools.cycle(weights if weights.ndim == 3 else [weights])  # per frame, or one for all
+        weights = weights[0] if weights.ndim == 3 else weights
         starts = [int(row.number("anchor", i)) for i in (0, 1)]
         if row["mode"] == "same" and any(not -1 <= at < n for at, n in zip(starts, weights.shape, strict=True)):
             raise ValueError("the anchor is outside of the filter")
@@ -126,7 +141,7 @@ class Filter(Operator, name="filter"):
                     raise ValueError("the filter is larger than the image")
                 begin, shape = [0, 0], tuple(n - w + 1 for n, w in zip(shape, weights.shape, strict=True))
             value = float(np.asarray(fill).reshape(-1)[0])
-            filtered = correlate_array(frame, weights, begin[0], begin[1], shape, row["border"], value)
+            filtered = correlate_array(frame, next(windows), begin[0], begin[1], shape, row["border"], value)
             return cast_array(filtered, dtype)
 
         return each_frame(x, row.layout, filtered)

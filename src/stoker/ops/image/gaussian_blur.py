@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,28 @@ from ...contract.argument import arg
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Launches, Value
+from ...contract.step import Launches, Value, ViewOp
 from ...contract.types import DType
 from ..generic.cast import cast_array
 from ..geometry._axes import each_frame, image_axes
+from ..geometry._volume import along_depth, each_slice, restored, spatial_axes, unfolded, volume_array
 from ._correlation import correlate_array, tiles
 from .filter import filtered_type
 
 _LARGEST = 1 << 14
+_NONE = (1.0, 1)  # sigma and size of a window of one element
 # Types that are blurred as float32, as in DALI.
 _BY_FLOAT = (DType.UINT32, DType.INT32, DType.UINT64, DType.INT64, DType.FLOAT64)
 
 
 class GaussianBlur(Operator, name="gaussian_blur"):
-    """Blur images. Input: HW, HWC, CHW or these with a leading F; numbers. Output: the same layout.
+    """Blur images and volumes. Input: HW, HWC, CHW or these with a leading F, or an axis D before H, or one axis;
+    numbers. Output: the same layout.
 
-    Rows, then columns, are filtered with a sampled Gaussian. Edges are reflected (dcb|abcd|cba). Sums are in float32.
-    With ``sigma`` alone the window is ``2 ceil(3 sigma) + 1`` wide; with ``window_size`` alone sigma is ``0.3 (radius -
-    1) + 0.8``. Integers of 32 and 64 bits and float64 are rounded to float32 first, as in DALI.
+    Rows, then columns, then the columns of a volume along D, are filtered with a sampled Gaussian. Edges are reflected
+    (dcb|abcd|cba). Sums are in float32. With ``sigma`` alone the window is ``2 ceil(3 sigma) + 1`` wide; with
+    ``window_size`` alone sigma is ``0.3 (radius - 1) + 0.8``. Integers of 32 and 64 bits and float64 are rounded to
+    float32 first, as in DALI.
     """
 
     gives_bfloat16 = takes_bfloat16 = True
@@ -40,14 +45,16 @@ class GaussianBlur(Operator, name="gaussian_blur"):
         (0.0,),
         many=True,
         per_row=True,
-        doc="Standard deviation of the Gaussian in pixels: one, or (vertical, horizontal); 0: from `window_size`.",
+        doc="Standard deviation of the Gaussian in pixels: one, or one per axis, (vertical, horizontal); 0: from "
+        "`window_size`. Per frame for videos, too.",
     )
     window_size = arg(
         "int",
         (0,),
         many=True,
         per_row=True,
-        doc="Odd size of the window in pixels: one, or (vertical, horizontal); 0: from `sigma`.",
+        doc="Odd size of the window in pixels: one, or one per axis, (vertical, horizontal); 0: from `sigma`. Per "
+        "frame for videos, too.",
     )
     dtype = arg("dtype", None, doc="Element type of the output: float32, or the input's.")
     cases = ({"sigma": 1.3}, {"window_size": 5}, {"sigma": (0.5, 2.0), "window_size": (3, 7), "dtype": "float32"})
@@ -61,19 +68,28 @@ class GaussianBlur(Operator, name="gaussian_blur"):
         else:
             x, dtype = filtered_type(c, x)
             computed = x.dtype if dtype == DType.BFLOAT16 else dtype
-        axes = image_axes(c, x)
-        for axis in axes[1:3]:
-            c.require(x.shape[axis] >= 1, "expected an image with pixels")
-        params = [n for i in (0, 1) for n in self._bell(c, i)]
-        blocks, scratch_bytes = tiles(x.shape, axes), (params[1] + params[3]) * (8 + 4)
-        own = Launches(
-            "Blur", {"weigh": 2, "across": blocks, "down": blocks}, scratch_bytes + 4 * math.prod(x.shape)
-        )  # fmt: skip
-        output = (computed, x.shape, x.layout)
-        return c.cast(c.native("blur", [x], [output], attrs=axes, params=(*params, *axes), own=own)[0], dtype)
+        return c.cast(self._blurred(c, x, computed), dtype)
+
+    def _blurred(self, c: Lowering, x: Value, dtype: DType) -> Value:
+        """Blur along all axes but F and C."""
+        if x.rank == 1:
+            line = c.view(x, [ViewOp("insert", 0)], "HW")
+            return c.view(_blurred(c, line, dtype, (_NONE, self._bell(c, 0))), [ViewOp("drop", 0)], x.layout)
+        if "D" not in c.layout(x):
+            return _blurred(c, x, dtype, (self._bell(c, 0), self._bell(c, 1)))
+        spatial_axes(c, x)
+        deep, *flat = (self._bell(c, i) for i in range(3))
+        whole = unfolded(c, x)
+        whole = each_slice(c, whole, lambda image: _blurred(c, image, DType.FLOAT, (flat[0], flat[1])))
+        whole = along_depth(c, whole, lambda image: _blurred(c, image, dtype, (deep, _NONE)))
+        return restored(c, whole, c.layout(x))
 
     def _bell(self, c: Lowering, i: int) -> tuple[Scalar, Scalar]:
         """Return (sigma, size) of an axis."""
+        for name in ("sigma", "window_size"):
+            edge = c.scope.edges.get(name)
+            if edge is not None and edge.per_frame:
+                c.fixed_count(edge, name)
         sigma, size = c.scalar("sigma", i), c.scalar("window_size", i)
         c.require(ex.both(ex.isfinite(sigma), sigma >= 0), "expected a `sigma` that is not negative, got {0}", sigma)
         c.require(
@@ -88,19 +104,65 @@ class GaussianBlur(Operator, name="gaussian_blur"):
     def reference(self, row: RowContext, x: Any) -> Any:
         dtype = DType.of(x.dtype) if row["dtype"] is None else row["dtype"]
         x = cast_array(x, DType.FLOAT) if DType.of(x.dtype) in _BY_FLOAT else x
-        bells = []
-        for i in (0, 1):
-            sigma, size = row.number("sigma", i), int(row.number("window_size", i))
-            wide = size or 2 * math.ceil(3 * sigma) + 1
-            sigma = sigma or 0.3 * ((size - 1) / 2 - 1) + 0.8
-            bell = np.exp(-((np.arange(wide) - wide // 2) ** 2) / (2 * sigma * sigma))
-            bells.append((bell / bell.sum()).astype(np.float32))
+        layout = row.layout or {1: "W", 2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
+        count = sum(name in "DHW" for name in layout)
+        if x.ndim == 1:
+            return _blurred_array(x[None, :, None], [np.ones(1, np.float32), _weights(row, 0)], dtype)[0, :, 0]
+        sigmas = np.asarray(row["sigma"], np.float64)
+        if "F" in layout and sigmas.ndim > 1:  # per frame
+            frames = np.moveaxis(x, layout.index("F"), 0)
+            rows = [RowContext({**row.args, "sigma": tuple(s)}, layouts=row.layouts) for s in sigmas]
+            inner = layout.replace("F", "")
+            done = [each_frame(f, inner, self._of_frame(r, dtype)) for f, r in zip(frames, rows, strict=True)]
+            return np.moveaxis(np.stack(done), 0, layout.index("F"))
+        if count == 2:
+            return each_frame(x, layout, self._of_frame(row, dtype))
+        bells = [_weights(row, i) for i in range(3)]
 
-        def blurred(frame: Any) -> Any:
-            down, across = bells
-            middle = correlate_array(frame, across[None], 0, len(across) // 2, frame.shape[:2], "reflect_101")
-            return cast_array(
-                correlate_array(middle, down[:, None], len(down) // 2, 0, frame.shape[:2], "reflect_101"), dtype
-            )
+        def blurred(volume: Any) -> Any:
+            slices = np.stack([_blurred_array(v, bells[1:], DType.FLOAT) for v in volume])
+            flat = slices.reshape(len(volume), -1, 1)
+            return _blurred_array(flat, [bells[0], np.ones(1, np.float32)], dtype).reshape(volume.shape)
 
-        return each_frame(x, row.layout, blurred)
+        return volume_array(x, layout, blurred)
+
+    @staticmethod
+    def _of_frame(row: RowContext, dtype: DType) -> Callable[[Any], Any]:
+        bells = [_weights(row, i) for i in (0, 1)]
+        return lambda frame: _blurred_array(frame, bells, dtype)
+
+
+def _blurred(c: Lowering, x: Value, dtype: DType, bells: tuple[Any, Any]) -> Value:
+    """Blur images by (sigma, size) of each axis, vertical and horizontal."""
+    axes = image_axes(c, x)
+    for axis in axes[1:3]:
+        c.require(x.shape[axis] >= 1, "expected an image with pixels")
+    params = [number for bell in bells for number in bell]
+    per_frame = any(c.differs_by_frame(number) for number in params)
+    shape, frames = x.shape, None
+    if per_frame:  # the kernel sees one frame after the other
+        c.expect(axes[0] == 0, "expected a video (a leading F axis) for arguments per frame")
+        frames, shape = shape[0], shape[1:]
+        axes = (-1, axes[1] - 1, axes[2] - 1, max(axes[3] - 1, -1))
+    blocks, scratch_bytes = tiles(shape, axes), (params[1] + params[3]) * (8 + 4)
+    own = Launches("Blur", {"weigh": 2, "across": blocks, "down": blocks}, scratch_bytes + 4 * math.prod(shape))
+    return c.native(
+        "blur", [x], [(dtype, x.shape, x.layout)], attrs=axes, params=(*params, *axes), own=own, frames=frames,
+        framed=[True],
+    )[0]  # fmt: skip
+
+
+def _weights(row: RowContext, i: int) -> Any:
+    """Return the weights of an axis."""
+    sigma, size = row.number("sigma", i), int(row.number("window_size", i))
+    wide = size or 2 * math.ceil(3 * sigma) + 1
+    sigma = sigma or 0.3 * ((size - 1) / 2 - 1) + 0.8
+    bell = np.exp(-((np.arange(wide) - wide // 2) ** 2) / (2 * sigma * sigma))
+    return (bell / bell.sum()).astype(np.float32)
+
+
+def _blurred_array(frame: Any, bells: list[Any], dtype: DType) -> Any:
+    """Blur one HWC image in NumPy."""
+    down, across = bells
+    middle = correlate_array(frame, across[None], 0, len(across) // 2, frame.shape[:2], "reflect_101")
+    return cast_array(correlate_array(middle, down[:, None], len(down) // 2, 0, frame.shape[:2], "reflect_101"), dtype)

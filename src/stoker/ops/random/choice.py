@@ -43,8 +43,6 @@ class Choice(Operator, name="random.choice"):
         if a.rank and not like and not c.given("shape"):
             at = self._draw(c, c.numbers([a.shape[0]], DType.INT64, ()), weights, (), DType.INT64)
             return c.view(a, [ViewOp("slice", 0, c.element(at), 1, 1), ViewOp("drop", 0)])
-        wide = a.dtype in (DType.INT64, DType.UINT64) and a.rank > 0
-        c.expect(not wide, f"expected elements of at most 32 bits with `shape`, got {a.dtype}. Cast them")
         return self._draw(c, a, weights, (*requested_shape(c, like), *a.shape[1:]), a.dtype)
 
     @staticmethod
