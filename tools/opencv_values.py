@@ -78,7 +78,22 @@ def laplacian(side: int) -> None:
     )
 
 
-def add_windows() -> None:
+def clahe(tiles: tuple[int, int], limit: float, kind: str) -> None:
+    def theirs(cv2: Any, x: Any) -> Any:
+        own = cv2.createCLAHE(limit, tiles)
+        if x.ndim == 2:
+            return own.apply(x)
+        lab = cv2.cvtColor(x, cv2.COLOR_RGB2Lab)
+        lab[..., 0] = own.apply(np.ascontiguousarray(lab[..., 0]))
+        return cv2.cvtColor(lab, cv2.COLOR_Lab2RGB)
+
+    def ours(eager: Any, x: Any) -> Any:
+        return eager.clahe(x, tiles_x=tiles[0], tiles_y=tiles[1], clip_limit=limit)
+
+    CASES[f"clahe {tiles[0]}x{tiles[1]}, {limit}, {kind}"] = (kind, theirs, ours)
+
+
+def add_cases() -> None:
     for operator in ("dilate", "erode"):
         for at, border in enumerate(BORDERS):
             for size in ((1, 1), (3, 3), (5, 1), (2, 7), (9, 12), (31, 4)):
@@ -91,9 +106,13 @@ def add_windows() -> None:
             median(side, kind)
     for side in (1, 3, 5, 7, 9):
         laplacian(side)
+    for tiles in ((1, 1), (8, 8), (3, 5), (2, 16)):
+        for limit in (0.0, 0.01, 2.0, 40.0):
+            for kind in ("uint8", "uint8 gray"):
+                clahe(tiles, limit, kind)
 
 
-add_windows()
+add_cases()
 
 
 def main() -> None:

@@ -63,6 +63,7 @@ TITLES = {
     "crop-resize": "random_resized_crop to 224x224",
     "arithmetic": "x * 1.5 + 10, uint8 to float32",
     "copy": "copy",
+    "clahe": "clahe of the lightness, 8x8 tiles",
     "dilate-3": "experimental.dilate, 3x3",
     "dilate-15": "experimental.dilate, 15x15",
     "median-3": "experimental.median_blur, 3x3",
@@ -134,6 +135,7 @@ def _fn_calls(fn: Any, types: Any) -> dict[str, Callable[[Any], Any]]:
         "ycbcr": lambda x: fn.color_space_conversion(x, **ycbcr),
         "crop-resize": lambda x: fn.random_resized_crop(x, size=[SIDE, SIDE]),
         "copy": lambda x: fn.copy(x),
+        "clahe": lambda x: fn.clahe(x, tiles_x=8, tiles_y=8, clip_limit=2.0),
         "laplacian-3": lambda x: fn.laplacian(x),
         "laplacian-5": lambda x: fn.laplacian(x, window_size=5),
         **{f"dilate-{n}": lambda x, n=n: fn.experimental.dilate(x, mask_size=n) for n in (3, 15)},
@@ -243,6 +245,13 @@ def run_opencv(data: Data, *, operator: str) -> Loop:
     twist = np.hstack([hue * 0.9, np.full((3, 1), 12.0, np.float32)]).astype(np.float32)
     table = np.clip(np.rint(np.arange(256) * 1.1 * 0.9 + 12), 0, 255).astype(np.uint8)
 
+    tiles = cv2.createCLAHE(2.0, (8, 8))
+
+    def clahe(x: np.ndarray) -> np.ndarray:
+        lab = cv2.cvtColor(x, cv2.COLOR_RGB2Lab)
+        lab[..., 0] = tiles.apply(np.ascontiguousarray(lab[..., 0]))
+        return cv2.cvtColor(lab, cv2.COLOR_Lab2RGB)
+
     def crop(x: np.ndarray) -> np.ndarray:
         return x[TOP : TOP + SIDE, LEFT : LEFT + SIDE]
 
@@ -275,6 +284,7 @@ def run_opencv(data: Data, *, operator: str) -> Loop:
         "ycbcr": lambda x: cv2.cvtColor(x, cv2.COLOR_RGB2YCrCb),
         "crop-resize": lambda x: cv2.resize(x[60:310, 70:370], (SIDE, SIDE), interpolation=cv2.INTER_AREA),
         "arithmetic": lambda x: cv2.addWeighted(x, 1.5, x, 0, 10, dtype=cv2.CV_32F),
+        "clahe": clahe,
         "laplacian-3": lambda x: cv2.Laplacian(x, cv2.CV_8U, ksize=3),
         "laplacian-5": lambda x: cv2.Laplacian(x, cv2.CV_8U, ksize=5),
         **{f"dilate-{n}": lambda x, n=n: cv2.dilate(x, np.ones((n, n), np.uint8)) for n in (3, 15)},
@@ -344,7 +354,7 @@ _PILLOW_HAS = {
 # Operators that DALI has on GPUs only, or not at all; torchvision has none of them.
 _DALI_LACKS = {"dilate-3", "dilate-15", "median-3", "median-5", "median-15"}
 _TORCHVISION_LACKS = {
-    "filter-3", "filter-5", "twist", "ycbcr", "crop-resize", "laplacian-3", "laplacian-5", *_DALI_LACKS,
+    "filter-3", "filter-5", "twist", "ycbcr", "crop-resize", "clahe", "laplacian-3", "laplacian-5", *_DALI_LACKS,
 }  # fmt: skip
 _NUMPY_HAS = {"flip-h", "flip-v", "mean", "sum", "max", "slice", "transpose", "cast", "arithmetic", "copy"}
 

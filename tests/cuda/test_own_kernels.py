@@ -350,3 +350,20 @@ def test_laplacian(dtype: str) -> None:
         return own, scaled, fn.laplacian(x, normalized_kernel=True, dtype="float32")
 
     compare_rows([rows, sizes], [layout, ""], make)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_clahe(layout: str) -> None:
+    """Also images of one value, smaller than the tiles, and of several blocks; gray ones, and lightness."""
+    rng = np.random.default_rng(14)
+    rows = [rng.integers(0, 256, shaped(layout, h, w), np.uint8) for h, w in ((9, 7), (1, 1), (30, 41))]
+    rows.append(np.full(shaped(layout, 5, 6), 77, np.uint8))
+
+    def make(x: Any) -> Any:
+        flipped = fn.flip(x, horizontal=1)
+        return (
+            fn.clahe(flipped, tiles_x=4, tiles_y=3, clip_limit=2.0),
+            fn.clahe(x, tiles_x=2, tiles_y=8, clip_limit=0.0, luma_only=False),
+        )
+
+    compare_rows([rows], [layout], make)

@@ -116,7 +116,7 @@ def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match=r"`types\.STRING` of DALI is not in Stoker"):
         types.STRING  # noqa: B018
     assert "resize" in dir(fn) and "file" in dir(fn.readers) and "Resize" in dir(ops) and "File" in dir(ops.readers)
-    assert "clahe" not in dir(fn)
+    assert "optical_flow" not in dir(fn)
 
 
 ROWS = [np.full((4, 6, 3), 10 * i, np.uint8) for i in range(5)]

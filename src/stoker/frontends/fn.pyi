@@ -398,6 +398,42 @@ def channel_shuffle(
     """
     ...
 
+def clahe(
+    x: Input,
+    /,
+    *,
+    tiles_x: int,
+    tiles_y: int,
+    clip_limit: float,
+    luma_only: bool = True,
+    bins: int = 256,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Equalize the contrast of every part of an image, within a limit. Input: uint8, HW, HWC, CHW or these with a
+    leading F. Output: the same.
+
+    The image is divided into tiles, each of which has a histogram. Counts above the limit are distributed over all
+    values, and a pixel is mapped by the tables of the four tiles around it. The bytes are those of OpenCV's
+    ``createCLAHE``. Of an RGB image the lightness is equalized, in OpenCV's L*a*b* of 8 bits, also on a GPU, where
+    DALI's bytes differ.
+
+    Args:
+        tiles_x: Number of tiles across, 1 to 256.
+        tiles_y: Number of tiles down, 1 to 256.
+        clip_limit: Largest count of a value, in multiples of the mean count of a tile's values, and at least 1.
+            0: no limit.
+        luma_only: Equalize the lightness of RGB images. Other images must have one channel. False: every
+            channel by itself.
+        bins: Number of values of a histogram. It has no effect: there are 256 values.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def coarse_dropout(
     x: Input,
     /,

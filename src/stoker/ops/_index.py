@@ -33,6 +33,7 @@ INDEX: dict[str, str] = {
     "cast_like": "ops.generic.cast_like:CastLike",
     "cat": "ops.generic.cat:Cat",
     "channel_shuffle": "ops.image.channel_shuffle:ChannelShuffle",
+    "clahe": "ops.image.clahe:Clahe",
     "coarse_dropout": "ops.image.coarse_dropout:CoarseDropout",
     "color_space_conversion": "ops.image.color_space_conversion:ColorSpaceConversion",
     "color_twist": "ops.image.color_twist:ColorTwist",

@@ -49,6 +49,17 @@ def choice(draw: int, own_seed: bool, seed: int, weights: bool, /) -> Kernel:
         weights: whether there are weights
     """
 
+def clahe(frame: int, height: int, width: int, channel: int, lightness: bool, /) -> Kernel:
+    """Contrast-limited adaptive histogram equalization.
+
+    Args:
+        frame: the axis, -1: none
+        height: the axis, -1: none
+        width: the axis, -1: none
+        channel: the axis, -1: none
+        lightness: equalize the lightness of images of three channels
+    """
+
 def constant(data: bytes, shape: Sequence[int], /) -> Kernel:
     """A tensor that is the same for every row.
 
