@@ -117,8 +117,7 @@ def _plane(x: Any, tiles: tuple[int, int], clip_limit: float) -> Any:
         _between(n, s, count) for n, s, count in zip(x.shape, size, (down, across), strict=True)
     )
     rows = [
-        tables[j[:, None], left_tile[None], x] * (1 - share)[None]
-        + tables[j[:, None], right_tile[None], x] * share[None]
+        tables[j[:, None], left[None], x] * (1 - share)[None] + tables[j[:, None], right[None], x] * share[None]
         for j in (above, below)
     ]
     found = rows[0] * (1 - down_share)[:, None] + rows[1] * down_share[:, None]
