@@ -28,6 +28,12 @@ DISTRIBUTIONS = {
     "cv2": "opencv-python-headless",
     "PIL": "pillow",
     "numpy": "numpy",
+    "scipy": "scipy",
+    "librosa": "librosa",
+    "torchaudio": "torchaudio",
+    "soxr": "soxr",
+    "soundfile": "soundfile",
+    "miniaudio": "miniaudio",
 }
 
 _REST_LIMIT_S = 10.0

@@ -300,6 +300,25 @@ class OutputMemory:
     passes_on: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Ability of a native kernel to work on parts that stay in the cache (``native/kernels/tiled.hpp``). The pass for
+    tiles reads it.
+
+    Attributes:
+        chain: the kernel that runs a chain of kernels with this trait.
+        takes: kind of the parts that the kernel can take of its first input. "samples": any range of a signal of one
+            axis. "columns": some positions along one axis of a matrix, with all elements of the other. "": the whole.
+        gives: kind of the parts of its only output that the kernel can compute.
+        axis: axis of the positions in a matrix; None: the matrix has no order, each axis will do.
+    """
+
+    chain: str
+    takes: str
+    gives: str
+    axis: int | None = None
+
+
 ALIASES = OutputMemory(aliases=True)
 ALLOCATES = OutputMemory(allocates=True)
 
@@ -318,6 +337,7 @@ class Native:
         gpu: form for GPUs; None: there is none.
         file: use of files.
         memory: memory of the outputs.
+        tiles: form in which the kernel can join a chain that runs part by part.
         other_rows_of: input of which the kernel reads other rows than its own. All rows must have arrived before. The
             kernel receives that value's number after its constants.
     """
@@ -331,6 +351,7 @@ class Native:
     gpu: GpuForm | None = None
     file: FileAccess = FileAccess()
     memory: OutputMemory = OutputMemory()
+    tiles: Tiles | None = None
     other_rows_of: int | None = None
 
     def __repr__(self) -> str:

@@ -19,12 +19,14 @@ from .passes.equal_steps import merge_equal_steps
 from .passes.fusion import fuse
 from .passes.partial_reads import read_parts
 from .passes.placement import place, place_steps
+from .passes.tiles import join_tiles
 from .verify import verify_graph, verify_steps
 
 STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
     ("equal_steps", merge_equal_steps),
     ("decode_window", push_windows),
     ("fusion", fuse),
+    ("tiles", join_tiles),
 )
 PARTS = "partial_reads"
 PLANES = "planes"

@@ -444,6 +444,14 @@ def stage(
         coordinates: axes of the iteration space, whose coordinates are the program's last inputs
     """
 
+def tiled(axis: int, links: Sequence[tuple[bytes, Sequence[Any], int, int]], /) -> Kernel:
+    """Kernels that run one after the other on a few columns of a matrix at a time.
+
+    Args:
+        axis: the axis of the columns' positions in the output
+        links: name, constants, number of further inputs, number of parameters of each kernel
+    """
+
 def view(ops: Sequence[tuple[int, int, int, int, int, Sequence[int]]], may_copy: bool, /) -> Kernel:
     """Other extents and strides over the same memory.
 

@@ -10,6 +10,7 @@
 #include "kernels/store_scalar.hpp"
 #include "plan/check.hpp"
 #include "reduce/columns.hpp"
+#include "reduce/floats.hpp"
 #include "run/job.hpp"
 #include "shared/reduce_fold.hpp"
 
@@ -243,6 +244,50 @@ class ByColumns {
   columns::Add add_ = nullptr;
 };
 
+constexpr floats::Term term_of_floats(Reduction op) {
+  switch (op) {
+    case Reduction::Sum:
+    case Reduction::Mean: return floats::Term::Value;
+    case Reduction::MeanSquare:
+    case Reduction::Rms: return floats::Term::Square;
+    default: return floats::Term::Deviation;
+  }
+}
+
+// Reduce one axis of floats with vectors: the reduced axis is contiguous, or the innermost kept one is. Return false if
+// neither is.
+template <Reduction kOp>
+bool reduce_floats(const View& in, const Axes& stay, const Axes& gone, const View* mean, double ddof, const View& out) {
+  constexpr int64_t kSize = sizeof(float), kAtOnce = 64;
+  if (gone.rank != 1 || gone.stride[0] % kSize != 0) return false;
+  const bool by_row = gone.stride[0] == kSize;
+  Axes outer = stay;
+  int64_t columns = 1;
+  if (!by_row) {
+    if (stay.rank == 0 || stay.stride[stay.rank - 1] != kSize) return false;
+    columns = stay.shape[--outer.rank];
+  }
+  const int64_t count = gone.shape[0], apart = gone.stride[0] / kSize;
+  const floats::Sum sum = floats::find(term_of_floats(kOp));
+  uint8_t* to = out.data;
+  int64_t at = 0;
+  walk(in.data, outer, [&](const uint8_t* p, int64_t n, int64_t stride) {
+    for (int64_t i = 0; i < n; ++i, p += stride)
+      for (int64_t first = 0; first < columns; first += kAtOnce) {
+        double about[kAtOnce], sums[kAtOnce];
+        const int64_t some = std::min(columns - first, kAtOnce);
+        if (mean)
+          for (int64_t k = 0; k < some; ++k) about[k] = read_element(*mean, mean->elements() == 1 ? 0 : at + k);
+        sum(reinterpret_cast<const float*>(p) + first, count, apart, some, mean ? about : nullptr, sums);
+        for (int64_t k = 0; k < some; ++k, ++at, to += size_of(out.dtype)) {
+          if constexpr (kOp == Reduction::Sum) put_whole(to, out.dtype, sums[k]);
+          else store_scalar(to, out.dtype, fold::averaged<kOp>(sums[k], count, ddof));
+        }
+      }
+  });
+  return true;
+}
+
 template <Reduction kOp, class T>
 void reduce(const View& in, uint32_t axes, const View* mean, double ddof, const View& out) {
   Axes stay, gone;
@@ -252,6 +297,9 @@ void reduce(const View& in, uint32_t axes, const View* mean, double ddof, const 
   if constexpr (std::is_integral_v<Computed<T>>) {
     const ByColumns<kOp, T> fast(in, stay, gone, each);
     if (fast.applies()) return fast.run(in.data, ddof, out);
+  }
+  if constexpr (std::is_same_v<T, float> && !FoldOf<kOp, T>::kExtreme) {
+    if (reduce_floats<kOp>(in, stay, gone, mean, ddof, out)) return;
   }
   uint8_t* to = out.data;
   walk(in.data, stay, [&](const uint8_t* p, int64_t count, int64_t stride) {

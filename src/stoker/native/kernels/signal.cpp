@@ -7,12 +7,13 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 
 #include "base/copy_view.hpp"
 #include "base/whole.hpp"
-#include "kernels/registry.hpp"
+#include "kernels/tiled.hpp"
 #include "plan/check.hpp"
 #include "run/job.hpp"
 #include "signal/tables.hpp"
@@ -26,6 +27,13 @@ using signal::Bins;
 const float* floats(const View& v) { return reinterpret_cast<const float*>(v.data); }
 float* floats(View* v) { return reinterpret_cast<float*>(v->data); }
 
+// Return whether a tensor is contiguous, as the inputs of kernels in a chain must be: they have no memory for copies.
+bool is_contiguous(const Call& c, const View& v) {
+  if (v.contiguous()) return true;
+  *c.error = "expected a contiguous tensor";
+  return false;
+}
+
 // Return the elements of a view of floats in contiguous memory: its own, or a copy in `area`.
 const float* contiguous_floats(const View& v, Scratch& area) {
   if (v.contiguous()) return floats(v);
@@ -36,7 +44,7 @@ const float* contiguous_floats(const View& v, Scratch& area) {
 
 // Spectrogram of a signal [n]. Inputs: the signal, a window [length], a table of fft_table. Parameters: frames of the
 // row, first sample of the first frame. Output: [bins, frames], or with `by_time` [frames, bins].
-class Spectrogram : public Kernel {
+class Spectrogram : public tiled::Kernel {
  public:
   Spectrogram(int32_t nfft, int64_t step, bool reflect, bool magnitude, bool by_time)
       : plan_(fft::plan_of(nfft)), step_(step), reflect_(reflect), magnitude_(magnitude), by_time_(by_time) {}
@@ -49,38 +57,81 @@ class Spectrogram : public Kernel {
             .params = 2};
   }
   bool fits(const Call& c) const override {
-    const View &signal = *c.in[0], &window = *c.in[1], &table = *c.in[2], &out = *c.out[0];
+    const View& out = *c.out[0];
     const int64_t bins = out.shape[by_time_ ? 1 : 0], frames = out.shape[by_time_ ? 0 : 1];
-    if (table.shape[0] != plan_.floats || bins != plan_.bins || window.shape[0] > plan_.samples) {
-      *c.error = "expected a window, a table and an output for " + std::to_string(plan_.samples) + " points";
-      return false;
-    }
-    if (signal.shape[0] > 0 && window.shape[0] > 0 && frames == offset_of(c.params[0])) return true;
-    *c.error = "expected a signal with samples, got none";
+    if (!has_inputs(c, c.in[0]->shape[0])) return false;
+    if (bins == plan_.bins && frames == offset_of(c.params[0])) return true;
+    *c.error = "expected an output for " + std::to_string(plan_.samples) + " points";
     return false;
   }
   Outcome run(const Call& c) const override {
-    const View &x = *c.in[0], &window = *c.in[1];
-    const int64_t length = window.shape[0];
-    const int64_t element = x.stride[0] / static_cast<int64_t>(sizeof(float));
-    const signal::Frames frames{floats(x),
-                                x.shape[0],
-                                element,
-                                offset_of(c.params[0]),
-                                step_,
-                                offset_of(c.params[1]),
-                                length,
-                                reflect_,
-                                contiguous_floats(window, c.work[1]),
-                                (plan_.samples - length) / 2};
+    const signal::Frames frames = frames_of(c, contiguous_floats(*c.in[1], c.work[1]));
     const float* table = contiguous_floats(*c.in[2], c.work[2]);
     const Bins out = by_time_ ? Bins{floats(c.out[0]), plan_.bins, 1} : Bins{floats(c.out[0]), 1, frames.count};
-    uint8_t* memory = c.work[0].get(static_cast<size_t>(signal::spectrum_bytes(plan_, length)));
+    uint8_t* memory = c.work[0].get(static_cast<size_t>(signal::spectrum_bytes(plan_, frames.length)));
     signal::kernels().spectrum(frames, plan_, table, magnitude_, out, memory);
     return Outcome::Ok;
   }
 
+  tiled::Part takes() const override { return tiled::Part::Samples; }
+  tiled::Part gives() const override { return tiled::Part::Columns; }
+  bool measure(tiled::Link* link) const override {
+    const Call& c = *link->call;
+    const int64_t size = link->before ? link->before->positions : c.in[0]->shape[0];
+    link->positions = offset_of(c.params[0]);
+    link->bins = plan_.bins;
+    return has_inputs(c, size) && is_contiguous(c, *c.in[1]) && is_contiguous(c, *c.in[2]);
+  }
+  int64_t bytes(const tiled::Link& link) const override {
+    return kState + signal::spectrum_bytes(plan_, link.call->in[1]->shape[0]);
+  }
+  void begin(const tiled::Link& link) const override {
+    signal::Frames frames = frames_of(*link.call, floats(*link.call->in[1]));
+    if (link.before) {
+      frames.size = link.before->positions;
+      frames.source = {[](const void* before, int64_t first, int64_t count, float* out) {
+                         static_cast<const tiled::Link*>(before)->samples(first, count, out);
+                       },
+                       link.before};
+    }
+    static_assert(sizeof frames <= kState);
+    new (link.memory) signal::Frames(frames);
+    signal::kernels().begin_spectrum(plan_, frames.length, link.memory + kState);
+  }
+  void columns(const tiled::Link& link, int64_t first, float* out) const override {
+    const auto& frames = *std::launder(reinterpret_cast<const signal::Frames*>(link.memory));
+    signal::kernels().group_spectrum(frames, first, plan_, floats(*link.call->in[2]), magnitude_, out,
+                                     link.memory + kState);
+  }
+
  private:
+  static constexpr int64_t kState = 128;  // bytes of a row's frames
+
+  bool has_inputs(const Call& c, int64_t size) const {
+    const View &window = *c.in[1], &table = *c.in[2];
+    if (table.shape[0] != plan_.floats || window.shape[0] > plan_.samples) {
+      *c.error = "expected a window and a table for " + std::to_string(plan_.samples) + " points";
+      return false;
+    }
+    if (size > 0 && window.shape[0] > 0 && offset_of(c.params[0]) >= 0) return true;
+    *c.error = "expected a signal with samples, got none";
+    return false;
+  }
+  // Return the frames of a row; those of a chain, whose input 0 is null, have no samples yet.
+  signal::Frames frames_of(const Call& c, const float* window) const {
+    const View* x = c.in[0];
+    const int64_t length = c.in[1]->shape[0];
+    return {x ? floats(*x) : nullptr,
+            x ? x->shape[0] : 0,
+            x ? x->stride[0] / static_cast<int64_t>(sizeof(float)) : 1,
+            offset_of(c.params[0]),
+            step_,
+            offset_of(c.params[1]),
+            length,
+            reflect_,
+            window,
+            (plan_.samples - length) / 2};
+  }
   fft::Plan plan_;
   int64_t step_;
   bool reflect_, magnitude_, by_time_;
@@ -183,7 +234,7 @@ std::shared_ptr<Kernel> make_power_spectrum(int32_t axis, bool magnitude) {
 }
 
 // Sums over the elements of an axis. Inputs: data, weights [rows, bins].
-class Project : public Kernel {
+class Project : public tiled::Kernel {
  public:
   explicit Project(int32_t axis) : axis_(axis) {}
   Ports ports() const override {
@@ -222,7 +273,40 @@ class Project : public Kernel {
     return Outcome::Ok;
   }
 
+  tiled::Part takes() const override { return tiled::Part::Columns; }
+  tiled::Part gives() const override { return tiled::Part::Columns; }
+  bool measure(tiled::Link* link) const override {
+    const Call& c = *link->call;
+    const View& weights = *c.in[1];
+    const bool alone = link->before == nullptr;
+    if (alone || weights.shape[1] != link->before->bins || weights.elements() > std::numeric_limits<int32_t>::max()) {
+      *c.error = "expected columns of " + std::to_string(weights.shape[1]) + " elements";
+      return false;
+    }
+    link->positions = link->before->positions;
+    link->bins = weights.shape[0];
+    return is_contiguous(c, weights);
+  }
+  int64_t bytes(const tiled::Link& link) const override {
+    return band_bytes(link) + link.before->bins * signal::kMostOfGroup * static_cast<int64_t>(sizeof(float));
+  }
+  void begin(const tiled::Link& link) const override {
+    find_bands(weights_of(link), reinterpret_cast<int32_t*>(link.memory));
+  }
+  void columns(const tiled::Link& link, int64_t first, float* out) const override {
+    auto* tile = reinterpret_cast<float*>(link.memory + band_bytes(link));
+    link.before->columns(first, tile);
+    signal::kernels().group_project(tile, weights_of(link), reinterpret_cast<const int32_t*>(link.memory), out);
+  }
+
  private:
+  static signal::Weights weights_of(const tiled::Link& link) {
+    const View& weights = *link.call->in[1];
+    return {floats(weights), weights.shape[0], weights.shape[1]};
+  }
+  static int64_t band_bytes(const tiled::Link& link) {
+    return (link.bins * 2 * static_cast<int64_t>(sizeof(int32_t)) + 63) / 64 * 64;
+  }
   static void find_bands(const signal::Weights& w, int32_t* bands) {
     for (int64_t r = 0; r < w.rows; ++r) {
       const float* row = w.weights + r * w.bins;
@@ -239,7 +323,7 @@ class Project : public Kernel {
 std::shared_ptr<Kernel> make_project(int32_t axis) { return std::make_shared<Project>(axis); }
 
 // Logarithm of a ratio. Inputs: data, the reference (0: 1 instead). Parameters: the factor of log2, the smallest ratio.
-class Decibels : public Kernel {
+class Decibels : public tiled::Kernel {
  public:
   Ports ports() const override {
     return {.kernel = "decibels",
@@ -248,13 +332,33 @@ class Decibels : public Kernel {
             .params = 2};
   }
   Outcome run(const Call& c) const override {
+    convert(c, contiguous_floats(*c.in[0], c.work[0]), c.in[0]->elements(), floats(c.out[0]));
+    return Outcome::Ok;
+  }
+
+  tiled::Part takes() const override { return tiled::Part::Columns; }
+  tiled::Part gives() const override { return tiled::Part::Columns; }
+  bool measure(tiled::Link* link) const override {
+    if (!link->before) {
+      *link->call->error = "expected columns";
+      return false;
+    }
+    link->positions = link->before->positions;
+    link->bins = link->before->bins;
+    return true;
+  }
+  void columns(const tiled::Link& link, int64_t first, float* out) const override {
+    link.before->columns(first, out);
+    convert(*link.call, out, link.bins * signal::kernels().group, out);
+  }
+
+ private:
+  static void convert(const Call& c, const float* x, int64_t count, float* y) {
     float reference;
     std::memcpy(&reference, c.in[1]->data, sizeof reference);
     if (reference == 0.0f) reference = 1.0f;
-    const float* x = contiguous_floats(*c.in[0], c.work[0]);
-    signal::kernels().decibels(x, c.in[0]->elements(), 1.0f / reference, static_cast<float>(c.params[1]),
-                               static_cast<float>(c.params[0]), floats(c.out[0]));
-    return Outcome::Ok;
+    signal::kernels().decibels(x, count, 1.0f / reference, static_cast<float>(c.params[1]),
+                               static_cast<float>(c.params[0]), y);
   }
 };
 
@@ -264,7 +368,7 @@ std::shared_ptr<Kernel> make_decibels() { return std::make_shared<Decibels>(); }
 enum class Before : int { Clamp, Zero, Reflect };
 
 // y[t] = x[t] - c x[t - 1]. Parameter: c.
-class Preemphasis : public Kernel {
+class Preemphasis : public tiled::Kernel {
  public:
   explicit Preemphasis(Before before) : before_(before) {}
   Ports ports() const override {
@@ -275,17 +379,35 @@ class Preemphasis : public Kernel {
   }
   Outcome run(const Call& c) const override {
     const int64_t count = c.in[0]->elements();
-    if (count == 0) return Outcome::Ok;
-    const float* x = contiguous_floats(*c.in[0], c.work[0]);
-    const auto coefficient = static_cast<float>(c.params[0]);
-    float* y = floats(c.out[0]);
-    const float before = before_ == Before::Zero ? 0.0f : x[before_ == Before::Reflect && count > 1 ? 1 : 0];
-    y[0] = x[0] - before * coefficient;
-    signal::kernels().differences(x, count, coefficient, y);
+    filter(c, contiguous_floats(*c.in[0], c.work[0]), 0, count, floats(c.out[0]));
     return Outcome::Ok;
   }
 
+  tiled::Part takes() const override { return tiled::Part::Whole; }
+  tiled::Part gives() const override { return tiled::Part::Samples; }
+  bool measure(tiled::Link* link) const override {
+    link->positions = link->call->in[0]->elements();
+    link->bins = 1;
+    return is_contiguous(*link->call, *link->call->in[0]);
+  }
+  void samples(const tiled::Link& link, int64_t first, int64_t count, float* out) const override {
+    filter(*link.call, floats(*link.call->in[0]), first, count, out);
+  }
+
  private:
+  void filter(const Call& c, const float* x, int64_t first, int64_t count, float* y) const {
+    if (count == 0) return;
+    const auto coefficient = static_cast<float>(c.params[0]);
+    if (first == 0) {
+      const bool second = before_ == Before::Reflect && c.in[0]->elements() > 1;
+      const float before = before_ == Before::Zero ? 0.0f : x[second ? 1 : 0];
+      y[0] = x[0] - before * coefficient;
+      ++first;
+      ++y;
+      --count;
+    }
+    signal::kernels().differences(x + first, count, coefficient, y);
+  }
   Before before_;
 };
 

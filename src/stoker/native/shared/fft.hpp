@@ -220,4 +220,17 @@ inline Plan plan_of(int32_t samples) {
   return plan;
 }
 
+// Write the position of each point of the result after passes in place, plan.length of them. A pass leaves the points
+// with the remainder k modulo its radix in the k-th part of a block.
+inline void fill_positions(const Plan& plan, int32_t* positions) {
+  positions[0] = 0;
+  int32_t known = 1, n = plan.length;  // points below `known` differ in the digits of the passes so far
+  for (int i = 0; i < plan.passes; ++i) {
+    n /= plan.radix[i];
+    for (int32_t k = 1; k < plan.radix[i]; ++k)
+      for (int32_t f = 0; f < known; ++f) positions[k * known + f] = positions[f] + k * n;
+    known *= plan.radix[i];
+  }
+}
+
 }  // namespace stoker::fft

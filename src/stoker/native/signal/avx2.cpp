@@ -26,7 +26,10 @@ namespace {
 #include "signal/resample.ipp"
 #include "signal/spectrum.ipp"
 
-void fill_kernels(Kernels& k) { k = {spectrum, project, decibels, differences, resample}; }
+void fill_kernels(Kernels& k) {
+  k = {spectrum, project,        decibels,       differences,   resample,
+       kFrames,  begin_spectrum, group_spectrum, group_project, store_frames};
+}
 
 }  // namespace
 

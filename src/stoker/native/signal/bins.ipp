@@ -1,14 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over bins, decibels and differences. The including file provides base/vectors.ipp and signal/frames.ipp.
 
-// Sums of one group: x[bin * apart] -> y[row].
+// Sums of one group: x[bin] -> y[row]. Rows with the same bins (all of a cosine transform) are computed four at a time,
+// because each addition waits for the one before.
 [[gnu::always_inline]] inline void sums_of(const V<float>* x, const Weights& w, const int32_t* bands, V<float>* y) {
-  for (int64_t r = 0; r < w.rows; ++r) {
+  int64_t r = 0;
+  for (; r + 4 <= w.rows; r += 4) {
     const float* weights = w.weights + r * w.bins;
+    const int64_t begin = bands[2 * r], end = bands[2 * r + 1];
+    bool alike = true;
+    for (int k = 1; k < 4; ++k) alike &= bands[2 * (r + k)] == begin && bands[2 * (r + k) + 1] == end;
+    V<float> sums[4] = {};
+    if (alike) {
+      for (int64_t b = begin; b < end; ++b)
+        for (int k = 0; k < 4; ++k) sums[k] += x[b] * weights[k * w.bins + b];
+    } else {
+      for (int k = 0; k < 4; ++k)
+        for (int64_t b = bands[2 * (r + k)]; b < bands[2 * (r + k) + 1]; ++b) sums[k] += x[b] * weights[k * w.bins + b];
+    }
+    for (int k = 0; k < 4; ++k) y[r + k] = sums[k];
+  }
+  for (; r < w.rows; ++r) {
     V<float> sum = {};
-    for (int64_t b = bands[2 * r]; b < bands[2 * r + 1]; ++b) sum += x[b] * weights[b];
+    for (int64_t b = bands[2 * r]; b < bands[2 * r + 1]; ++b) sum += x[b] * w.weights[r * w.bins + b];
     y[r] = sum;
   }
+}
+
+void group_project(const float* in, const Weights& weights, const int32_t* bands, float* out) {
+  sums_of(reinterpret_cast<const V<float>*>(in), weights, bands, reinterpret_cast<V<float>*>(out));
+}
+
+void store_frames(const float* in, int64_t bins, int64_t first, int64_t count, const Bins& out) {
+  store_group(reinterpret_cast<const V<float>*>(in), bins, first, static_cast<int>(count), out);
 }
 
 void project(const float* in, int64_t frame, int64_t bin, int64_t frames, const Weights& weights, const int32_t* bands,
@@ -61,7 +85,7 @@ void decibels(const float* x, int64_t count, float scale, float floor, float fac
 }
 
 void differences(const float* x, int64_t count, float coefficient, float* y) {
-  int64_t i = 1;
+  int64_t i = 0;
   for (; i + kFrames <= count; i += kFrames)
     store_vector<float>(y + i, load_vector<float>(x + i) - load_vector<float>(x + i - 1) * coefficient);
   for (; i < count; ++i) y[i] = x[i] - x[i - 1] * coefficient;

@@ -23,7 +23,10 @@ namespace {
 #include "signal/resample.ipp"
 #include "signal/spectrum.ipp"
 
-void fill_kernels(Kernels& k) { k = {spectrum, project, decibels, differences, resample}; }
+void fill_kernels(Kernels& k) {
+  k = {spectrum, project,        decibels,       differences,   resample,
+       kFrames,  begin_spectrum, group_spectrum, group_project, store_frames};
+}
 
 Kernels filled(void (*fill)(Kernels&)) {
   Kernels k;
@@ -46,11 +49,12 @@ const Kernels& kernels() {
 }
 
 // Memory for the widest vectors.
-constexpr int64_t kWidest = 64, kFramesOfWidest = 16;
+constexpr int64_t kWidest = 64;
 
 int64_t spectrum_bytes(const fft::Plan& plan, int64_t length) {
-  return (4 * int64_t{plan.length} + plan.bins) * kWidest +
-         kFramesOfWidest * length * static_cast<int64_t>(sizeof(float));
+  const int64_t points = (plan.has_chirp() ? 4 : 2) * int64_t{plan.length};
+  return (points + plan.bins) * kWidest + 2 * kMostOfGroup * length * static_cast<int64_t>(sizeof(float)) +
+         int64_t{plan.length} * static_cast<int64_t>(sizeof(int32_t));
 }
 
 int64_t project_bytes(int64_t bins, int64_t rows) { return (bins + rows) * kWidest; }

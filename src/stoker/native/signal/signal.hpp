@@ -9,16 +9,23 @@
 
 namespace stoker::signal {
 
+// Signal that is computed in parts: samples `first` to `first + count - 1`, within the signal.
+struct Source {
+  void (*fill)(const void* context, int64_t first, int64_t count, float* out);
+  const void* context;
+};
+
 // Frames of a signal. Frame t has `length` samples and begins at sample start + t * step.
 struct Frames {
-  const float* samples;
-  int64_t size;     // samples of the signal; at least 1
-  int64_t element;  // floats from one sample to the next
+  const float* samples;  // null: those of `source`
+  int64_t size;          // samples of the signal; at least 1
+  int64_t element;       // floats from one sample to the next
   int64_t count, step, start;
   int64_t length;
   bool reflect;         // beyond the signal: its samples mirrored at the first and last one, else zeros
   const float* window;  // `length` factors, or null
   int64_t offset;       // of the frame in the samples of the transform; all others are zeros
+  Source source = {};
 };
 
 // Matrix of floats, by frame and bin. One of the two steps is 1.
@@ -33,6 +40,14 @@ using Spectrum = void (*)(const Frames& frames, const fft::Plan& plan, const flo
                           const Bins& out, uint8_t* memory);
 int64_t spectrum_bytes(const fft::Plan& plan, int64_t length);
 
+// Groups of frames: `Kernels::group` of them in the lanes of vectors, [bins][group] floats, aligned to 64. Lanes beyond
+// the last frame repeat it.
+
+// Prepare memory as above; write the powers of the frames from `first` on.
+using BeginSpectrum = void (*)(const fft::Plan& plan, int64_t length, uint8_t* memory);
+using GroupSpectrum = void (*)(const Frames& frames, int64_t first, const fft::Plan& plan, const float* table,
+                               bool magnitude, float* out, uint8_t* memory);
+
 // Rows of weights for sums over bins. Row r is weights[r * bins ..]; only bins from bands[2 r] to bands[2 r + 1] have
 // weights other than 0.
 struct Weights {
@@ -45,11 +60,15 @@ struct Weights {
 using Project = void (*)(const float* in, int64_t frame, int64_t bin, int64_t frames, const Weights& weights,
                          const int32_t* bands, const Bins& out, uint8_t* memory);
 int64_t project_bytes(int64_t bins, int64_t rows);
+using GroupProject = void (*)(const float* in, const Weights& weights, const int32_t* bands, float* out);
+
+// Store the bins of the first `count` frames of a group, which is frame `first` and the following ones.
+using StoreGroup = void (*)(const float* in, int64_t bins, int64_t first, int64_t count, const Bins& out);
 
 // y = factor * log2(max(floor, x * scale)); a NaN stays one.
 using Decibels = void (*)(const float* x, int64_t count, float scale, float floor, float factor, float* y);
 
-// y[i] = x[i] - coefficient * x[i - 1] for i from 1 to count - 1.
+// y[i] = x[i] - coefficient * x[i - 1] for i from 0 to count - 1.
 using Differences = void (*)(const float* x, int64_t count, float coefficient, float* y);
 
 // Outputs of one channel. Output o is at input o * down / up, in lowest terms.
@@ -71,7 +90,13 @@ struct Kernels {
   Decibels decibels;
   Differences differences;
   Resample resample;
+  int64_t group;  // frames
+  BeginSpectrum begin_spectrum;
+  GroupSpectrum group_spectrum;
+  GroupProject group_project;
+  StoreGroup store_group;
 };
+constexpr int64_t kMostOfGroup = 16;
 
 // Return the functions for this processor.
 const Kernels& kernels();

@@ -17,65 +17,64 @@ struct Points {
   }
 };
 
-// One pass: n points left of `blocks` transforms that earlier passes have separated.
+// One pass in place, over the blocks of n points that earlier passes have separated.
 template <int R>
-void fft_pass(const Points& x, const Points& y, int64_t n, int64_t blocks, const float* twiddles) {
-  const int64_t m = n / R, apart = blocks * m;
-  for (int64_t p = 0; p < m; ++p) {
-    const float* w = twiddles + 2 * (p - 1) * (R - 1);  // unused for p = 0
-    for (int64_t q = 0; q < blocks; ++q) {
+void fft_pass(const Points& x, int64_t length, int64_t n, const float* twiddles) {
+  const int64_t m = n / R;
+  for (int64_t block = 0; block < length; block += n) {
+    Complex a[R];
+    for (int k = 0; k < R; ++k) a[k] = x.at(block + m * k);
+    fft::butterfly(a);
+    for (int k = 0; k < R; ++k) x.set(block + m * k, a[fft::place<R>(k)]);
+  }
+  for (int64_t p = 1; p < m; ++p) {
+    const float* w = twiddles + 2 * (p - 1) * (R - 1);
+    for (int64_t at = p; at < length; at += n) {
       Complex a[R];
-      for (int k = 0; k < R; ++k) a[k] = x.at(q + blocks * p + apart * k);
+      for (int k = 0; k < R; ++k) a[k] = x.at(at + m * k);
       fft::butterfly(a);
-      const int64_t to = q + blocks * R * p;
-      y.set(to, a[fft::place<R>(0)]);
-      if (p == 0) {
-        for (int k = 1; k < R; ++k) y.set(to + blocks * k, a[fft::place<R>(k)]);
-      } else {
-        for (int k = 1; k < R; ++k)
-          y.set(to + blocks * k, fft::times(a[fft::place<R>(k)], w[2 * (k - 1)], w[2 * (k - 1) + 1]));
-      }
+      x.set(at, a[fft::place<R>(0)]);
+      for (int k = 1; k < R; ++k)
+        x.set(at + m * k, fft::times(a[fft::place<R>(k)], w[2 * (k - 1)], w[2 * (k - 1) + 1]));
     }
   }
 }
 
-// Transform plan.length points of x, with y as other memory. Return the one with the result.
-Points fft_points(const fft::Plan& plan, const float* table, Points x, Points y) {
-  int64_t n = plan.length, blocks = 1;
+// Transform plan.length points in place. Point k of the result is at fft::positions.
+void fft_points(const fft::Plan& plan, const float* table, const Points& x) {
+  int64_t n = plan.length;
   for (int i = 0; i < plan.passes; ++i) {
     const float* w = table + plan.twiddles[i];
     switch (plan.radix[i]) {
-      case 2: fft_pass<2>(x, y, n, blocks, w); break;
-      case 3: fft_pass<3>(x, y, n, blocks, w); break;
-      case 4: fft_pass<4>(x, y, n, blocks, w); break;
-      case 5: fft_pass<5>(x, y, n, blocks, w); break;
-      case 8: fft_pass<8>(x, y, n, blocks, w); break;
-      default: fft_pass<16>(x, y, n, blocks, w); break;
+      case 2: fft_pass<2>(x, plan.length, n, w); break;
+      case 3: fft_pass<3>(x, plan.length, n, w); break;
+      case 4: fft_pass<4>(x, plan.length, n, w); break;
+      case 5: fft_pass<5>(x, plan.length, n, w); break;
+      case 8: fft_pass<8>(x, plan.length, n, w); break;
+      default: fft_pass<16>(x, plan.length, n, w); break;
     }
     n /= plan.radix[i];
-    blocks *= plan.radix[i];
-    std::swap(x, y);
   }
-  return x;
 }
 
 // Bluestein's algorithm: a transform of any size as a convolution with a chirp, of a size that has only small factors.
-Points chirp_points(const fft::Plan& plan, const float* table, Points x, Points y) {
+// Point k of the result is y[positions[k]].
+void chirp_points(const fft::Plan& plan, const float* table, const int32_t* positions, const Points& x,
+                  const Points& y) {
   const float *chirp = table + plan.chirp, *filter = table + plan.filter;
   for (int64_t i = 0; i < plan.points; ++i) x.set(i, fft::times(x.at(i), chirp[2 * i], chirp[2 * i + 1]));
   for (int64_t i = plan.points; i < plan.length; ++i) x.set(i, kNone);
-  const Points z = fft_points(plan, table, x, y);
+  fft_points(plan, table, x);
   // The inverse transform is the forward one with real and imaginary parts exchanged.
   for (int64_t i = 0; i < plan.length; ++i) {
-    const Complex c = fft::times(z.at(i), filter[2 * i], filter[2 * i + 1]);
-    z.set(i, {c.im, c.re});
+    const Complex c = fft::times(x.at(positions[i]), filter[2 * i], filter[2 * i + 1]);
+    y.set(i, {c.im, c.re});
   }
-  const Points u = fft_points(plan, table, z, z.re == x.re ? y : x);
+  fft_points(plan, table, y);
   for (int64_t i = 0; i < plan.points; ++i) {
-    const Complex c = u.at(i);
-    u.set(i, fft::times(Complex{c.im, c.re}, chirp[2 * i], chirp[2 * i + 1]));
+    const Complex c = y.at(positions[i]);
+    y.set(positions[i], fft::times(Complex{c.im, c.re}, chirp[2 * i], chirp[2 * i + 1]));
   }
-  return u;
 }
 
 [[gnu::always_inline]] inline V<float> root(V<float> x) {
@@ -90,9 +89,9 @@ template <bool kMagnitude>
 }
 
 template <bool kMagnitude>
-void powers(const fft::Plan& plan, const float* table, const Points& z, V<float>* out) {
+void powers(const fft::Plan& plan, const float* table, const int32_t* positions, const Points& z, V<float>* out) {
   if (plan.is_odd()) {
-    for (int64_t k = 0; k < plan.bins; ++k) out[k] = power_of<kMagnitude>(z.at(k), 1.0f);
+    for (int64_t k = 0; k < plan.bins; ++k) out[k] = power_of<kMagnitude>(z.at(positions[k]), 1.0f);
     return;
   }
   const float* w = table + plan.pair;
@@ -102,68 +101,122 @@ void powers(const fft::Plan& plan, const float* table, const Points& z, V<float>
   out[n] = power_of<kMagnitude>(Complex{z.re[0] - z.im[0], none}, 1.0f);
   for (int64_t k = 1; 2 * k <= n; ++k) {
     Complex low, high;
-    fft::real_pair(z.at(k), z.at(n - k), w[2 * k], w[2 * k + 1], low, high);
+    fft::real_pair(z.at(positions[k]), z.at(positions[n - k]), w[2 * k], w[2 * k + 1], low, high);
     out[k] = power_of<kMagnitude>(low, 0.25f);
     out[n - k] = power_of<kMagnitude>(high, 0.25f);
   }
 }
 
+// Sample of a frame at any position: within the signal, or what the border gives.
+struct Sampled {
+  const Frames& f;
+  const float* span;  // the samples from `begin` to `end` of a signal that is computed in parts
+  int64_t begin, end;
+
+  [[gnu::always_inline]] float operator[](int64_t position) const {
+    const int64_t at = border_position<int64_t>(position, f.size, f.reflect ? Border::Reflect101 : Border::Constant);
+    if (at < 0) return 0.0f;
+    if (f.samples) return f.samples[at * f.element];
+    if (at >= begin && at < end) return span[at - begin];
+    float x;
+    f.source.fill(f.source.context, at, 1, &x);
+    return x;
+  }
+};
+
 // Return the addresses of the samples of a group's frames. Frames that the signal does not contain as they are go to
-// `copies`, `length` floats each. Lanes beyond the last frame repeat it.
-inline void find_frames(const Frames& f, int64_t first, float* copies, const float* (&from)[kFrames]) {
-  for (int l = 0; l < kFrames; ++l) {
-    if (l > 0 && first + l >= f.count) {
+// `copies`, `length` floats each. A signal that is computed in parts goes to `span`, kFrames * length floats. Lanes
+// beyond the last frame repeat it.
+inline void find_frames(const Frames& f, int64_t first, float* copies, float* span, const float* (&from)[kFrames]) {
+  const int64_t count = f.count - first < kFrames ? f.count - first : kFrames;
+  const bool overlap = f.step <= f.length;  // then the samples from the first frame to the last one fit into `span`
+  Sampled at{f, span, 0, 0};
+  const auto fill = [&](int64_t begin, int64_t end) {
+    at.begin = begin < 0 ? 0 : begin;
+    at.end = end < f.size ? end : f.size;
+    if (at.begin < at.end) f.source.fill(f.source.context, at.begin, at.end - at.begin, span);
+  };
+  if (!f.samples && overlap) fill(f.start + first * f.step, f.start + (first + count - 1) * f.step + f.length);
+  for (int64_t l = 0; l < kFrames; ++l) {
+    if (l >= count) {
       from[l] = from[l - 1];
       continue;
     }
     const int64_t begin = f.start + (first + l) * f.step;
-    if (f.element == 1 && begin >= 0 && begin + f.length <= f.size) {
-      from[l] = f.samples + begin;
-      continue;
-    }
+    const bool inside = begin >= 0 && begin + f.length <= f.size;
     float* to = copies + l * f.length;
-    for (int64_t i = 0; i < f.length; ++i) {
-      const int64_t at = border_position<int64_t>(begin + i, f.size, f.reflect ? Border::Reflect101 : Border::Constant);
-      to[i] = at < 0 ? 0.0f : f.samples[at * f.element];
+    if (inside && f.samples && f.element == 1) {
+      from[l] = f.samples + begin;
+    } else if (inside && !f.samples && overlap) {
+      from[l] = span + (begin - at.begin);
+    } else {
+      if (!f.samples && !overlap) fill(begin, begin + f.length);
+      for (int64_t i = 0; i < f.length; ++i) to[i] = at[begin + i];
+      from[l] = to;
     }
-    from[l] = to;
   }
 }
 
+// Memory of a transform of groups of frames. `y` is used by Bluestein's algorithm alone.
 struct Memory {
   Points x, y;
   V<float>* powers;
-  float* copies;
+  float *copies, *span;
+  int32_t* positions;
 };
 
-inline Memory divided(const fft::Plan& plan, uint8_t* memory) {
+inline Memory divided(const fft::Plan& plan, int64_t length, uint8_t* memory) {
   auto* at = reinterpret_cast<V<float>*>(memory);
   const int64_t n = plan.length;
-  return {{at, at + n}, {at + 2 * n, at + 3 * n}, at + 4 * n, reinterpret_cast<float*>(at + 4 * n + plan.bins)};
+  const Points x = {at, at + n};
+  at += 2 * n;
+  const Points y = plan.has_chirp() ? Points{at, at + n} : Points{};
+  if (plan.has_chirp()) at += 2 * n;
+  auto* copies = reinterpret_cast<float*>(at + plan.bins);
+  float* span = copies + kFrames * length;
+  return {x, y, at, copies, span, reinterpret_cast<int32_t*>(span + kFrames * length)};
+}
+
+void begin_spectrum(const fft::Plan& plan, int64_t length, uint8_t* memory) {
+  fft::fill_positions(plan, divided(plan, length, memory).positions);
+}
+
+// Write the powers of the frames from `first` on, one vector per bin.
+void group_powers(const Frames& frames, int64_t first, const fft::Plan& plan, const float* table, bool magnitude,
+                  const Memory& m, V<float>* out) {
+  const float* from[kFrames];
+  find_frames(frames, first, m.copies, m.span, from);
+  const int64_t begin = frames.offset, end = frames.offset + frames.length;
+  const float* const window = frames.window;
+  if (plan.is_odd()) {
+    for (int64_t i = 0; i < plan.points; ++i) m.x.set(i, kNone);
+    transposed(from, frames.length, [&](int64_t i, V<float> x) { m.x.re[begin + i] = window ? x * window[i] : x; });
+  } else {
+    V<float>* const halves[2] = {m.x.re, m.x.im};
+    for (int64_t i = 0; i < begin; ++i) halves[i & 1][i >> 1] = V<float>{};
+    for (int64_t i = end; i < plan.samples; ++i) halves[i & 1][i >> 1] = V<float>{};
+    transposed(from, frames.length,
+               [&](int64_t i, V<float> x) { halves[(begin + i) & 1][(begin + i) >> 1] = window ? x * window[i] : x; });
+  }
+  if (plan.has_chirp()) chirp_points(plan, table, m.positions, m.x, m.y);
+  else fft_points(plan, table, m.x);
+  const Points& z = plan.has_chirp() ? m.y : m.x;
+  if (magnitude) powers<true>(plan, table, m.positions, z, out);
+  else powers<false>(plan, table, m.positions, z, out);
+}
+
+void group_spectrum(const Frames& frames, int64_t first, const fft::Plan& plan, const float* table, bool magnitude,
+                    float* out, uint8_t* memory) {
+  const Memory m = divided(plan, frames.length, memory);
+  group_powers(frames, first, plan, table, magnitude, m, reinterpret_cast<V<float>*>(out));
 }
 
 void spectrum(const Frames& frames, const fft::Plan& plan, const float* table, bool magnitude, const Bins& out,
               uint8_t* memory) {
-  const Memory m = divided(plan, memory);
+  const Memory m = divided(plan, frames.length, memory);
+  fft::fill_positions(plan, m.positions);
   for (int64_t first = 0; first < frames.count; first += kFrames) {
-    const float* from[kFrames];
-    find_frames(frames, first, m.copies, from);
-    const int64_t begin = frames.offset, end = frames.offset + frames.length;
-    if (plan.is_odd()) {
-      for (int64_t i = 0; i < plan.points; ++i) m.x.set(i, kNone);
-      transposed(from, frames.length,
-                 [&](int64_t i, V<float> x) { m.x.re[begin + i] = frames.window ? x * frames.window[i] : x; });
-    } else {
-      V<float>* const halves[2] = {m.x.re, m.x.im};
-      for (int64_t i = 0; i < begin; ++i) halves[i & 1][i >> 1] = V<float>{};
-      for (int64_t i = end; i < plan.samples; ++i) halves[i & 1][i >> 1] = V<float>{};
-      transposed(from, frames.length, [&](int64_t i, V<float> x) {
-        halves[(begin + i) & 1][(begin + i) >> 1] = frames.window ? x * frames.window[i] : x;
-      });
-    }
-    const Points z = plan.has_chirp() ? chirp_points(plan, table, m.x, m.y) : fft_points(plan, table, m.x, m.y);
-    if (magnitude) powers<true>(plan, table, z, m.powers);
-    else powers<false>(plan, table, z, m.powers);
+    group_powers(frames, first, plan, table, magnitude, m, m.powers);
     const int64_t left = frames.count - first;
     store_group(m.powers, plan.bins, first, left < kFrames ? static_cast<int>(left) : kFrames, out);
   }

@@ -12,7 +12,7 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract.lowering import Lowering
 from ...contract.samples import Rows, each
-from ...contract.step import Launches, Value, ViewOp
+from ...contract.step import Launches, Tiles, Value, ViewOp
 from ...contract.types import DType
 
 _THREADS = 256  # sums of a GPU block (native/device/own_project.cuh)
@@ -54,9 +54,15 @@ def along_axis(c: Lowering, x: Value, axis: int, kernel: str, rows: int, constan
     shape = (*x.shape[:axis], rows, *x.shape[axis + 1 :])
     sums = (math.prod(shape) + _THREADS - 1) // _THREADS
     own = Launches("Project", {"bands": rows, "sums": sums}, 8 * rows)
-    return c.native("project", [x, weights], [(DType.FLOAT, shape, x.layout)], attrs=(axis,), params=(axis,), own=own)[
-        0
-    ]
+    tiles = in_tiles("columns", "columns", 1 - axis) if x.rank == 2 else None
+    return c.native(
+        "project", [x, weights], [(DType.FLOAT, shape, x.layout)], attrs=(axis,), params=(axis,), own=own, tiles=tiles
+    )[0]  # fmt: skip
+
+
+def in_tiles(takes: str, gives: str, axis: int | None = None) -> Tiles:
+    """Return the trait of kernels that can join a chain (native/kernels/tiled.cpp)."""
+    return Tiles("tiled", takes, gives, axis)
 
 
 def weighted(x: Any, weights: Any, axis: int) -> Any:

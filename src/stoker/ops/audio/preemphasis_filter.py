@@ -16,7 +16,7 @@ from ...contract.samples import Rows
 from ...contract.step import Launches, Value, ViewOp
 from ...contract.types import DType
 from ..generic.cast import cast_array
-from ._signals import mono, signals
+from ._signals import in_tiles, mono, signals
 
 _ELEMENTS = 2048  # of a GPU block (native/device/own_preemphasis.cuh)
 _BORDERS = ("clamp", "zero", "reflect")  # native/kernels/signal.cpp
@@ -53,8 +53,9 @@ class PreemphasisFilter(Operator, name="preemphasis_filter"):
         border = _BORDERS.index(c.const("border"))
         own = Launches("Preemphasis", {"filter": (one.shape[0] + _ELEMENTS - 1) // _ELEMENTS})
         (y,) = c.native(
-            "preemphasis", [one], [(DType.FLOAT, one.shape, "")], attrs=(border,), params=(coefficient, border), own=own
-        )
+            "preemphasis", [one], [(DType.FLOAT, one.shape, "")], attrs=(border,), params=(coefficient, border),
+            own=own, tiles=in_tiles("", "samples"),
+        )  # fmt: skip
         y = c.cast(y, c.const("dtype"))
         return y if len(shape) == 1 else c.view(y, [ViewOp("insert", 1)], layout)
 

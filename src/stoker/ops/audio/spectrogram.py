@@ -17,7 +17,7 @@ from ...contract.samples import Rows
 from ...contract.step import ALIASES, MAX_SHARED_BYTES, Launches, LaunchPass, Value
 from ...contract.types import DType
 from ...native import _native
-from ._signals import MAX_NFFT, at_least, expect_floats, mono, signals
+from ._signals import MAX_NFFT, at_least, expect_floats, in_tiles, mono, signals
 
 
 class Spectrogram(Operator, name="spectrogram"):
@@ -86,6 +86,7 @@ class Spectrogram(Operator, name="spectrogram"):
         return c.native(
             "spectrogram", [x, c.constant(window), table], [(DType.FLOAT, shape, c.const("layout"))], attrs=attrs,
             params=(frames, start, *map(int, attrs), *numbers), own=own,
+            tiles=in_tiles("samples", "columns", 0 if by_time else 1),
         )[0]  # fmt: skip
 
     def reference(self, row: RowContext, x: Any) -> Any:

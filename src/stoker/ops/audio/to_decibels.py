@@ -16,7 +16,7 @@ from ...contract.samples import Rows
 from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ...native import _native
-from ._signals import expect_floats, is_finite, spectra
+from ._signals import expect_floats, in_tiles, is_finite, spectra
 
 _ELEMENTS = 2048  # of a GPU block (native/device/own_decibels.cuh)
 _LARGEST = 1e30
@@ -63,7 +63,10 @@ class ToDecibels(_Arguments, Operator, name="to_decibels"):
         peak = c.constant(np.float32(reference)) if reference else c.apply("reductions.max", x)
         params = (float(np.float32(multiplier * 0.30102999566398120)), float(np.float32(tenths)))
         own = Launches("Decibels", {"convert": (math.prod(x.shape) + _ELEMENTS - 1) // _ELEMENTS})
-        return c.native("decibels", [x, peak], [(DType.FLOAT, x.shape, x.layout)], params=params, own=own)[0]
+        tiles = in_tiles("columns", "columns")
+        return c.native("decibels", [x, peak], [(DType.FLOAT, x.shape, x.layout)], params=params, own=own, tiles=tiles)[
+            0
+        ]
 
     def reference(self, row: RowContext, x: Any) -> Any:
         peak = row["reference"] or float(x.max()) or 1.0

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiles: a chain of kernels becomes one that runs part by part, so that no intermediate result leaves the cache.
+
+The pass uses one trait, ``Native.tiles``. A kernel joins the one before if it takes the kind of parts that the other
+gives, along the same axis, and is the only reader. Both compute what they compute alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...contract.expr import Scalar
+from ...contract.step import Native, Step, StepList, Tiles
+from ..lower import number_sources
+
+MAX_LINKS = 8  # native/kernels/tiled.cpp
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Numbers of steps that can be joined, and the axis of the last one's positions."""
+
+    members: tuple[int, ...]
+    axis: int | None
+
+
+def join_tiles(steps: StepList) -> StepList:
+    """Join all chains."""
+    users = Counter(v for step in steps.steps for v in (*step.inputs, *(guard for guard, _ in step.guards)))
+    kept = set(steps.outputs).union(*(number_sources(step, steps) for step in steps.steps))
+    chains: dict[int, _Chain] = {}  # by the value that the last step computes
+    for number, step in enumerate(steps.steps):
+        tiles = _tiles(step, steps)
+        if tiles is None:
+            continue
+        first = step.inputs[0]
+        before = chains.get(first) if users[first] == 1 and first not in kept else None
+        chain = _joined(before, number, tiles, steps)
+        if chain is None:
+            continue
+        if len(chain.members) > 1:
+            del chains[first]
+        chains[step.outputs[0]] = chain
+    result: list[Step | None] = list(steps.steps)
+    for chain in chains.values():
+        body = steps.steps[chain.members[-1]].body
+        assert isinstance(body, Native) and body.tiles is not None
+        if len(chain.members) > 1 and body.tiles.gives == "columns":
+            for number in chain.members:
+                result[number] = None
+            result[chain.members[-1]] = _step_of([steps.steps[number] for number in chain.members], chain.axis)
+    return StepList([s for s in result if s is not None], steps.values, steps.outputs, steps.fed, steps.readers)
+
+
+def _tiles(step: Step, steps: StepList) -> Tiles | None:
+    """Return the trait of a step that may join a chain on the CPU."""
+    body = step.body
+    if not isinstance(body, Native) or step.on_gpu or step.frames is not None or not step.inputs:
+        return None
+    if body.twin is not None or body.codec or len(step.outputs) != 1:
+        return None
+    is_matrix = steps.values[step.outputs[0]].rank == 2
+    return body.tiles if body.tiles is not None and (body.tiles.gives != "columns" or is_matrix) else None
+
+
+def _joined(before: _Chain | None, number: int, tiles: Tiles, steps: StepList) -> _Chain | None:
+    """Return the chain that ends with a step: with the steps before, or alone; None if it cannot be the first."""
+    alone = _Chain((number,), tiles.axis) if tiles.takes != "columns" else None
+    if before is None or len(before.members) == MAX_LINKS:
+        return alone
+    step, last = steps.steps[number], steps.steps[before.members[-1]]
+    assert isinstance(last.body, Native) and last.body.tiles is not None
+    given = last.body.tiles
+    if tiles.takes != given.gives or tiles.chain != given.chain or last.guards != step.guards:
+        return alone
+    axes = {axis for axis in (before.axis, tiles.axis) if axis is not None}
+    return _Chain((*before.members, number), axes.pop() if axes else None) if len(axes) < 2 else alone
+
+
+def _step_of(members: Sequence[Step], axis: int | None) -> Step:
+    """Return the step that runs a chain."""
+    links: list[tuple[bytes, tuple[Any, ...], int, int]] = []
+    inputs: list[int] = []
+    params: list[Scalar] = []
+    for number, step in enumerate(members):
+        body = step.body
+        assert isinstance(body, Native)
+        own = step.inputs if number == 0 else step.inputs[1:]
+        links.append((body.kernel.encode(), body.attrs, len(own), len(body.params)))
+        inputs += own
+        params += body.params
+    checks = tuple(check for step in members for check in step.checks)
+    end = members[-1].body
+    assert isinstance(end, Native) and end.tiles is not None
+    joined = Native(end.tiles.chain, (axis, tuple(links)), tuple(params))
+    return replace(members[-1], body=joined, inputs=tuple(inputs), checks=checks)
