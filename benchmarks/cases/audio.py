@@ -193,7 +193,7 @@ def run_torchaudio(data: Data, *, work: str) -> Sample:
 
 
 def _torchaudio() -> Any:
-    """Import torchaudio. Its wheels have a library that needs those of CUDA; if they are missing, torchaudio is told
+    """Import torchaudio. Its wheels have a library that needs those of CUDA; if they are missing, torchaudio finds
     that it has no library, which the measured functions do without."""
     try:
         return importlib.import_module("torchaudio")

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums of floats over one axis: vectors of all instruction sets add in the order of the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import eager
+from stoker.native import _native
+from stoker.ops.reductions._reduction import summed
+
+SHAPES = ((3, 5000), (4097, 37), (70, 80), (9000, 2), (0, 20))
+
+
+@pytest.mark.parametrize("isa", ["avx512", "avx2", "plain"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sums_have_one_order(shape: tuple[int, int], isa: str) -> None:
+    x = np.random.default_rng(0).normal(0, 1e3, shape).astype(np.float32)
+    if x.size > 50:
+        x[-1, -1] = np.nan
+    before = _native.get_isa()
+    try:
+        _native.set_isa(isa)
+    except ValueError:
+        pytest.skip(f"no {isa} here")
+    try:
+        for axis in (0, 1):
+            rows: Any = np.moveaxis(x.astype(np.float64), axis, 1)
+            count = max(rows.shape[1], 1)
+            mean = summed(rows) / count
+            np.testing.assert_array_equal(eager.reductions.sum(x, axes=[axis]), summed(rows).astype(np.float32))
+            got = eager.reductions.mean(x, axes=[axis], dtype="float64")
+            np.testing.assert_array_equal(got, mean)
+            np.testing.assert_array_equal(
+                eager.reductions.mean_square(x, axes=[axis], dtype="float64"), summed(rows**2) / count
+            )
+            spread = eager.reductions.variance(x, np.asarray(got), axes=[axis])
+            np.testing.assert_array_equal(spread, (summed((rows - mean[:, None]) ** 2) / count).astype(np.float32))
+    finally:
+        _native.set_isa(before)
