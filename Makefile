@@ -20,6 +20,7 @@
 #   make recipes [RECIPES="--minutes 12"]     compare and time public scripts with and without Stoker; docs/recipes.md
 #   make test-packages                        packages that load images, with and without the take-over: equal batches
 #   make test-jax, make test-tf, make test-paddle  the loaders of these frameworks, each in an environment of its own; gigabytes
+#   make test-triton                          exported models in a real Triton server on this machine
 #   make trainers                             train, validate and resume in Lightning, Hugging Face, Accelerate, DDP and FSDP
 #   make dry-run                              add a throw-away native operator, test it, list the touched files, remove it
 #   make setup                                create .venv with the package and the test requirements
@@ -51,7 +52,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-jax test-paddle test-tf test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-jax test-paddle test-tf test-triton test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -130,6 +131,9 @@ test-packages: .venv-packages/.package
 test-jax test-tf test-paddle: test-%: .venv-%/.package
 	@XLA_FLAGS=--xla_force_host_platform_device_count=8 JAX_PLATFORMS=cpu TF_CPP_MIN_LOG_LEVEL=2 \
 		.venv-$*/bin/python -m pytest -W ignore::DeprecationWarning tests/frameworks/$*_batches.py $(TESTS)
+
+test-triton: .venv-triton/.package
+	@.venv-triton/bin/python -m pytest -W ignore::DeprecationWarning tests/serve/triton_server.py $(TESTS)
 
 trainers: .venv-trainers/.package
 	@.venv-trainers/bin/python -m pytest -W ignore tests/frameworks/*_loops.py $(TESTS)

@@ -18,7 +18,7 @@ MODULES = (
     "stoker.dali.math", "stoker.dali.pipeline", "stoker.dali.plugin.base_iterator", "stoker.dali.plugin.pytorch",
     "stoker.dali.tensors", "stoker.dali.types", "stoker.frontends.eager", "stoker.math", "stoker.readers",
     "stoker.numpy", "stoker.samplers", "stoker.serve", "stoker.testing",
-    "stoker.torch", "stoker.torchvision", "stoker.types",
+    "stoker.torch", "stoker.torchvision", "stoker.triton", "stoker.types",
 )  # fmt: skip
 _INHERITED = "\n\0\n"  # between a documentation and those of base classes
 _SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Source):\s*$")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``stoker`` command: demo, check, index, preview, show, bench, info."""
+"""The ``stoker`` command: demo, check, index, preview, show, triton-export, bench, info."""
 
 from __future__ import annotations
 
@@ -80,6 +80,9 @@ def _parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argpa
     commands.add_parser("check", add_help=False, help="decode every file of a folder and list the bad ones")
     commands.add_parser("index", add_help=False, help="find the records of container files, and report damaged files")
     commands.add_parser("preview", add_help=False, help="draw a contact sheet of the pipeline in a Python file")
+    commands.add_parser(
+        "triton-export", add_help=False, help="write the pipeline in a Python file as a model of Triton"
+    )
     commands.add_parser("bench", add_help=False, help="measure against other libraries (in a checkout)")
     text = "print the graph and plan of the pipelines in a Python file"
     shown = commands.add_parser("show", help=text, description=f"{text[0].upper()}{text[1:]}.")
@@ -96,7 +99,7 @@ def parsers() -> list[argparse.ArgumentParser]:
     parser, commands = _parser()
     modules = {
         "demo": "stoker.demo.run", "check": "stoker.inspection.check", "index": "stoker.inspection.index",
-        "preview": "stoker.inspection.preview",
+        "preview": "stoker.inspection.preview", "triton-export": "stoker.inspection.triton_export",
         "bench": "benchmarks.__main__",
     }  # fmt: skip
     found = [parser]
@@ -118,6 +121,8 @@ def _run(argv: list[str] | None) -> int:
         return int(importlib.import_module("stoker.inspection.index").main(rest))
     if known.command == "preview":
         return int(importlib.import_module("stoker.inspection.preview").main(rest))
+    if known.command == "triton-export":
+        return int(importlib.import_module("stoker.inspection.triton_export").main(rest))
     if known.command == "bench":
         return _bench(rest)
     if rest:

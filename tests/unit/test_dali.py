@@ -30,7 +30,7 @@ REFUSED = [
     "experimental", "experimental.dynamic", "experimental.torchvision", "internal", "pickling", "plugin.jax",
     "plugin.jax.fn", "plugin.jax.iterator", "plugin.mxnet", "plugin.numba", "plugin.numba.fn.experimental",
     "plugin.paddle", "plugin.pytorch.experimental", "plugin.pytorch.experimental.proxy", "plugin.pytorch.fn",
-    "plugin.pytorch.loader_evaluator", "plugin.tf", "plugin.triton", "reducers", "sysconfig",
+    "plugin.pytorch.loader_evaluator", "plugin.tf", "reducers", "sysconfig",
 ]  # fmt: skip
 
 

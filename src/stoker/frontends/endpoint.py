@@ -96,6 +96,11 @@ class Endpoint:
             for name, p in zip(names, self._outputs, strict=True)
         ]
 
+    @property
+    def on_gpu(self) -> bool:
+        """Return whether a result is an array on a GPU."""
+        return any(p.on_gpu for p in self._outputs)
+
     def __call__(self, requests: Sequence[Any]) -> list[Any]:
         """Return for each request its result, or the error that it failed with (a :class:`~stoker.StokerError`).
 

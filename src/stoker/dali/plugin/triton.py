@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nvidia.dali.plugin.triton``: not here; importing it says why, and what to do instead."""
+"""DALI's decorator for models of Triton Inference Server (like ``nvidia.dali.plugin.triton``)."""
 
-from ...frontends.dali.missing import refuse_module
-
-refuse_module("plugin.triton")
+from ...frameworks._triton import autoserialize as autoserialize

@@ -22,15 +22,11 @@ _WAYS_OUT = {
         "It is for compiling operators for DALI, which are not loaded here: write them in Python "
         "(`stoker.Operator`, `stoker.register`), or use `fn.python_function`"
     ),
-    "plugin.jax": f"{_BATCHES}: `jax.dlpack.from_dlpack(batch)` for each of `pipe.run()`",
+    "plugin.jax": "Use `stoker.jax.Loader`, which takes shardings",
     "plugin.mxnet": f"DALI 2 has dropped it too. {_BATCHES}: `mxnet.nd.from_numpy(batch.as_array())`",
     "plugin.numba": "Use `fn.python_function`, which may call a function that Numba has compiled",
-    "plugin.paddle": f"{_BATCHES}: `paddle.utils.dlpack.from_dlpack(batch.__dlpack__())` for each of `pipe.run()`",
-    "plugin.tf": (
-        f"{_BATCHES}: `tf.experimental.dlpack.from_dlpack(batch.__dlpack__())`, or a `tf.data.Dataset.from_generator` "
-        "over `pipe`"
-    ),
-    "plugin.triton": "There is no backend of Triton's for Stoker",
+    "plugin.paddle": "Use `stoker.paddle.Loader`",
+    "plugin.tf": "Use `stoker.tf.dataset`, a `tf.data.Dataset`",
     "plugin.pytorch.experimental": (
         "A loader with worker processes of PyTorch's is `stoker.torch.Dataset`; sources in processes are "
         "`fn.external_source(..., parallel=True)`"
