@@ -8,6 +8,8 @@
 #   make fuzz [SECONDS=60] [JOBS=16]          hostile bytes into decoders and containers, hostile numbers into recipes and plans, under sanitizers
 #   make test-neon [SECONDS=30]               the Arm code of all kernels on an emulated machine, if there is one
 #   make test-tsan [SECONDS=20]               run loop, worker pools and recipes under ThreadSanitizer; minutes
+#   make stress-bindings [SECONDS=60]         threads that use pipelines, loaders and eager calls, under ThreadSanitizer; minutes
+#   make test-free-threaded PYTHON=python3.14t [TESTS=...] [SECONDS=60]  threads, pipelines and torch's loader without the GIL; minutes
 #   make test-xmath                            the errors of elementary functions over all floats; half an hour on one core
 #   make test-asan [TESTS=tests/ops]          unit and operator tests and hostile values on an extension with sanitizers; half an hour
 #   make test-gpu                             tests that need a GPU; fails on a machine without one
@@ -108,6 +110,19 @@ test-neon: $(VENV)/.build-needs
 
 test-tsan: $(VENV)/.build-needs
 	@PYTHON=$(PY) tests/native/tsan.sh $(SECONDS)
+
+.PHONY: stress-bindings test-free-threaded
+stress-bindings: .venv-tsan/.build-needs
+	@PYTHON=.venv-tsan/bin/python tests/run/stress_bindings.sh $(SECONDS)
+
+# Warnings are errors, so an import that switched the GIL on would fail.
+WITHOUT_GIL := $(addprefix tests/run/test_,threads.py loader.py checkpoint.py resume.py lifecycle.py counted.py bad_samples.py \
+               dali_iterators.py misuse.py reader_file.py processes.py workers.py)
+test-free-threaded: .venv-free-threaded/.free-threaded-needs .venv-free-threaded/.build-needs
+	@STOKER_LTO=OFF .venv-free-threaded/bin/python -m $(PIP) --no-build-isolation --no-deps --force-reinstall .
+	@.venv-free-threaded/bin/python -c "import sys, stoker.torch; sys.exit(sys._is_gil_enabled())"
+	@.venv-free-threaded/bin/python -m pytest $(or $(TESTS),$(WITHOUT_GIL))
+	@.venv-free-threaded/bin/python -m tests.run.thread_stress --torch --seconds $(or $(SECONDS),60)
 
 test-xmath:
 	@mkdir -p build/xmath

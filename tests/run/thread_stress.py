@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several threads use pipelines and eager calls at the same time, as random actions with known results.
+"""Several threads use pipelines, readers, loaders and eager calls together, as random actions with known results.
 
 ``tests/run/test_threads.py`` runs some rounds. By hand, for longer: ``python -m tests.run.thread_stress --seconds 600
 --threads 8``. The exit status is 1 if a result was wrong, an error is none that the action allows, or a thread hangs.
+``make stress-bindings`` runs the program on an extension with ThreadSanitizer.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import io
+import json
+import os
 import random
 import sys
 import tempfile
@@ -16,19 +20,25 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from stoker import Operator, Pipeline, RowContext, Spec, StateError, eager, fn, pipeline_def, register, types
+from stoker import Operator, Pipeline, RowContext, Spec, StateError, eager, fn, pipeline_def, register, tfrecord, types
+from stoker.readers import _index_files
 from stoker.types import DType
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))  # the program runs as a module, without the paths of tests
+import containers
 
 HANG_S = 300.0
 _SIDE = 12
+_SAMPLES = 9  # in each container
 
 
 def write_images(folder: Path, count: int = 12) -> list[str]:
@@ -59,6 +69,45 @@ def with_python(files: Sequence[str]) -> Any:
     return fn.python_function(images, function=lambda x: np.asarray(x.sum(dtype=np.int64)).reshape(1)), labels
 
 
+@pipeline_def(batch_size=4, num_threads=2, seed=5)
+def of_records(folder: Path) -> Any:
+    """Return the samples of a TFRecord file, in a random order."""
+    features = {
+        "data": tfrecord.FixedLenFeature((), tfrecord.string),
+        "n": tfrecord.FixedLenFeature([1], tfrecord.int64),
+    }
+    read = fn.readers.tfrecord(path=str(folder / "a.tfrecord"), features=features, random_shuffle=True, name="Reader")
+    return read["data"], read["n"]
+
+
+@pipeline_def(batch_size=4, num_threads=2, seed=5)
+def of_members(folder: Path) -> Any:
+    """Return the samples of a tar file, in a random order."""
+    paths = str(folder / "a.tar")
+    data, number = fn.readers.webdataset(paths=paths, ext=["bin", "n"], random_shuffle=True, name="Reader")
+    return data, number
+
+
+@pipeline_def(batch_size=4, num_threads=2, seed=5)
+def of_arrays(folder: Path) -> Any:
+    """Return the arrays of files, in a random order."""
+    files = [str(folder / f"{i}.npy") for i in range(_SAMPLES)]
+    return fn.readers.numpy(files=files, random_shuffle=True, name="Reader"), fn.random.uniform()
+
+
+def write_containers(folder: Path) -> None:
+    """Write files of three formats with the same samples, old enough for the cache of indexes."""
+    samples = [bytes([i]) * (i + 3) for i in range(_SAMPLES)]
+    records = [containers.example({"data": sample, "n": [i]}) for i, sample in enumerate(samples)]
+    (folder / "a.tfrecord").write_bytes(containers.tfrecord(records))
+    members = [(f"{i}.{ext}", data) for i, s in enumerate(samples) for ext, data in (("bin", s), ("n", b"%d" % i))]
+    (folder / "a.tar").write_bytes(containers.tar(members))
+    for i in range(_SAMPLES):
+        np.save(folder / f"{i}.npy", np.full((4, i + 1), i, np.uint8))
+    for path in folder.iterdir():
+        os.utime(path, (1e9, 1e9))
+
+
 Rows = list[tuple[bytes, ...]]
 
 
@@ -67,12 +116,24 @@ def rows_of(batches: Sequence[Any]) -> Rows:
     return [tuple(np.asarray(output[i]).tobytes() for output in batches) for i in range(len(batches[0]))]
 
 
+def batches_of(pipe: Pipeline) -> int:
+    """Return the number of batches in an epoch."""
+    return int(-(-pipe.epoch_size("Reader") // pipe.batch_size))
+
+
 def epoch_of(pipe: Pipeline) -> Rows:
-    """Return the rows of a pipeline's first epoch."""
+    """Return the rows of a pipeline's first epoch, and of the next one's begin if the last batch has room."""
     rows: Rows = []
-    for _ in range(-(-pipe.epoch_size("Reader") // pipe.batch_size)):
+    for _ in range(batches_of(pipe)):
         rows += rows_of(pipe.run())
     return rows
+
+
+def loader_of(pipe: Pipeline) -> Any:
+    """Return the batches of a pipeline as tensors."""
+    from stoker.torch import Loader
+
+    return Loader(pipe)
 
 
 class Wrong(Exception):
@@ -84,15 +145,24 @@ class Stress:
 
     Args:
         files: image files of the pipelines.
+        folder: empty folder for container files.
+        torch: loaders are used too.
     """
 
-    def __init__(self, files: Sequence[str]) -> None:
+    def __init__(self, files: Sequence[str], folder: Path, *, torch: bool = False) -> None:
         self.files = list(files)
-        self.factories: list[Callable[..., Pipeline]] = [augmenting, with_python]
-        self.expected = []
+        write_containers(folder)
+        self.factories: list[Callable[..., Pipeline]] = [
+            *(partial(make, self.files) for make in (augmenting, with_python)),
+            *(partial(make, folder) for make in (of_records, of_members, of_arrays)),
+        ]
+        self.expected, self.expected_tensors = [], []
         for make in self.factories:
-            with make(self.files) as pipe:
+            with make() as pipe:
                 self.expected.append(epoch_of(pipe))
+            if torch:
+                with make() as pipe:
+                    self.expected_tensors.append(sorted(row for batch in loader_of(pipe) for row in rows_of(batch)))
         self.image = np.asarray(Image.open(self.files[0]).convert("RGB"))
         self.calls: list[Callable[[], Any]] = [
             lambda: eager.resize(self.image, size=(7, 9)),
@@ -109,10 +179,11 @@ class Stress:
         self.results = [np.asarray(call()) for call in self.calls]
         self.shared = self._shared()
         self.sharing = threading.Lock()
-        self.actions = (
-            self.own_pipeline, self.eager_calls, self.shared_pipeline, self.closed_while_running, self.facts,
-            self.defined_here, self.registered, self.previewed, self.fed_by_hand,
-        )  # fmt: skip
+        self.actions = [
+            self.own_pipeline, self.eager_calls, self.new_eager_plans, self.shared_pipeline, self.closed_while_running,
+            self.facts, self.resumed, self.dropped, self.forgotten_indexes, self.defined_here, self.registered,
+            self.previewed, self.fed_by_hand, *([self.shared_loop] * 3 if torch else []),
+        ]  # fmt: skip
 
     def close(self) -> None:
         """Close what the threads share."""
@@ -121,14 +192,83 @@ class Stress:
     def _shared(self) -> Pipeline:
         return augmenting(self.files).build()
 
+    def _own(self, number: int, draw: random.Random) -> Pipeline:
+        depth = draw.choice([1, 2, 4])
+        threads, is_async = draw.choice([1, 2]), draw.random() < 0.7
+        return self.factories[number](num_threads=threads, exec_async=is_async, prefetch_queue_depth=depth)
+
     # ---- actions ----
 
     def own_pipeline(self, draw: random.Random) -> None:
         """Run a pipeline of this thread."""
         number = draw.randrange(len(self.factories))
-        with self.factories[number](self.files, num_threads=draw.choice([1, 2]), exec_async=draw.random() < 0.7) as p:
-            if epoch_of(p) != self.expected[number]:
+        with self._own(number, draw) as pipe:
+            if epoch_of(pipe) != self.expected[number]:
                 raise Wrong(f"pipeline {number} gave other rows")
+
+    def resumed(self, draw: random.Random) -> None:
+        """Continue from a pipeline's state in another pipeline, or in itself after it began another epoch."""
+        number = draw.randrange(len(self.factories))
+        rows: Rows = []
+        with ExitStack() as opened:
+            first = second = opened.enter_context(self._own(number, draw))
+            count = batches_of(first)
+            at = draw.randrange(count + 1)
+            for _ in range(at):
+                rows += rows_of(first.run())
+            state = json.loads(json.dumps(first.get_state()))
+            first.reset()
+            first.run()
+            if draw.random() < 0.5:
+                second = opened.enter_context(self._own(number, draw))
+            second.set_state(state)
+            for _ in range(at, count):
+                rows += rows_of(second.run())
+        if rows != self.expected[number]:
+            raise Wrong(f"pipeline {number} gave other rows after it was stopped at batch {at}")
+
+    def dropped(self, draw: random.Random) -> None:
+        """Drop a pipeline that prefetches, before a batch that it gave."""
+        number = draw.randrange(len(self.factories))
+        pipe = self._own(number, draw)
+        batch, size = pipe.run(), pipe.batch_size
+        del pipe
+        if draw.random() < 0.2:
+            gc.collect()
+        if rows_of(batch) != self.expected[number][:size]:
+            raise Wrong(f"a batch of pipeline {number} changed after the pipeline was dropped")
+
+    def forgotten_indexes(self, draw: random.Random) -> None:
+        """Delete cached indexes of containers, as another process may, and read the containers."""
+        for entry in Path(os.environ["STOKER_INDEX_CACHE"]).glob("*"):
+            entry.unlink(missing_ok=True)
+        self.own_pipeline(draw)
+
+    def new_eager_plans(self, draw: random.Random) -> None:
+        """Call an operator with arguments that need another plan, while other threads call it."""
+        size = draw.randrange(1, 30), draw.randrange(1, 30)
+        for _ in range(3):
+            if eager.resize(self.image, size=size).shape != (*size, 3):
+                raise Wrong(f"an eager call gave an image of another size than {size}")
+
+    def shared_loop(self, draw: random.Random) -> None:
+        """Take the batches of one loop over a loader from several threads."""
+        number = draw.randrange(len(self.factories))
+        rows: Rows = []
+        with self._own(number, draw) as pipe:
+            loop = iter(loader_of(pipe))
+
+            def take() -> None:
+                for batch in loop:
+                    rows.extend(rows_of(batch))
+
+            takers = [threading.Thread(target=take) for _ in range(3)]
+            for taker in takers:
+                taker.start()
+            for taker in takers:
+                taker.join()
+        if sorted(rows) != self.expected_tensors[number]:
+            raise Wrong(f"a loop over pipeline {number} that threads share gave other rows")
 
     def eager_calls(self, draw: random.Random) -> None:
         """Call operators on arrays; the threads share their plans."""
@@ -223,17 +363,40 @@ class Stress:
             raise Wrong(f"data that another thread fed came as {found}")
 
 
-def run(files: Sequence[str], *, threads: int, rounds: int, seconds: float = 0.0, seed: int = 0) -> list[str]:
+@contextmanager
+def small_indexes_cached(folder: Path) -> Iterator[None]:
+    """Cache the indexes of small containers too, in a folder."""
+    former, least = os.environ.get("STOKER_INDEX_CACHE"), _index_files._LEAST_BYTES
+    os.environ["STOKER_INDEX_CACHE"], _index_files._LEAST_BYTES = str(folder), 0
+    try:
+        yield
+    finally:
+        _index_files._LEAST_BYTES = least
+        del os.environ["STOKER_INDEX_CACHE"]
+        if former is not None:
+            os.environ["STOKER_INDEX_CACHE"] = former
+
+
+def run(
+    files: Sequence[str], *, threads: int, rounds: int, seconds: float = 0.0, seed: int = 0, torch: bool = False
+) -> list[str]:
     """Run random actions on several threads and return the texts of all errors.
 
     Args:
-        files: image files.
+        files: image files, in a folder that is written to.
         threads: number of threads.
         rounds: number of actions of each thread, at least.
         seconds: the threads go on for as long.
         seed: seed of the actions' order.
+        torch: loaders are used too.
     """
-    stress = Stress(files)
+    folder = Path(files[0]).parent / "containers"
+    folder.mkdir()
+    with small_indexes_cached(folder.parent / "indexes"):
+        return _run(Stress(files, folder, torch=torch), threads, rounds, seconds, seed)
+
+
+def _run(stress: Stress, threads: int, rounds: int, seconds: float, seed: int) -> list[str]:
     errors: list[str] = []
     done: Counter[str] = Counter()
     begin, end = threading.Barrier(threads), time.monotonic() + seconds
@@ -278,10 +441,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--torch", action="store_true", help="use loaders too")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         files = write_images(Path(folder))
-        errors = run(files, threads=chosen.threads, rounds=1, seconds=chosen.seconds, seed=chosen.seed)
+        errors = run(
+            files, threads=chosen.threads, rounds=1, seconds=chosen.seconds, seed=chosen.seed, torch=chosen.torch
+        )
     for text in errors:
         print(text, file=sys.stderr)
     gil = getattr(sys, "_is_gil_enabled", lambda: True)()
