@@ -30,4 +30,18 @@ run() {
 }
 grep -q __tsan_init "$work"/site/stoker/native/_native.*.so
 run -c "from stoker.native import _native; assert _native.__file__.startswith('$work/'), _native.__file__"
+# A planted race in a library that two threads of Python call: without a report of it, no report means nothing.
+echo 'int n; extern "C" void count() { for (int i = 0; i < 100000; ++i) ++n; }' |
+    ${CXX:-g++} -fsanitize=thread -g1 -shared -fPIC -x c++ - -o "$work/planted.so"
+status=0
+run -c "
+import ctypes, threading
+count = ctypes.CDLL('$work/planted.so').count
+threads = [threading.Thread(target=count) for _ in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()" 2>"$work/planted.txt" || status=$?
+if [ $status != 66 ] || ! grep -q "data race" "$work/planted.txt"; then
+    echo "expected a report of the planted race, got status $status: $(cat "$work/planted.txt")" >&2
+    exit 1
+fi
 run -m tests.run.thread_stress --seconds "${1:-60}" --threads "${THREADS:-6}" --seed "${SEED:-0}"

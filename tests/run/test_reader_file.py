@@ -160,6 +160,8 @@ def test_a_list_file(root: Path) -> None:
         ({"files": ["a"], "labels": [1, 2]}, "expected one label per file, got 2 labels for 1 files"),
         ({"files": ["a"], "labels": [0.5]}, "expected `labels` to be whole numbers of at most 32 bits"),
         ({"files": ["a"], "labels": [1 << 40]}, "expected `labels` to be whole numbers of at most 32 bits"),
+        ({"files": ["a"], "labels": [float("nan")]}, "expected `labels` to be whole numbers of at most 32 bits"),
+        ({"files": ["a"], "labels": [2.0**63]}, "expected `labels` to be whole numbers of at most 32 bits"),
         ({"files": ["a"], "labels": ["cat"]}, "expected `labels` to be whole numbers"),
         ({"labels": [1]}, "`labels` go with `files`"),
         ({"files": ["a"], "file_list": "b"}, "expected one of `files` and `file_list`, got both"),

@@ -240,7 +240,7 @@ class Stress:
 
     def forgotten_indexes(self, draw: random.Random) -> None:
         """Delete cached indexes of containers, as another process may, and read the containers."""
-        for entry in Path(os.environ["STOKER_INDEX_CACHE"]).glob("*"):
+        for entry in Path(os.environ["STOKER_INDEX_CACHE"]).glob("[!.]*"):
             entry.unlink(missing_ok=True)
         self.own_pipeline(draw)
 

@@ -13,7 +13,7 @@ from . import expr as ex
 from .errors import ArgumentError, ResourceError, UnsupportedError
 from .expr import Expr, Scalar, is_static
 from .operator import Operator, Spec
-from .pixel import Px, channel_count, coordinate, load, on_axes, scalars, tables_of, uniform
+from .pixel import Px, channel_count, coordinate, load, on_axes, scalars, tables_of, uniform, uniform_count
 from .scope import Scope, Scoped
 from .step import (
     ALIASES,
@@ -34,6 +34,7 @@ from .text import brief
 from .types import DType
 
 MAX_RANK = 7  # native code takes eight axes, and the batch adds one
+MAX_UNIFORMS = 256  # as kMaxUniforms in native/kernels/stage.hpp
 SMALL = 16  # constants up to this many elements are known as numbers while planning
 
 
@@ -222,6 +223,13 @@ class Lowering(Scoped):
         framed: Sequence[bool] = (),
     ) -> tuple[Value, ...]:
         """Emit a stage; see :class:`Stage`."""
+        count = uniform_count([x for p in program for x in p])
+        self.expect(
+            count <= MAX_UNIFORMS,
+            "expected at most {0} different numbers in the computation of an element, got {1}; call the operator "
+            "several times with fewer",
+            MAX_UNIFORMS, count,
+        )  # fmt: skip
         outs = tuple(self.new_value(dtype, shape, layout) for dtype, shape, layout in outputs)
         body = Stage(
             tuple(tuple(p) for p in program),

@@ -345,6 +345,15 @@ def channel_count(outputs: Sequence[Px]) -> int:
     return max([len(outputs), *(channel + 1 for channel in loaded)])
 
 
+def uniform_count(outputs: Sequence[Px]) -> int:
+    """Return the number of different uniforms, which :func:`compile_program` numbers."""
+    found: set[object] = set()
+    seen: set[int] = set()
+    for x in outputs:
+        visit(x, lambda n: found.add(identity(n.value)) if n.op == "uniform" else None, seen)
+    return len(found)
+
+
 def scalars(outputs: Sequence[Px]) -> list[Scalar]:
     """Return the scalars of all uniforms."""
     found: list[Scalar] = []

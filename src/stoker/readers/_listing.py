@@ -158,7 +158,8 @@ def _as_labels(labels: Any, count: int) -> Ints32:
         raise ArgumentError(f"expected one whole number per file as `labels`, got {brief(labels)}") from None
     if numbers.shape != (count,):
         raise ArgumentError(f"expected one label per file, got {numbers.size} labels for {count} files")
-    whole = numbers.astype(np.int64) if numbers.dtype.kind in "iufb" else None
+    with np.errstate(invalid="ignore"):  # a cast of NaN, or of a float that int64 does not hold; the result differs
+        whole = numbers.astype(np.int64) if numbers.dtype.kind in "iufb" else None
     if whole is None or (whole != numbers).any() or (whole != whole.astype(np.int32)).any():
         raise ArgumentError("expected `labels` to be whole numbers of at most 32 bits")
     return whole.astype(np.int32)

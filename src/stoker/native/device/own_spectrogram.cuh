@@ -87,7 +87,7 @@ struct Spectrogram {
     each(b, apart, [&](int64_t frame, int64_t i) {
       const int64_t p = i / blocks, q = i - p * blocks, to = q + blocks * R * p;
       const Points x = b.points(frame, from), y = b.points(frame, 1 - from);
-      const float* w = twiddles + 2 * (p - 1) * (R - 1);
+      const float* w = p ? twiddles + 2 * (p - 1) * (R - 1) : nullptr;  // a single pass has no table
       Point a[R];
       STOKER_UNROLL for (int k = 0; k < R; ++k) a[k] = x.at(i + apart * k);
       fft::butterfly(a);

@@ -145,7 +145,7 @@ bool sharpen(Generation generation, const View& src, double factor, bool product
       [&](const float* from, const float* smoothed, int64_t n, float* to) { run(from, smoothed, n, ratio, rest, to); },
       [&](const float* from, int64_t n, float* to) {
         if (first) run(from, from, n, ratio, rest, to);
-        else std::transform(from, from + n, to, unit);
+        else std::transform(from, from + n, to, [](float v) { return unit(v); });
       });
 }
 
