@@ -12,6 +12,7 @@ import pytest
 from stoker import DataNode, fn, types
 from stoker.contract import samples
 from stoker.contract.argument import arg
+from stoker.contract.errors import ArgumentError
 from stoker.contract.lowering import Lowering
 from stoker.contract.operator import Operator, RowContext
 from stoker.contract.pixel import binary, load, lookup
@@ -49,8 +50,24 @@ class LookedUp(Operator, name="testing.looked_up"):
         return table[(x.astype(int) + np.asarray(row["shift"])) & 255]
 
 
+class ManyNumbers(Operator, name="testing.many_numbers"):
+    """Add numbers, each of them different."""
+
+    hidden = True
+    count = arg("int", 1, doc="How many.")
+
+    def lower(self, c: Lowering, x: Value) -> Value:
+        total = load(x.dtype).cast(DType.FLOAT)
+        for number in range(c.const("count")):
+            total = total + float(number)
+        return c.pointwise([x], total)
+
+    def reference(self, row: RowContext, x: Any) -> Any:
+        raise NotImplementedError
+
+
 def find(name: str) -> Any:
-    return {Fed.name: Fed, LookedUp.name: LookedUp}.get(name) or find_for_tests(name)
+    return {Fed.name: Fed, LookedUp.name: LookedUp, ManyNumbers.name: ManyNumbers}.get(name) or find_for_tests(name)
 
 
 def squares(x: Any) -> Any:
@@ -188,3 +205,15 @@ def test_zeros_of_both_signs_are_two_numbers() -> None:
 
     for output in outputs(graph_of(define, (DType.FLOAT, (None, None), "HW")), x):
         assert np.signbit(output).tolist() == [[True] * 3, [False] * 3]
+
+
+def test_more_numbers_than_a_stage_takes() -> None:
+    def chain(count: int) -> Any:
+        return graph_of(lambda x: x.builder.call("testing.many_numbers", (x,), {"count": count}), IMAGE)
+
+    assert stages(chain(256)) == 1
+    text = "`testing.many_numbers`: expected at most 256 different numbers in the computation of an element, got 257"
+    with pytest.raises(ArgumentError, match=text):
+        stages(chain(257))
+    image = np.zeros(SHAPE, np.uint8)
+    assert all((x == sum(range(256))).all() for x in outputs(chain(256), image))

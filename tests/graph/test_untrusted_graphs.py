@@ -139,6 +139,21 @@ def test_other_texts_are_refused(text: str) -> None:
         Pipeline.deserialize(text, **SETTINGS)
 
 
+def test_none_stands_for_the_default_as_in_a_definition() -> None:
+    (reader, *_) = Pipeline.deserialize(reading(args={"random_shuffle": None}), **SETTINGS).graph.nodes
+    assert reader.args["random_shuffle"] is False
+    pipe = Pipeline(**SETTINGS)
+    with pipe:
+        pipe.set_outputs(fn.decoders.image(fn.readers.file(files=["a"])[0]))
+    graph = json.loads(pipe.serialize())
+    decoder = next(n for n in graph["nodes"] if n["operator"] == "decoders.image")
+    decoder["args"]["max_scan_pixels"] = None
+    with Pipeline.deserialize(json.dumps(graph), **SETTINGS) as again:
+        again.build()
+    with pytest.raises(ArgumentError, match="unknown argument `unknown`"):
+        Pipeline.deserialize(reading(args={"unknown": None}), **SETTINGS)
+
+
 def test_a_part_of_a_joined_reader_is_checked_too() -> None:
     pipe = Pipeline(**SETTINGS)
     with pipe:

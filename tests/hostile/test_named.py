@@ -341,13 +341,6 @@ def test_500_threads_under_a_limit_of_the_system() -> None:
     assert "Lower `num_threads`, or raise the limit" in none
 
 
-def test_more_numbers_than_a_computation_takes() -> None:
-    with pytest.raises(ArgumentError, match=r"`erase`: expected at most 256 different numbers .* got \d+"):
-        eager.erase(IMAGE, shape=np.arange(2.0, 432.0), normalized_shape=True)
-    numbers = np.arange(2.0, 100.0)
-    assert eager.erase(IMAGE, anchor=numbers, shape=numbers).shape == IMAGE.shape
-
-
 class FailingPath:
     """Path whose text cannot be had."""
 

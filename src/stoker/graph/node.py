@@ -304,9 +304,11 @@ class _JsonReader:
             if key not in known:
                 operator.bind({key: None})  # raises, with the nearest name
         decoded = {k: self._decoded(v) for k, v in args.items()}
-        bound = operator.bind(decoded)
-        operator().validate(operator.fill_defaults(bound, edges))
-        return {key: _with_whole_numbers(decoded[key], value) for key, value in bound.items()}
+        # As in a call, None is the default.
+        full = operator.fill_defaults(operator.bind({k: v for k, v in decoded.items() if v is not None}), edges)
+        operator().validate(full)
+        operator.bind(dict.fromkeys(decoded))  # raises for an unknown argument that is None
+        return {key: _with_whole_numbers(value, full.get(key)) for key, value in decoded.items()}
 
     def _decoded(self, value: Any) -> Any:
         if not isinstance(value, dict):
