@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,12 +176,13 @@ def test_partial_delivers_every_row_once(files: list[str], pads: bool) -> None:
             pipe.close()
 
 
-def test_ragged_outputs() -> None:
-    @dali_pipeline_def(batch_size=3, num_threads=1)
-    def ragged() -> Any:
-        rows = [np.float32([1, 2]), np.float32([3]), np.float32([4, 5, 6])]
-        return fn.external_source(lambda i: rows), fn.external_source(lambda i: np.arange(3))
+@dali_pipeline_def(batch_size=3, num_threads=1)
+def ragged() -> Any:
+    rows = [np.float32([1, 2]), np.float32([3]), np.float32([4, 5, 6])]
+    return fn.external_source(lambda i: rows), fn.external_source(lambda i: np.arange(3))
 
+
+def test_ragged_outputs() -> None:
     names, kinds = ["x", "n"], [DALIRaggedIterator.SPARSE_LIST_TAG, DALIRaggedIterator.DENSE_TAG]
     pipe = ragged()
     step = next(DALIRaggedIterator(pipe, names, output_types=kinds))[0]
@@ -192,6 +195,13 @@ def test_ragged_outputs() -> None:
     with pytest.raises(ArgumentError, match="in `output_types`"):
         DALIRaggedIterator(pipe, names, output_types=["dense", "spare"])
     pipe.close()
+
+
+@pytest.mark.skipif(
+    not getattr(sys, "_is_gil_enabled", lambda: True)(),
+    reason="torch's nested tensors import triton, which switches the GIL on",
+)
+def test_nested_tensors() -> None:
     loader = Loader(ragged(), ragged="nested", size=1)
     (nested, _), *_ = list(loader)
     assert nested.is_nested and [r.tolist() for r in nested.unbind()] == [[1, 2], [3], [4, 5, 6]]
@@ -352,7 +362,8 @@ def test_a_dataset_in_this_process(files: list[str]) -> None:
 @pytest.mark.leaks("torch closes the pipes to its worker processes some time later")
 def test_a_dataset_in_worker_processes(files: list[str]) -> None:
     data = Dataset(lambda shard, shards: sharded(files, shard, shards))
-    loader = torch.utils.data.DataLoader(data, batch_size=None, num_workers=2)
+    loading = partial(torch.utils.data.DataLoader, batch_size=None, num_workers=2, multiprocessing_context="fork")
+    loader = loading(data)
     for epoch in range(2):
         data.set_epoch(epoch)
         batches = [x.tolist() for x in loader]
@@ -360,7 +371,7 @@ def test_a_dataset_in_worker_processes(files: list[str]) -> None:
         assert len(batches) == 4  # two per worker, in turn
     with pytest.raises(TypeError, match="depends on the number of workers"):
         len(data)
-    wrong = torch.utils.data.DataLoader(Dataset(sharded(files, 0, 1)), batch_size=None, num_workers=2)
+    wrong = loading(Dataset(sharded(files, 0, 1)))
     with pytest.raises(ArgumentError, match="a function `define"):
         list(wrong)
     with pytest.raises(ArgumentError, match="expected a Pipeline or a function"):
