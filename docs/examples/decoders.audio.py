@@ -6,11 +6,11 @@ import numpy as np
 
 from stoker import eager
 
-tone = (8000 * np.sin(np.arange(16000) * np.linspace(0, 0.3, 16000))).astype(np.int16)
+tone = 8000 * np.hanning(16000) * np.sin(np.arange(16000) * np.linspace(0, 0.3, 16000))
 file = io.BytesIO()
 with wave.open(file, "wb") as writer:
     writer.setparams((1, 2, 16000, 0, "NONE", ""))
-    writer.writeframes(tone.tobytes())
+    writer.writeframes(tone.astype(np.int16).tobytes())
 data = np.frombuffer(file.getvalue(), np.uint8)
 
 samples, rate = eager.decoders.audio(data)
