@@ -77,6 +77,14 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
             {"files": [str(top / "a.npy")], "roi_end": [9, 3], "out_of_bounds_policy": "pad", "fill_value": 3.0},
             {"file_root": str(top), "rel_roi_shape": [0.5]}, {"files": ["a.npy"], "file_root": str(top)},
         ],
+        "readers.audio": [
+            {"files": [str(top / "a.wav")], "texts": ["a"]}, {"files": ["a.wav"], "file_root": str(top), "labels": [3]},
+            {"files": [str(top / "a.wav")], "sample_rate": 4000.0, "downmix": False, "dtype": types.INT16},
+        ],
+        "readers.nemo_asr": [
+            {"manifest_filepaths": str(top / "a.json"), "read_idxs": True},
+            {"manifest_filepaths": [str(top / "a.json")], "min_duration": 0.001, "read_text": False},
+        ],
         "external_source": [
             {"source": [[np.zeros(3, np.uint8)] * ROWS] * 3}, {"source": lambda: [np.zeros(3, np.uint8)] * ROWS},
             {"source": lambda i: ([1] * ROWS, [2.0] * ROWS), "num_outputs": 2},

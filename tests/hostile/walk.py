@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from stoker.native import _native
+from stoker.ops.audio._wav import write_wav
 from tests.hostile.cases import Case, draw, targets
 from tests.idle_clock import HANG_S
 
@@ -68,6 +69,8 @@ def write_files(folder: Path) -> Path:
     (folder / "a.rec").write_bytes(containers.recordio(images)[0])
     (folder / "a.tar").write_bytes(containers.tar((f"{i}.jpg", c) for i, c in enumerate(contents)))
     np.save(folder / "a.npy", drawn.integers(0, 256, (4, 6), dtype=np.uint8))
+    (folder / "a.wav").write_bytes(bytes(write_wav(drawn.integers(-999, 999, (50, 2)).astype(np.int16), 8000)))
+    (folder / "a.json").write_text(json.dumps({"audio_filepath": "a.wav", "duration": 0.002, "text": "a"}))
     (folder / "list.txt").write_text("".join(f"class/{i}.jpg {i}\n" for i in range(6)))
     return files
 

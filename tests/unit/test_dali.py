@@ -79,7 +79,7 @@ def test_the_catalogue_covers_stokers_operators() -> None:
     assert len(NAMES | set(ALIASES)) == 172  # DALI 2.4 has the same number
     assert not NAMES & set(ALIASES)
     assert set(ALIASES.values()) <= NAMES
-    own = {"boolean_mask", "shapes", "permute_batch", "per_frame", "readers.concat", "readers.mix"}
+    own = {"boolean_mask", "shapes", "permute_batch", "per_frame", "readers.audio", "readers.concat", "readers.mix"}
     own |= {"autocontrast", "channel_shuffle", "coarse_dropout", "posterize", "sharpness", "solarize"}
     own |= {"elastic", "lens_distortion", "optical_distortion"}
     own |= {"batched_nms", "box_iou", "nms", "nms_rotated", "roi_align", "roi_pool", "soft_nms"}

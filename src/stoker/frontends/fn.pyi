@@ -4020,6 +4020,86 @@ class random:
 
 class readers:
     @staticmethod
+    def audio(
+        *,
+        sample_rate: float | None = None,
+        quality: float = 50.0,
+        filter: Literal["exact", "dali"] = "exact",
+        downmix: bool = True,
+        dtype: DTypeLike = DType.FLOAT,
+        file_root: str | PathLike[str] | None = None,
+        file_list: str | PathLike[str] | None = None,
+        files: Any = None,
+        labels: Any = None,
+        texts: Any = None,
+        extensions: Any = None,
+        file_filters: Any = None,
+        dir_filters: Any = None,
+        case_sensitive_filter: bool = False,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode, DataNode]:
+        """Read and decode audio files. Outputs: the samples, ``(frames,)`` (or ``(frames, channels)`` without ``downmix``);
+        the sampling rate of the file in Hz, float32 without axes; and the label, int32 ``(1,)``, or the text, uint8
+        ``(N,)``.
+
+        Every sub-folder of ``file_root`` is a class, as in `readers.file`. A line of ``file_list`` is ``path label``, or
+        with a tab ``path<tab>text``; all lines have the same form. ``texts`` go with ``files``. Files are decoded as by
+        `decoders.audio`.
+
+        Args:
+            sample_rate: Resample to this rate in Hz; by default each file keeps its own.
+            quality: Quality of resampling, 0 to 100 (`audio_resample`).
+            filter: Filter of resampling (`audio_resample`).
+            downmix: Return the mean over the channels, without their axis.
+            dtype: Element type of the samples: FLOAT, INT16 or INT32.
+            file_root: Folder with one sub-folder per class; the base of relative paths otherwise.
+            file_list: Text file with one "path label" or "path<tab>text" per line.
+            files: Paths, absolute or relative to file_root.
+            labels: One integer per path of `files`; the index of the path if not given.
+            texts: One text per path of `files`, in place of `labels`.
+            extensions: Extensions of the files to take, with their dot. By default .wav, .flac, .ogg, .opus, .mp3,
+                .aif, .aiff, .au, .caf, .w64.
+            file_filters: Patterns of the names to take, in place of `extensions`.
+            dir_filters: Patterns of the class folders to take; by default all.
+            case_sensitive_filter: Whether the patterns distinguish upper and lower case.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
     def concat(
         parts: Any,
         *,
@@ -4273,6 +4353,192 @@ class readers:
             lazy_init: No effect: the index is read when the pipeline is built.
             tensor_init_bytes: No effect: memory is planned.
             shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def nemo_asr(
+        manifest_filepaths: Any,
+        *,
+        sample_rate: float | None = None,
+        quality: float = 50.0,
+        filter: Literal["exact", "dali"] = "exact",
+        downmix: bool = True,
+        dtype: DTypeLike = DType.FLOAT,
+        base: str | None = None,
+        read_sample_rate: Literal[True] = True,
+        read_text: bool = True,
+        read_idxs: bool = False,
+        min_duration: float = 0.0,
+        max_duration: float = 0.0,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode, DataNode]:
+        """Read speech and transcripts by manifests of NVIDIA NeMo: text files with one JSON object per line. Outputs: the
+        samples, ``(frames,)`` (or ``(frames, channels)`` without ``downmix``); the sampling rate of the file in Hz, float32
+        without axes; the text, uint8 ``(N,)``; and with ``read_idxs`` the entry's number, int64 ``(1,)``.
+
+        An entry has ``audio_filepath``, and optionally ``duration`` and ``offset`` in seconds (a part of the file, which
+        ends with the file at the latest) and ``text``. Other keys are ignored. Lines that are no entry are left out, with a
+        warning. Numbers of entries count those that are kept, from 0 in each manifest, as DALI's do; the rate is that of
+        the file, also after resampling. Files are decoded as by `decoders.audio`; an offset means the nearest sample, in
+        DALI the sample before.
+
+        Args:
+            sample_rate: Resample to this rate in Hz; by default each file keeps its own.
+            quality: Quality of resampling, 0 to 100 (`audio_resample`).
+            filter: Filter of resampling (`audio_resample`).
+            downmix: Return the mean over the channels, without their axis.
+            dtype: Element type of the samples: FLOAT, INT16 or INT32.
+            manifest_filepaths: Manifest file, or a list of them.
+            base: Folder of relative paths; by default that of the manifest, as in NeMo. DALI's is the current
+                folder.
+            read_sample_rate: Return the sampling rate.
+            read_text: Return the text.
+            read_idxs: Return the number of the entry.
+            min_duration: Leave out entries with a shorter `duration` or none; 0: none of them.
+            max_duration: Leave out entries with a longer `duration`; 0: none of them.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: manifests are read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def nemo_asr(
+        manifest_filepaths: Any,
+        *,
+        sample_rate: float | None = None,
+        quality: float = 50.0,
+        filter: Literal["exact", "dali"] = "exact",
+        downmix: bool = True,
+        dtype: DTypeLike = DType.FLOAT,
+        base: str | None = None,
+        read_sample_rate: Literal[False],
+        read_text: bool = True,
+        read_idxs: bool = False,
+        min_duration: float = 0.0,
+        max_duration: float = 0.0,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Read speech and transcripts by manifests of NVIDIA NeMo: text files with one JSON object per line. Outputs: the
+        samples, ``(frames,)`` (or ``(frames, channels)`` without ``downmix``); the sampling rate of the file in Hz, float32
+        without axes; the text, uint8 ``(N,)``; and with ``read_idxs`` the entry's number, int64 ``(1,)``.
+
+        An entry has ``audio_filepath``, and optionally ``duration`` and ``offset`` in seconds (a part of the file, which
+        ends with the file at the latest) and ``text``. Other keys are ignored. Lines that are no entry are left out, with a
+        warning. Numbers of entries count those that are kept, from 0 in each manifest, as DALI's do; the rate is that of
+        the file, also after resampling. Files are decoded as by `decoders.audio`; an offset means the nearest sample, in
+        DALI the sample before.
+
+        Args:
+            sample_rate: Resample to this rate in Hz; by default each file keeps its own.
+            quality: Quality of resampling, 0 to 100 (`audio_resample`).
+            filter: Filter of resampling (`audio_resample`).
+            downmix: Return the mean over the channels, without their axis.
+            dtype: Element type of the samples: FLOAT, INT16 or INT32.
+            manifest_filepaths: Manifest file, or a list of them.
+            base: Folder of relative paths; by default that of the manifest, as in NeMo. DALI's is the current
+                folder.
+            read_sample_rate: Return the sampling rate.
+            read_text: Return the text.
+            read_idxs: Return the number of the entry.
+            min_duration: Leave out entries with a shorter `duration` or none; 0: none of them.
+            max_duration: Leave out entries with a longer `duration`; 0: none of them.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: manifests are read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

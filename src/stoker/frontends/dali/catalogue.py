@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ...contract.errors import UnsupportedError
 from .missing import is_module, refuse_module
@@ -71,8 +71,17 @@ ALIASES = {
     "experimental.decoders.image_slice": "decoders.image_slice",
     "experimental.decoders.video": "decoders.video",
 }
+_FILE_FILTERS = (
+    "*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff", "*.pnm", "*.ppm", "*.pgm", "*.pbm", "*.jp2", "*.webp",
+    "*.flac", "*.ogg", "*.wav",
+)  # fmt: skip
 # Arguments whose default gives another meaning than DALI's.
-DEFAULTS = {"audio_resample": {"filter": "dali"}, "decoders.audio": {"filter": "dali"}}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "audio_resample": {"filter": "dali"},
+    "decoders.audio": {"filter": "dali"},
+    "readers.file": {"file_filters": _FILE_FILTERS},
+    "readers.nemo_asr": {"filter": "dali", "base": ""},
+}
 # Classes in `ops` whose names differ from their operators' names.
 _CLASSES = {
     "bbox_paste": "BBoxPaste",

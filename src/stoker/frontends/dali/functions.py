@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -50,7 +50,7 @@ def function(name: str) -> Callable[..., Any]:
     raise AttributeError(f"there is no operator `{name}`" + (f"; {hint}" if hint else ""))
 
 
-def _with_defaults(function: Callable[..., Any], defaults: dict[str, str]) -> Callable[..., Any]:
+def _with_defaults(function: Callable[..., Any], defaults: Mapping[str, Any]) -> Callable[..., Any]:
     """Return the function with DALI's meaning of arguments that are not given."""
     if not defaults:
         return function
