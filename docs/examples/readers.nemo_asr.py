@@ -6,7 +6,7 @@ import numpy as np
 
 from stoker import fn, pipeline_def
 
-with wave.open("speech.wav", "wb") as file:  # made clips stand for speech
+with wave.open("speech.wav", "wb") as file:  # a made clip
     file.setparams((1, 2, 8000, 0, "NONE", ""))
     file.writeframes((8000 * np.sin(np.arange(16000) ** 2 * 2e-5)).astype(np.int16).tobytes())
 entries = [
