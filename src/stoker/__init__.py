@@ -5,6 +5,7 @@
 ``from stoker import eager``: the same operators as immediate calls on arrays.
 ``from stoker import samplers``: choice and order of an epoch's samples.
 ``from stoker import tfrecord``: declarations of features in TFRecord files.
+``@stoker.fuse``: functions on pixels as operators.
 ``from stoker.torch import Loader``: batches as PyTorch tensors.
 """
 
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from . import samplers as samplers
     from . import tfrecord as tfrecord
     from .frontends import eager as eager
+    from .frontends.fuse import fuse as fuse
+    from .frontends.fuse import table as table
+    from .frontends.fuse import where as where
 
 __version__ = "0.2.0.dev0"
 # Modules that import other libraries, or are large.
@@ -43,7 +47,7 @@ _ON_DEMAND = ("dali", "inspection", "math", "testing", "torch", "torchvision")
 
 
 def __getattr__(name: str) -> object:
-    """Import `eager`, `samplers` and `tfrecord` on first use, because `eager` loads the planner and the run loop."""
+    """Import names on first use, because `eager` loads the planner and the run loop, and `fuse` the step classes."""
     from ._import_lock import IMPORT_LOCK
 
     if name == "eager":
@@ -52,6 +56,12 @@ def __getattr__(name: str) -> object:
 
         globals()[name] = eager
         return eager
+    if name in ("fuse", "table", "where"):
+        with IMPORT_LOCK:
+            from .frontends import fuse
+
+        globals().update(fuse=fuse.fuse, table=fuse.table, where=fuse.where)
+        return globals()[name]
     if name in ("samplers", "tfrecord"):
         import importlib
 

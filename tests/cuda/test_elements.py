@@ -10,10 +10,21 @@ import emulated_stages
 import numpy as np
 import pytest
 
+import stoker
 from stoker import fn, pipeline_def, types
 from stoker.device.gpu import Gpu
 
 ROWS = 3
+TABLE = stoker.table(np.arange(256) ** 2)
+
+
+@stoker.fuse
+def on_both_devices(p, strength: float):  # type: ignore[no-untyped-def]
+    """Function on pixels with channels, coordinates, a table and random bits."""
+    value = stoker.where(p.x > 3, p[1] - p.value, np.sqrt(p.value)) * strength
+    return value + 0.001 * TABLE[p.value] * p.uniform() + p.y / p.height
+
+
 OPERATORS: dict[str, Callable[[Any], Any]] = {
     "noise.gaussian": lambda x: fn.noise.gaussian(x, mean=2.0, stddev=fn.random.uniform(range=[5, 40])),
     "noise.salt_and_pepper": lambda x: fn.noise.salt_and_pepper(x, prob=0.3, per_channel=True),
@@ -27,6 +38,7 @@ OPERATORS: dict[str, Callable[[Any], Any]] = {
     "coarse_dropout": lambda x: fn.coarse_dropout(x, holes=[0, 4], height=[0.1, 0.5]),
     "grid_mask": lambda x: fn.grid_mask(x, tile=4, angle=fn.random.uniform(range=[-1, 1])),
     "channel_shuffle": lambda x: fn.channel_shuffle(x),
+    "fuse": lambda x: fn.flip(on_both_devices(fn.flip(x), strength=fn.random.uniform(range=[1, 2]))),
 }
 
 

@@ -257,14 +257,15 @@ class Lowering(Scoped):
             inputs, [(program.dtype, shape, layout)], [[program]], frames=frames, framed=framed
         )[0]  # fmt: skip
 
-    def channelled(self, x: Value, program: Sequence[Px], axis: int) -> Value:
+    def channelled(self, x: Value, program: Sequence[Px], axis: int, more: Sequence[Value] = ()) -> Value:
         """Emit a stage with one expression per channel. Channels run along ``axis`` and stay there.
 
-        Coordinates are those of the axes of ``x``.
+        Coordinates are those of the axes of ``x``. ``more`` are further inputs: values of the axes of ``x``, and tables.
         """
         if not program:
             raise ArgumentError(f"`{self.scope.operator.name}`: expected at least one channel, got none")
-        frames, framed = self._framing(program, [x], x.shape)
+        inputs, tables = [x, *more], tables_of(program)
+        frames, framed = self._framing(program, inputs, x.shape)
         lead = 1 if frames is not None else 0
         rank, at = x.rank - lead, axis - lead
         order = [i for i in range(rank) if i != at] + [at]
@@ -273,7 +274,8 @@ class Lowering(Scoped):
         shape = list(x.shape)
         shape[axis] = len(program)
         return self.stage(
-            [x], [(program[0].dtype, shape, x.layout)], [program], pre=[view], post=[view],
+            inputs, [(program[0].dtype, shape, x.layout)], [program],
+            pre=[[] if i in tables else view for i in range(len(inputs))], post=[view],
             channels=channel_count(program),
             frames=frames, framed=framed,
         )[0]  # fmt: skip
