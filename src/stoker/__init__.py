@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from . import tfrecord as tfrecord
     from .frontends import eager as eager
     from .frontends.fuse import fuse as fuse
-    from .frontends.fuse import table as table
-    from .frontends.fuse import where as where
+    from .frontends.pixel_numbers import table as table
+    from .frontends.pixel_numbers import where as where
 
 __version__ = "0.2.0.dev0"
 # Modules that import other libraries, or are large.
@@ -58,9 +58,9 @@ def __getattr__(name: str) -> object:
         return eager
     if name in ("fuse", "table", "where"):
         with IMPORT_LOCK:
-            from .frontends import fuse
+            from .frontends import fuse, pixel_numbers
 
-        globals().update(fuse=fuse.fuse, table=fuse.table, where=fuse.where)
+        globals().update(fuse=fuse.fuse, table=pixel_numbers.table, where=pixel_numbers.where)
         return globals()[name]
     if name in ("samplers", "tfrecord"):
         import importlib

@@ -140,8 +140,8 @@ def test_layouts(layout: str) -> None:
 def chain(fused: bool) -> Any:
     @pipeline_def(batch_size=3, num_threads=2, seed=7)
     def graph() -> Any:
-        images = fn.external_source(lambda: [samples.noise(i, (20 + i, 24, 3)) for i in range(3)], dtype="uint8", ndim=3,
-                                    layout="HWC")  # fmt: skip
+        rows = [samples.noise(i, (20 + i, 24, 3)) for i in range(3)]
+        images = fn.external_source(lambda: rows, dtype="uint8", ndim=3, layout="HWC")
         strength = fn.random.uniform(range=(0, 1))
         images = fn.resize(images, size=(16, 16))
         images = t_vignette(images, strength=strength) if fused else images

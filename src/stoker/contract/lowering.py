@@ -260,7 +260,7 @@ class Lowering(Scoped):
     def channelled(self, x: Value, program: Sequence[Px], axis: int, more: Sequence[Value] = ()) -> Value:
         """Emit a stage with one expression per channel. Channels run along ``axis`` and stay there.
 
-        Coordinates are those of the axes of ``x``. ``more`` are further inputs: values of the axes of ``x``, and tables.
+        Coordinates are those of the axes of ``x``. ``more`` are further inputs: of the same axes, and tables.
         """
         if not program:
             raise ArgumentError(f"`{self.scope.operator.name}`: expected at least one channel, got none")

@@ -14,16 +14,16 @@ from ..contract.text import brief
 from .data_node import DataNode
 
 
-def _call(op: str, *operands: Any) -> Any:
+def _call(op: str, *operands: Any) -> DataNode:
     pixel = next((x for x in operands if hasattr(x, "__stoker_math__")), None)
     if pixel is not None:  # a number in a function under `stoker.fuse`
-        return pixel.__stoker_math__(op, operands)
+        return pixel.__stoker_math__(op, operands)  # type: ignore[no-any-return]
     node = next((x for x in operands if isinstance(x, DataNode)), None)
     if node is None:
         raise ArgumentError(
             f"`math.{op}`: expected a node of a pipeline, got {brief(operands[0])}. Use NumPy for numbers"
         )
-    return node.builder.call("_arithmetic", operands, {"op": op})
+    return node.builder.call("_arithmetic", operands, {"op": op})  # type: ignore[no-any-return]
 
 
 def sqrt(x: Any) -> DataNode:
