@@ -23,7 +23,7 @@ from stoker.frontends import registry
 PUBLIC = {
     "ArgumentError", "BadSample", "Batch", "DataError", "DataNode", "DeviceError", "GraphError", "Launch", "Operator",
     "Pipeline", "ResourceError", "RowContext", "Spec", "StateError", "StokerError", "UnsupportedError", "arg", "eager",
-    "fn", "pipeline_def", "register", "types",
+    "fn", "fuse", "pipeline_def", "register", "table", "types", "where",
 }  # fmt: skip
 PACKAGES = {
     "codecs", "command", "contract", "dali", "demo", "device", "display", "executor", "frameworks", "frontends",
@@ -43,7 +43,7 @@ TRIES = 40
 
 
 def test_public_names() -> None:
-    names = {name for name in dir(stoker) if not name.startswith("_")} | {"eager"}
+    names = {name for name in dir(stoker) if not name.startswith("_")} | {"eager", "fuse", "table", "where"}
     assert names - PACKAGES - {"TYPE_CHECKING"} == PUBLIC
     assert all(getattr(stoker, name) is not None for name in PUBLIC)
 
