@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from stoker import ArgumentError, DataError, types
+from stoker import ArgumentError, DataError, StateError, UnsupportedError, types
 from stoker.jax import Loader, shard_of, to_jax
 from tests.frameworks.batches import DTYPES, expected, ragged, run_page, typed
 from tests.photographs import write_photographs
@@ -218,6 +218,95 @@ def test_wrong_arguments(files: list[str], options: dict[str, Any], text: str) -
 
 def test_the_guide(tmp_path: Path) -> None:
     run_page("jax", write_photographs(tmp_path / "photographs", per_class=16))
+
+
+# ---- DALI's iterators ----
+
+
+def dali_pipeline(files: list[str], **options: Any) -> Any:
+    from stoker.dali import fn, pipeline_def
+
+    @pipeline_def(batch_size=5, num_threads=2, device_id=None, seed=7)
+    def pipe(device_id: int = 0, shard_id: int = 0, num_shards: int = 1) -> Any:
+        jpegs, labels = fn.readers.file(files=files, name="Reader", shard_id=shard_id, num_shards=num_shards)
+        images = fn.resize(fn.decoders.image(jpegs), size=(8, 8))
+        return images, labels
+
+    return pipe(**options)
+
+
+def test_dalis_iterator(files: list[str]) -> None:
+    from stoker.dali.plugin.jax import DALIGenericIterator
+
+    for auto_reset in (False, True):
+        iterator = DALIGenericIterator(dali_pipeline(files), ["x", "y"], reader_name="Reader", auto_reset=auto_reset)
+        for _ in range(2):
+            batches = list(iterator)
+            assert [b["x"].shape for b in batches] == [(5, 8, 8, 3)] * 4 and batches[0]["y"].shape == (5, 1)
+            assert np.concatenate([b["y"] for b in batches]).reshape(-1)[:ROWS].tolist() == list(range(ROWS))
+            if not auto_reset:
+                iterator.reset()
+
+
+def test_dalis_iterator_with_a_sharding_and_for_pmap(files: list[str]) -> None:
+    from stoker.dali.plugin.jax import DALIGenericIterator
+
+    sharding = NamedSharding(mesh(8), PartitionSpec("a"))
+
+    def pipes(count: int) -> Any:
+        return [dali_pipeline(files, batch_size=1, shard_id=i, num_shards=count) for i in range(count)]
+
+    batch = next(iter(DALIGenericIterator(pipes(8), ["x", "y"], reader_name="Reader", sharding=sharding)))
+    assert batch["x"].sharding == sharding and batch["x"].shape == (8, 8, 8, 3)
+    assert np.asarray(batch["y"]).reshape(-1).tolist() == list(range(8))
+    stacked = next(iter(DALIGenericIterator(pipes(4), ["x", "y"], reader_name="Reader")))
+    assert stacked["x"].shape == (4, 1, 8, 8, 3) and len(stacked["x"].sharding.device_set) == 4
+
+
+def test_dalis_decorators(files: list[str]) -> None:
+    from stoker.dali import fn
+    from stoker.dali.plugin.jax import data_iterator
+    from stoker.dali.plugin.jax.clu import ArraySpec, peekable_data_iterator
+
+    sharding = NamedSharding(mesh(8), PartitionSpec("a"))
+
+    def define(device_id: int = 0, shard_id: int = 0, num_shards: int = 1) -> Any:
+        return fn.readers.file(files=files, name="Reader", shard_id=shard_id, num_shards=num_shards)[1]
+
+    alone = data_iterator(define, output_map=["y"], reader_name="Reader")(batch_size=6, seed=3)
+    assert next(alone)["y"].shape == (6, 1)
+    rest = data_iterator(define, output_map=["y"], reader_name="Reader")(
+        batch_size=6, seed=3, checkpoints=alone.checkpoints()
+    )
+    np.testing.assert_array_equal(next(rest)["y"], next(alone)["y"])
+    spread = data_iterator(output_map=["y"], reader_name="Reader", sharding=sharding)(define)(batch_size=8)
+    assert next(spread)["y"].sharding == sharding
+    peekable = peekable_data_iterator(define, output_map=["y"], reader_name="Reader")(batch_size=6)
+    assert peekable.element_spec == {"y": ArraySpec(np.dtype(np.int32), (6, 1))}
+    first = peekable.peek()
+    np.testing.assert_array_equal(peekable.peek_async().result()["y"], first["y"])
+    with pytest.raises(StateError, match="peeked"):
+        peekable.checkpoints()
+    np.testing.assert_array_equal(next(peekable)["y"], first["y"])
+    assert next(peekable)["y"][0, 0] == 6
+    peekable._pool.shutdown()
+    for iterator in (alone, rest, spread, peekable):
+        for pipe in iterator._pipes:
+            pipe.close()
+
+
+def test_what_dalis_iterator_refuses(files: list[str]) -> None:
+    from stoker.dali.plugin.jax import DALIGenericIterator, LastBatchPolicy, data_iterator
+
+    pipe = dali_pipeline(files)
+    with pytest.raises(UnsupportedError, match="PARTIAL"):
+        DALIGenericIterator(pipe, ["x", "y"], reader_name="Reader", last_batch_policy=LastBatchPolicy.PARTIAL)
+    for options in ({"sharding": 3}, {"sharding": NamedSharding(mesh(8), PartitionSpec("a"))}):
+        with pytest.raises(ArgumentError, match="sharding"):
+            DALIGenericIterator(pipe, ["x", "y"], reader_name="Reader", **options)
+    with pytest.raises(ArgumentError, match="got both"):
+        data_iterator(lambda: None, sharding=NamedSharding(mesh(8), PartitionSpec("a")), devices=jax.devices())
+    pipe.close()
 
 
 # ---- processes ----

@@ -98,3 +98,40 @@ def test_a_model_trains(files: list[str]) -> None:
 
 def test_the_guide(tmp_path: Path) -> None:
     run_page("paddle", write_photographs(tmp_path / "photographs", per_class=16))
+
+
+# ---- DALI's iterators ----
+
+
+def dali_pipeline(files: list[str], **options: Any) -> Any:
+    from stoker.dali import fn, pipeline_def
+
+    @pipeline_def(batch_size=5, num_threads=2, device_id=None, seed=7)
+    def pipe(device_id: int = 0, shard_id: int = 0, num_shards: int = 1) -> Any:
+        jpegs, labels = fn.readers.file(files=files, name="Reader", shard_id=shard_id, num_shards=num_shards)
+        images = fn.resize(fn.decoders.image(jpegs), size=(8, 8))
+        return images, labels
+
+    return pipe(**options)
+
+
+def test_dalis_iterators(files: list[str]) -> None:
+    from stoker.dali.plugin.paddle import DALIClassificationIterator, DALIGenericIterator, LastBatchPolicy, feed_ndarray
+
+    pipes = [dali_pipeline(files, shard_id=i, num_shards=2) for i in range(2)]
+    for policy, rows in ((LastBatchPolicy.FILL, 20), (LastBatchPolicy.PARTIAL, ROWS), (LastBatchPolicy.DROP, 10)):
+        iterator = DALIGenericIterator(pipes, ["x", "y"], reader_name="Reader", last_batch_policy=policy)
+        parts = [part for batch in iterator for part in batch]
+        assert sum(part["y"].shape[0] for part in parts) == rows
+        assert all(part["x"].shape[1:] == [8, 8, 3] for part in parts)
+        iterator.reset()
+    (batch,) = next(DALIClassificationIterator(pipes[0], reader_name="Reader"))
+    assert set(batch) == {"data", "label"} and str(batch["label"].dtype) == "paddle.int32"
+    (images, _) = pipes[1].run()
+    target = paddle.zeros([5, 8, 8, 3], dtype="uint8")
+    feed_ndarray(images, target)
+    np.testing.assert_array_equal(target.numpy(), images.as_array())
+    with pytest.raises(ArgumentError, match="shape"):
+        feed_ndarray(images, paddle.zeros([1], dtype="uint8"))
+    for pipe in pipes:
+        pipe.close()

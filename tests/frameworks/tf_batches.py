@@ -164,3 +164,52 @@ def test_an_error_of_a_row_reaches_the_loop(files: list[str], tmp_path: Path) ->
 
 def test_the_guide(tmp_path: Path) -> None:
     run_page("tensorflow", write_photographs(tmp_path / "photographs", per_class=16))
+
+
+# ---- DALI's iterators ----
+
+
+def dali_pipeline(files: list[str], **options: Any) -> Any:
+    from stoker.dali import fn, pipeline_def
+
+    @pipeline_def(batch_size=5, num_threads=2, device_id=None, seed=7)
+    def pipe(device_id: int = 0, shard_id: int = 0, num_shards: int = 1) -> Any:
+        jpegs, labels = fn.readers.file(files=files, name="Reader", shard_id=shard_id, num_shards=num_shards)
+        images = fn.resize(fn.decoders.image(jpegs), size=(8, 8))
+        return images, labels
+
+    return pipe(**options)
+
+
+def test_dalis_dataset(files: list[str]) -> None:
+    from stoker.dali.plugin.tf import DALIDataset
+
+    with dali_pipeline(files) as pipe:
+        data = DALIDataset(
+            pipeline=pipe, batch_size=5, output_shapes=((5, 8, 8, 3), (5, 1)), output_dtypes=(tf.uint8, tf.int32)
+        )
+        batches = list(data.take(5))  # beyond the epoch of 17 rows
+        assert [x.shape.as_list() for x, _ in batches] == [[5, 8, 8, 3]] * 5
+        rows = np.concatenate([y.numpy() for _, y in batches]).reshape(-1)
+        assert rows.tolist() == [i % ROWS for i in range(25)]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"output_dtypes": tf.uint8}, "each of 2 outputs"),
+        ({"batch_size": 3}, "batch size 5"),
+        ({"other": 1}, "unknown argument `other`"),
+        ({"pipeline": 3}, "expected a Pipeline"),
+    ],
+)
+def test_what_dalis_dataset_refuses(files: list[str], options: dict[str, Any], text: str) -> None:
+    from stoker.dali.plugin.tf import DALIDataset
+
+    with dali_pipeline(files) as pipe:
+        known = {"pipeline": pipe, "batch_size": 5, "output_dtypes": (tf.uint8, tf.int32)}
+        with pytest.raises(ArgumentError, match=text):
+            DALIDataset(**{**known, **options})
+        wrong = DALIDataset(pipe, (tf.float32, tf.int32), batch_size=5)
+        with pytest.raises(tf.errors.OpError, match="expected float32"):
+            next(iter(wrong))

@@ -8,6 +8,7 @@ from typing import Any
 
 import paddle
 
+from ..contract.batch import Batch
 from ..contract.errors import ArgumentError
 from ..contract.types import DType
 from ..executor.delivery import Delivered
@@ -56,6 +57,21 @@ def _tensor(output: Any, planned: PlannedOutput) -> Any:
         return paddle.to_tensor(output.reshape(-1).astype("int64"), place=paddle.CPUPlace())
     tensor = _shared(output, planned.dtype)
     return tensor.reshape([-1]).astype("int64") if is_label(output, planned) else tensor
+
+
+def to_paddle(batch: Batch) -> Any:
+    """Convert a batch to Paddle, sharing its memory.
+
+    Args:
+        batch: the batch; one on a GPU gives tensors on that GPU.
+
+    Returns:
+        A tensor ``(N, ...)`` if the rows have one shape, else a list of N tensors.
+
+    Raises:
+        ArgumentError: Paddle lacks the batch's type.
+    """
+    return _shared(batch.whole, batch.dtype) if batch.is_dense else [_shared(row, batch.dtype) for row in batch]
 
 
 def _shared(array: Any, dtype: DType) -> Any:

@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nvidia.dali.plugin.paddle``: not here; importing it says why, and what to do instead."""
+"""Batches as Paddle tensors (as ``nvidia.dali.plugin.paddle``)."""
 
-from ...frontends.dali.missing import refuse_module
+from typing import NoReturn
 
-refuse_module("plugin.paddle")
+from ...frameworks._dali_epochs import LastBatchPolicy as LastBatchPolicy
+from ...frameworks._dali_paddle import DALIClassificationIterator as DALIClassificationIterator
+from ...frameworks._dali_paddle import DALIGenericIterator as DALIGenericIterator
+from ...frameworks._dali_paddle import feed_ndarray as feed_ndarray
+from ...frontends.dali.catalogue import refuse as _refuse
+
+
+def __getattr__(name: str) -> NoReturn:
+    _refuse("dali.plugin.paddle", name)

@@ -1,6 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nvidia.dali.plugin.tf``: not here; importing it says why, and what to do instead."""
+"""Data sets of TensorFlow (as ``nvidia.dali.plugin.tf``)."""
 
-from ...frontends.dali.missing import refuse_module
+from typing import NoReturn
 
-refuse_module("plugin.tf")
+from ...frameworks._dali_epochs import LastBatchPolicy as LastBatchPolicy
+from ...frameworks._dali_tf import DALIDataset as DALIDataset
+from ...frameworks._dali_tf import dataset_compatible_tensorflow as dataset_compatible_tensorflow
+from ...frameworks._dali_tf import (
+    dataset_distributed_compatible_tensorflow as dataset_distributed_compatible_tensorflow,
+)
+from ...frameworks._dali_tf import dataset_inputs_compatible_tensorflow as dataset_inputs_compatible_tensorflow
+from ...frontends.dali.catalogue import refuse as _refuse
+
+
+def __getattr__(name: str) -> NoReturn:
+    _refuse("dali.plugin.tf", name)

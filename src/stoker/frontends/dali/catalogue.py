@@ -104,7 +104,10 @@ _CLASSES = {
 _REFUSED = {
     "dali": "",
     "dali.plugin": "",
+    "dali.plugin.jax": "",
+    "dali.plugin.paddle": "to_paddle_type recursive_length lod_tensor_clip",
     "dali.plugin.pytorch": "TorchPythonFunction",
+    "dali.plugin.tf": "DALIIterator DALIIteratorWrapper DALIRawIterator experimental serialize_pipeline",
     "dali.backend": (
         "CUDAStreamSynchronize CheckDLPackCapsule DLDeviceType ExternalContextCheckpoint GetCUDACurrentDevice "
         "GetCUDAStreamDevice GetCudaVersion GetCufftVersion GetCxx11AbiFlag "

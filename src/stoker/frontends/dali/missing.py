@@ -22,11 +22,9 @@ _WAYS_OUT = {
         "It is for compiling operators for DALI, which are not loaded here: write them in Python "
         "(`stoker.Operator`, `stoker.register`), or use `fn.python_function`"
     ),
-    "plugin.jax": "Use `stoker.jax.Loader`, which takes shardings",
+    "plugin.jax.fn": "Use `fn.python_function` with `jax.numpy` on what it is given",
     "plugin.mxnet": f"DALI 2 has dropped it too. {_BATCHES}: `mxnet.nd.from_numpy(batch.as_array())`",
     "plugin.numba": "Use `fn.python_function`, which may call a function that Numba has compiled",
-    "plugin.paddle": "Use `stoker.paddle.Loader`",
-    "plugin.tf": "Use `stoker.tf.dataset`, a `tf.data.Dataset`",
     "plugin.pytorch.experimental": (
         "A loader with worker processes of PyTorch's is `stoker.torch.Dataset`; sources in processes are "
         "`fn.external_source(..., parallel=True)`"
