@@ -22,12 +22,14 @@ from stoker.ops._index import INDEX
 MODULES = [
     "auto_aug", "auto_aug.augmentations", "auto_aug.auto_augment", "auto_aug.core", "auto_aug.rand_augment",
     "auto_aug.trivial_augment",
-    "backend", "data_node", "external_source", "fn", "math", "ops", "pipeline", "pipeline.experimental", "plugin",
+    "backend", "data_node", "experimental", "experimental.dynamic", "experimental.dynamic.checkpoint",
+    "experimental.dynamic.math", "experimental.dynamic.random", "experimental.dynamic.readers",
+    "external_source", "fn", "math", "ops", "pipeline", "pipeline.experimental", "plugin",
     "plugin.base_iterator",
     "plugin.pytorch", "plugin.pytorch.torch_utils", "plugin_manager", "tensors", "tfrecord", "types",
 ]  # fmt: skip
 REFUSED = [
-    "experimental", "experimental.dynamic", "experimental.torchvision", "internal", "pickling",
+    "experimental.dynamic.capture", "experimental.dynamic.pytorch", "experimental.torchvision", "internal", "pickling",
     "plugin.mxnet", "plugin.numba", "plugin.numba.fn.experimental",
     "plugin.pytorch.experimental", "plugin.pytorch.experimental.proxy", "plugin.pytorch.fn",
     "plugin.pytorch.loader_evaluator", "reducers", "sysconfig",
@@ -279,7 +281,7 @@ def test_code_compiled_for_dali_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(dali, "reducers"), (dali, "experimental"), (dali.backend, "GetSchema"),
+    [(dali, "reducers"), (dali.backend, "GetSchema"),
      (dali.backend.TensorListCPU([np.zeros(2)]), "reset"), (dali.backend.TensorCPU(np.zeros(2)), "source_info"),
      (dali.Pipeline(1, 1, None), "enable_api_check")],
     ids=lambda x: x if isinstance(x, str) else "",

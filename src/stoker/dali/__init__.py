@@ -4,7 +4,8 @@
 Features of DALI that Stoker lacks are refused by name. docs/migrating_from_dali.md lists values that differ.
 """
 
-from typing import NoReturn
+from importlib import import_module as _import_module
+from typing import Any
 
 from ..frontends.dali.catalogue import refuse as _refuse
 from ..frontends.data_node import newaxis as newaxis
@@ -19,5 +20,7 @@ from .pipeline import Pipeline as Pipeline
 from .pipeline import pipeline_def as pipeline_def
 
 
-def __getattr__(name: str) -> NoReturn:
-    _refuse("dali", name)
+def __getattr__(name: str) -> Any:
+    if name == "experimental":  # imported at first use
+        return _import_module(f"{__name__}.experimental")
+    return _refuse("dali", name)

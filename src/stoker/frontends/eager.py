@@ -163,7 +163,20 @@ def _sample(x: Any, name: str) -> tuple[Any, tuple[Any, ...]]:
     return array, _spec(array)
 
 
-def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
+def batches_of(name: str, inputs: Sequence[Any], arguments: dict[str, Any], rows: int) -> tuple[Batch, ...]:
+    """Call an operator on ``rows`` rows and return its outputs as batches. An input that is no batch serves all rows.
+
+    Args:
+        name: name of the operator.
+        inputs: batches, arrays, and constants with a layout.
+        arguments: arguments by name.
+        rows: number of rows.
+    """
+    result = _call(name, inputs, arguments, rows)
+    return result if isinstance(result, tuple) else (result,)
+
+
+def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any], least_rows: int | None = None) -> Any:
     operator = find(name)
     if operator.is_source:
         raise UnsupportedError(f"`eager.{name}`: a source of data belongs into a pipeline; see `pipeline_def`")
@@ -174,6 +187,8 @@ def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
             raise ArgumentError(f"`eager.{name}`: {text}")
         seed = int(seed)
     rows = _rows(inputs, arguments, name)
+    if rows is None:
+        rows = least_rows
     data: list[Any] = []
     specs = []
     for x in inputs:

@@ -9,11 +9,8 @@ from ...contract.errors import UnsupportedError
 
 _BATCHES = "A batch is there without a copy"
 _WAYS_OUT = {
-    "experimental": (
-        "DALI's dynamic mode and its torchvision are not taken over. To run operators on arrays use "
-        "`stoker.eager`, for torchvision scripts `stoker.torchvision`"
-    ),
-    "experimental.dynamic": "To run operators on arrays use `stoker.eager`",
+    "experimental.dynamic.capture": "Write the part that repeats as a pipeline (`pipeline_def`)",
+    "experimental.dynamic.pytorch": "`stoker.torch.Loader` delivers a pipeline's batches to PyTorch",
     "experimental.torchvision": "For torchvision scripts use `stoker.torchvision`",
     "internal": "It is DALI's own",
     "pickling": "For sources in processes give the pipeline `py_callback_pickler=cloudpickle`, or any other pickler",

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DALI's imperative mode: operators on tensors and batches, at once.
+
+``ndd.resize(images, size=[224, 224])`` takes a :class:`Tensor`, a :class:`Batch` or an array, and returns a tensor or a
+batch. Results have the bits of ``stoker.eager`` and of pipelines. Everything runs on the CPU, before the call returns.
+"""
+
+import sys
+from typing import Any
+
+from ....contract.types import DType as DataType
+from ....contract.types import ImageType as ImageType
+from ....contract.types import InterpType as InterpType
+from ....frontends.dali.dynamic.context import Device as Device
+from ....frontends.dali.dynamic.context import EvalContext as EvalContext
+from ....frontends.dali.dynamic.context import EvalMode as EvalMode
+from ....frontends.dali.dynamic.context import ThreadPool as ThreadPool
+from ....frontends.dali.dynamic.context import device as device
+from ....frontends.dali.dynamic.context import get_num_threads as get_num_threads
+from ....frontends.dali.dynamic.context import set_num_threads as set_num_threads
+from ....frontends.dali.dynamic.element_types import TYPES as _TYPES
+from ....frontends.dali.dynamic.element_types import DType as DType
+from ....frontends.dali.dynamic.element_types import dtype as dtype
+from ....frontends.dali.dynamic.element_types import type_id as type_id
+from ....frontends.dali.dynamic.operators import member as _member
+from ....frontends.dali.dynamic.operators import modules as _modules
+from ....frontends.dali.dynamic.sources import ExternalSource as ExternalSource
+from ....frontends.dali.dynamic.sources import imread as imread
+from ....frontends.dali.dynamic.tensors import Batch as Batch
+from ....frontends.dali.dynamic.tensors import Tensor as Tensor
+from ....frontends.dali.dynamic.tensors import as_batch as as_batch
+from ....frontends.dali.dynamic.tensors import as_tensor as as_tensor
+from ....frontends.dali.dynamic.tensors import batch as batch
+from ....frontends.dali.dynamic.tensors import tensor as tensor
+from ....frontends.dali.missing import is_module as _is_module
+from ....frontends.dali.missing import refuse_module as _refuse_module
+from . import checkpoint as checkpoint
+from . import math as math
+from . import random as random
+
+sys.modules.update(_modules())
+
+uint8, uint16, uint32, uint64 = (_TYPES[t] for t in (DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64))
+int8, int16, int32, int64 = (_TYPES[t] for t in (DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64))
+float16, float32, float64 = (_TYPES[t] for t in (DataType.FLOAT16, DataType.FLOAT, DataType.FLOAT64))
+bfloat16 = _TYPES[DataType.BFLOAT16]
+bool = _TYPES[DataType.BOOL]
+
+
+def __getattr__(name: str) -> Any:
+    if _is_module(f"experimental.dynamic.{name}"):
+        _refuse_module(f"experimental.dynamic.{name}")
+    return _member(name)

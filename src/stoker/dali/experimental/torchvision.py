@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nvidia.dali.experimental.torchvision``: not here; importing it says why, and what to do instead."""
+
+from ...frontends.dali.missing import refuse_module
+
+refuse_module("experimental.torchvision")

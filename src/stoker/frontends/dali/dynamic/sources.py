@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sources of the imperative mode: readers, sources in Python, and files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....contract.errors import ArgumentError, StateError
+from ....contract.text import brief
+from ...pipeline import Pipeline
+from ..errors import raises_as_dali, raising_as_dali
+from ..functions import function
+from .context import EvalContext, device
+from .tensors import Batch, as_batch, as_tensor, call
+
+
+class Reader:
+    """Reader of a data set, epoch by epoch. Arguments are those of the operator.
+
+    ``for images, labels in reader.next_epoch(batch_size=8)`` gives batches; without ``batch_size`` it gives tensors.
+    Orders are those of a pipeline with the reader.
+    """
+
+    operator = ""
+
+    def __init__(self, *, max_batch_size: int | None = None, name: str | None = None, device: Any = "cpu",
+                 enable_checkpointing: bool = True, seed: int | None = None, **arguments: Any) -> None:  # fmt: skip
+        """Take the arguments. Files are opened at first use.
+
+        Args:
+            max_batch_size: accepted; memory is planned.
+            name: name of the reader.
+            device: "cpu".
+            enable_checkpointing: accepted: states are always there.
+            seed: seed of the order; by default a random one.
+            **arguments: arguments of the operator.
+        """
+        _require_device(device)
+        self._name = name or self.operator
+        self._seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None else seed
+        self._arguments = arguments
+        self._threads = EvalContext.current().num_threads
+        self._pipe: Pipeline | None = None
+        self._state: dict[str, Any] | None = None
+
+    @raises_as_dali
+    def _opened(self, batch_size: int) -> Pipeline:
+        """Return a pipeline with the reader, at the reader's position."""
+        pipe = self._pipe
+        if pipe is not None and pipe.batch_size == batch_size:
+            return pipe
+        state = self._state if pipe is None else pipe.get_state()
+        if pipe is not None:
+            pipe.close()
+        pipe = Pipeline(batch_size=batch_size, num_threads=self._threads, seed=self._seed)
+        with pipe:
+            outputs = function(self.operator)(name=self._name, **self._arguments)
+            pipe.set_outputs(*(outputs if isinstance(outputs, (tuple, list)) else [outputs]))
+        pipe.build()
+        if state is not None:
+            pipe.set_state(state)
+        self._pipe, self._state = pipe, None
+        return pipe
+
+    def next_epoch(self, batch_size: int | None = None, ctx: EvalContext | None = None) -> Iterator[Any]:
+        """Iterate over the rest of the epoch, or the next one if none is left: a tuple of batches or tensors at a time.
+
+        Args:
+            batch_size: rows of a batch; the last one may be smaller. None: single tensors.
+            ctx: has no effect.
+        """
+        with raising_as_dali():
+            if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+                raise ArgumentError(
+                    f"`{self.operator}`: expected a `batch_size` of at least 1, got {brief(batch_size)}"
+                )
+        return self._rows(batch_size)
+
+    def _rows(self, batch_size: int | None) -> Iterator[Any]:
+        pipe = self._opened(1 if batch_size is None else batch_size)
+        is_first = True
+        while True:
+            with raising_as_dali():
+                delivered = pipe.next("stop")
+                if delivered is None and is_first:  # the epoch before has ended
+                    pipe.reset()
+                    delivered = pipe.next("stop")
+                if delivered is None:
+                    return
+                is_first = False
+                batches = [Batch._of(x) for x in pipe.execution.batches(delivered)]
+            yield tuple(batches if batch_size is not None else (x.select(0) for x in batches))
+
+    def get_metadata(self) -> dict[str, Any]:
+        """Return the size of the epoch and the shards, as ``Pipeline.reader_meta``."""
+        pipe = self._pipe or self._opened(1)
+        facts: dict[str, Any] = pipe.reader_meta(self._name)
+        return facts
+
+    def get_state(self) -> str:
+        """Return the position after the last batch, as text."""
+        return json.dumps((self._pipe or self._opened(1)).get_state())
+
+    @raises_as_dali
+    def set_state(self, value: str) -> None:
+        """Continue at a position.
+
+        Args:
+            value: the text of `get_state` of a reader with the same arguments and seed.
+        """
+        try:
+            state = json.loads(value)
+        except (TypeError, ValueError) as error:
+            raise StateError(f"`{self.operator}`: expected the text of `get_state`, got {brief(value)}") from error
+        (self._pipe or self._opened(1)).set_state(state)
+
+    def close(self) -> None:
+        """Stop reading ahead; the next epoch begins where the reader was."""
+        if self._pipe is not None:
+            self._state = self._pipe.get_state()
+            self._pipe.close()
+            self._pipe = None
+
+
+def _require_device(given: Any) -> None:
+    if given is not None:
+        device(given)
+
+
+class ExternalSource:
+    """Source in Python: a function without parameters, or an iterable. A call takes its next data."""
+
+    def __init__(self, source: Any, num_outputs: int = 1, *, cycle: str | bool | None = None, device: Any = "cpu",
+                 layout: Any = None, dtype: Any = None) -> None:  # fmt: skip
+        """Take the source.
+
+        Args:
+            source: the function or iterable. Its data are those of a tensor, or of a batch in a call with one, or a
+                tuple of them if there are several outputs.
+            num_outputs: number of outputs.
+            cycle: what follows the end of an iterable: None, False or "no": StopIteration; True or "quiet": its
+                beginning; "raise": StopIteration, and then its beginning.
+            device: "cpu".
+            layout: names of the axes, or a list with those of each output.
+            dtype: element type, or a list with that of each output.
+        """
+        _require_device(device)
+        with raising_as_dali():
+            if not callable(source) and not isinstance(source, Iterable):
+                raise ArgumentError(f"`ExternalSource`: expected a function or an iterable, got {brief(source)}")
+            if cycle not in (None, False, True, "no", "quiet", "raise"):
+                raise ArgumentError(
+                    f'`ExternalSource`: expected "no", "quiet" or "raise" as `cycle`, got {brief(cycle)}'
+                )
+            if cycle not in (None, False, "no") and (callable(source) or isinstance(source, Iterator)):
+                raise ArgumentError("`ExternalSource`: expected an iterable that can begin again, for `cycle`")
+        self._source, self._outputs, self._cycle = source, num_outputs, cycle
+        self._layouts, self._types = _each(layout, num_outputs), _each(dtype, num_outputs)
+        self._iterator: Iterator[Any] | None = None
+
+    def __call__(self, *, batch_size: int | None = None) -> Any:
+        """Return the next data as a tensor, or as a batch.
+
+        Args:
+            batch_size: number of rows: those of the data if they are a list, else the data serve all rows.
+
+        Raises:
+            StopIteration: the source has ended.
+        """
+        data = self._next()
+        with raising_as_dali():
+            parts = data if self._outputs > 1 else (data,)
+            if not isinstance(parts, (tuple, list)) or len(parts) != self._outputs:
+                raise ArgumentError(f"`ExternalSource`: expected {self._outputs} outputs, got {brief(data)}")
+            settings = zip(parts, self._layouts, self._types, strict=True)
+            results = tuple(_made(x, batch_size, layout, dtype) for x, layout, dtype in settings)
+        return results[0] if self._outputs == 1 else results
+
+    def _next(self) -> Any:
+        if callable(self._source):
+            return self._source()
+        if self._iterator is None:
+            self._iterator = iter(self._source)
+        try:
+            return next(self._iterator)
+        except StopIteration:
+            if self._cycle in (None, False, "no"):
+                raise
+            self._iterator = None
+            if self._cycle == "raise":
+                raise
+            self._iterator = iter(self._source)
+            return next(self._iterator)
+
+
+def _each(value: Any, count: int) -> Sequence[Any]:
+    values = list(value) if isinstance(value, (list, tuple)) else [value] * count
+    if len(values) != count:
+        with raising_as_dali():
+            raise ArgumentError(f"`ExternalSource`: expected one setting or {count}, got {brief(value)}")
+    return values
+
+
+def _made(data: Any, batch_size: int | None, layout: Any, dtype: Any) -> Any:
+    if batch_size is None:
+        if isinstance(data, Batch):
+            return as_batch(data, dtype, None, layout)
+        return as_tensor(data, dtype, None, layout)
+    if not isinstance(data, (Batch, list)):
+        return Batch.broadcast(as_tensor(data, dtype, None, layout), batch_size)
+    made = as_batch(data, dtype, None, layout)
+    if made.batch_size != batch_size:
+        raise ArgumentError(f"`ExternalSource`: expected {batch_size} rows, got {made.batch_size}")
+    return made
+
+
+def imread(filepaths: Any, /, *, device: Any = "cpu", **arguments: Any) -> Any:
+    """Read and decode image files: a tensor for one path, a batch for a list.
+
+    Args:
+        filepaths: a path, or a list of paths.
+        device: "cpu".
+        **arguments: those of ``decoders.image``.
+    """
+    _require_device(device)
+    one = isinstance(filepaths, (str, bytes, os.PathLike))
+    read: Callable[[Any], Any] = lambda path: np.fromfile(path, np.uint8)  # noqa: E731
+    data = as_tensor(read(filepaths)) if one else as_batch([read(path) for path in filepaths])
+    return call("decoders.image", [data], arguments)
