@@ -23,6 +23,7 @@
 #   make test-packages                        packages that load images, with and without the take-over: equal batches
 #   make test-jax, make test-tf, make test-paddle  the loaders of these frameworks, each in an environment of its own; gigabytes
 #   make test-triton                          exported models in a real Triton server on this machine
+#   make test-servers                         the guide's servers, FastAPI's and LitServe's, on this machine
 #   make trainers                             train, validate and resume in Lightning, Hugging Face, Accelerate, DDP and FSDP
 #   make dry-run                              add a throw-away native operator, test it, list the touched files, remove it
 #   make setup                                create .venv with the package and the test requirements
@@ -54,7 +55,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-jax test-paddle test-tf test-triton test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-jax test-paddle test-servers test-tf test-triton test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -149,6 +150,9 @@ test-jax test-tf test-paddle: test-%: .venv-%/.package
 
 test-triton: .venv-triton/.package
 	@.venv-triton/bin/python -m pytest -W ignore::DeprecationWarning tests/serve/triton_server.py $(TESTS)
+
+test-servers: .venv-servers/.package
+	@.venv-servers/bin/python -m pytest -W ignore::DeprecationWarning tests/serve/web_servers.py $(TESTS)
 
 trainers: .venv-trainers/.package
 	@.venv-trainers/bin/python -m pytest -W ignore tests/frameworks/*_loops.py $(TESTS)

@@ -17,7 +17,7 @@ from tests.photographs import write_photographs
 PACKAGES = {
     page: {name for needs, _, _ in BLOCK.findall(page.read_text(encoding="utf-8")) for name in needs.split()}
     - {"torchvision"}  # `make test` runs its blocks
-    - {"jax", "paddle", "tensorflow"}  # their own environments do
+    - {"fastapi", "jax", "litserve", "paddle", "tensorflow"}  # their own environments do
     for page in PAGES
 }
 
