@@ -93,6 +93,20 @@ def clahe(tiles: tuple[int, int], limit: float, kind: str) -> None:
     CASES[f"clahe {tiles[0]}x{tiles[1]}, {limit}, {kind}"] = (kind, theirs, ours)
 
 
+def debayer(position: tuple[int, int], name: str, code: str, kind: str) -> None:
+    def enough(x: Any) -> Any:
+        return x if min(x.shape) > 2 else np.resize(x, (4, 6))
+
+    def ours(eager: Any, x: Any) -> Any:
+        return eager.debayer(enough(x), blue_position=position, algorithm=name)
+
+    CASES[f"debayer {position}, {name}, {kind}"] = (
+        kind,
+        lambda cv2, x: cv2.demosaicing(enough(x), getattr(cv2, code)),
+        ours,
+    )
+
+
 def add_cases() -> None:
     for operator in ("dilate", "erode"):
         for at, border in enumerate(BORDERS):
@@ -106,13 +120,21 @@ def add_cases() -> None:
             median(side, kind)
     for side in (1, 3, 5, 7, 9):
         laplacian(side)
+
+
+def add_tables_and_mosaics() -> None:
     for tiles in ((1, 1), (8, 8), (3, 5), (2, 16)):
         for limit in (0.0, 0.01, 2.0, 40.0):
             for kind in ("uint8", "uint8 gray"):
                 clahe(tiles, limit, kind)
+    for position, pattern in {(0, 0): "BG", (0, 1): "GB", (1, 0): "GR", (1, 1): "RG"}.items():
+        for name, code in {"bilinear_ocv": "2RGB", "edgeaware_ocv": "2RGB_EA", "gray_ocv": "2GRAY"}.items():
+            for kind in ("uint8 gray", "uint16 gray"):
+                debayer(position, name, f"COLOR_Bayer{pattern}{code}", kind)
 
 
 add_cases()
+add_tables_and_mosaics()
 
 
 def main() -> None:

@@ -69,6 +69,7 @@ TITLES = {
     "median-3": "experimental.median_blur, 3x3",
     "median-5": "experimental.median_blur, 5x5",
     "median-15": "experimental.median_blur, 15x15",
+    "jpeg": "jpeg_compression_distortion",
     "laplacian-3": "laplacian, 3x3",
     "laplacian-5": "laplacian, 5x5",
 }
@@ -136,6 +137,7 @@ def _fn_calls(fn: Any, types: Any) -> dict[str, Callable[[Any], Any]]:
         "crop-resize": lambda x: fn.random_resized_crop(x, size=[SIDE, SIDE]),
         "copy": lambda x: fn.copy(x),
         "clahe": lambda x: fn.clahe(x, tiles_x=8, tiles_y=8, clip_limit=2.0),
+        "jpeg": lambda x: fn.jpeg_compression_distortion(x, quality=50),
         "laplacian-3": lambda x: fn.laplacian(x),
         "laplacian-5": lambda x: fn.laplacian(x, window_size=5),
         **{f"dilate-{n}": lambda x, n=n: fn.experimental.dilate(x, mask_size=n) for n in (3, 15)},
@@ -285,6 +287,7 @@ def run_opencv(data: Data, *, operator: str) -> Loop:
         "crop-resize": lambda x: cv2.resize(x[60:310, 70:370], (SIDE, SIDE), interpolation=cv2.INTER_AREA),
         "arithmetic": lambda x: cv2.addWeighted(x, 1.5, x, 0, 10, dtype=cv2.CV_32F),
         "clahe": clahe,
+        "jpeg": lambda x: cv2.imdecode(cv2.imencode(".jpg", x, [cv2.IMWRITE_JPEG_QUALITY, 50])[1], 1),
         "laplacian-3": lambda x: cv2.Laplacian(x, cv2.CV_8U, ksize=3),
         "laplacian-5": lambda x: cv2.Laplacian(x, cv2.CV_8U, ksize=5),
         **{f"dilate-{n}": lambda x, n=n: cv2.dilate(x, np.ones((n, n), np.uint8)) for n in (3, 15)},
@@ -354,7 +357,8 @@ _PILLOW_HAS = {
 # Operators that DALI has on GPUs only, or not at all; torchvision has none of them.
 _DALI_LACKS = {"dilate-3", "dilate-15", "median-3", "median-5", "median-15"}
 _TORCHVISION_LACKS = {
-    "filter-3", "filter-5", "twist", "ycbcr", "crop-resize", "clahe", "laplacian-3", "laplacian-5", *_DALI_LACKS,
+    "filter-3", "filter-5", "twist", "ycbcr", "crop-resize", "clahe", "jpeg", "laplacian-3", "laplacian-5",
+    *_DALI_LACKS,
 }  # fmt: skip
 _NUMPY_HAS = {"flip-h", "flip-v", "mean", "sum", "max", "slice", "transpose", "cast", "arithmetic", "copy"}
 

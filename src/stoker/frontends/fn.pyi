@@ -782,6 +782,34 @@ def crop_mirror_normalize(
     """
     ...
 
+def debayer(
+    x: Input,
+    /,
+    *,
+    blue_position: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode,
+    algorithm: Literal["bilinear_ocv", "edgeaware_ocv", "gray_ocv", "default_npp", "vng_ocv"] = "bilinear_ocv",
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Compute the colours of an image whose pixels have one colour each. Input: uint8 or uint16, HW, HWC of one
+    channel, or these with a leading F; at least 3 pixels on a side. Output: RGB, HWC or FHWC, in the same type.
+
+    Exact: the values of OpenCV's ``demosaicing``, on the CPU and on GPUs. Pixels at the edges repeat their neighbours.
+    DALI's operator computes other values on GPUs, those of NPP, and takes even extents only.
+
+    Args:
+        blue_position: Position of the blue pixel, (row, column), in the 2x2 tile that begins in the second row
+            and column: (0, 0) is OpenCV's BG, (0, 1) GB, (1, 0) GR, (1, 1) RG.
+        algorithm: bilinear_ocv: means of the neighbours; edgeaware_ocv: green from the neighbours that differ
+            less; gray_ocv: a gray image of one channel. DALI's default_npp and vng_ocv are refused.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def dump_image(
     x: Input,
     /,
@@ -1372,6 +1400,30 @@ def jitter(
         mask: 0: the image stays as it is.
         nDegree: Number of integers from which the moves are drawn, from 1 to 2**20.
         seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def jpeg_compression_distortion(
+    x: Input,
+    /,
+    *,
+    quality: int | DataNode = 50,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Compress images as JPEG files and decompress them. Input: uint8 RGB, HWC, CHW or these with a leading F. Output:
+    the same.
+
+    Exact: the bytes that Pillow gives when it saves a file with 4:2:0 subsampling and opens it. Only the lossless part
+    of the file format is left out. The operator runs on the CPU; its results can feed steps on a GPU.
+
+    Args:
+        quality: Quality of the compression, 1 to 100. Numbers beyond are clamped.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.

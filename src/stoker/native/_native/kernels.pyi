@@ -86,6 +86,13 @@ def dct_weights(coefficients: int, type: int, normalize: bool, lifter: float, /)
         lifter: liftering coefficient, 0: none
     """
 
+def debayer(algorithm: int, /) -> Kernel:
+    """Colours from a mosaic of one colour per pixel.
+
+    Args:
+        algorithm: an Algorithm of shared/debayer.hpp
+    """
+
 def decibels() -> Kernel:
     """Logarithm of the ratio to a reference."""
 
@@ -195,6 +202,16 @@ def index(reader: int, /) -> Kernel:
 
     Args:
         reader: the column of the batch's indices
+    """
+
+def jpeg_distortion(frame: int, height: int, width: int, channel: int, /) -> Kernel:
+    """Pixels after JPEG compression and decompression.
+
+    Args:
+        frame: the axis, -1: none
+        height: the axis, -1: none
+        width: the axis, -1: none
+        channel: the axis, -1: none
     """
 
 def labels_of_record() -> Kernel:

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Colours from a mosaic of one colour per pixel, as OpenCV's `demosaicing`. Plain C++ that compiles for the CPU and for a
+// GPU.
+#pragma once
+#include <cstdint>
+
+#include "shared/fused.hpp"
+
+namespace stoker::debayer {
+
+enum class Algorithm : int { Bilinear = 0, EdgeAware, Gray };
+
+constexpr int64_t kLeast = 3;  // pixels of a side
+
+// Rows with red pixels have the parity `red_row`, and these pixels the column parity `red_column`. The blue position is
+// that in a tile of two pixels that begins in row 1 and column 1, which is opposite to the red one.
+struct Mosaic {
+  int64_t red_row, red_column;
+};
+inline Mosaic mosaic_of(int64_t blue_row, int64_t blue_column) { return {blue_row & 1, blue_column & 1}; }
+
+template <class T>
+struct Color {
+  T line, green, other;  // `line`: the colour of the pixel's row that is not green
+};
+
+// Sums are of Sum, which has twice the bits of T or more. `colored`: the pixel is not green.
+template <bool kEdgeAware, class T, class Sum>
+STOKER_INLINED inline Color<T> color_at(Sum own, Sum left, Sum right, Sum up, Sum down, Sum corners, bool colored) {
+  const Sum across = (left + right + 1) >> 1, along = (up + down + 1) >> 1;
+  Sum green = (left + right + up + down + 2) >> 2;
+  if constexpr (kEdgeAware) {
+    const Sum horizontal = left > right ? left - right : right - left, vertical = up > down ? up - down : down - up;
+    green = horizontal > vertical ? along : across;
+  }
+  return {static_cast<T>(colored ? own : across), static_cast<T>(colored ? green : own),
+          static_cast<T>(colored ? (corners + 2) >> 2 : along)};
+}
+
+// OpenCV's weights of red, green and blue, which sum to 2^14.
+constexpr uint32_t kRed = 4899, kGreen = 9617, kBlue = 1868;
+
+// Gray value; `line` and `other` are the weights of the row's colour and of the third one.
+STOKER_INLINED inline uint32_t gray_at(uint32_t own, uint32_t left, uint32_t right, uint32_t up, uint32_t down,
+                                       uint32_t corners, uint32_t line, uint32_t other, bool colored) {
+  const uint32_t beside = left + right, above = up + down;
+  const uint32_t at_color = own * line * 4 + (beside + above) * kGreen + corners * other;
+  const uint32_t at_green = own * kGreen * 4 + 2 * (beside * line + above * other);
+  return ((colored ? at_color : at_green) + (1u << 15)) >> 16;
+}
+
+}  // namespace stoker::debayer

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``jpeg_compression_distortion``."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.argument import arg
+from ...contract.errors import UnsupportedError
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext
+from ...contract.step import Value
+from ...contract.types import DType
+from ..geometry._axes import each_frame, image_axes
+
+_MOST_PIXELS = 65500  # of a side, as in libjpeg
+
+
+class JpegCompressionDistortion(Operator, name="jpeg_compression_distortion"):
+    """Compress images as JPEG files and decompress them. Input: uint8 RGB, HWC, CHW or these with a leading F. Output:
+    the same.
+
+    Exact: the bytes that Pillow gives when it saves a file with 4:2:0 subsampling and opens it. Only the lossless part
+    of the file format is left out. The operator runs on the CPU; its results can feed steps on a GPU.
+    """
+
+    devices = ("cpu",)
+    quality = arg("int", 50, per_row=True, doc="Quality of the compression, 1 to 100. Numbers beyond are clamped.")
+    cases = ({}, {"quality": 5}, {"quality": 95}, {"quality": 1000})
+
+    def lower(self, c: Lowering, x: Value) -> Value:
+        if x.dtype != DType.UINT8:
+            raise UnsupportedError(f"`jpeg_compression_distortion`: expected uint8, got {x.dtype}. Cast it first")
+        axes = image_axes(c, x)
+        channels = 1 if axes[3] < 0 else x.shape[axes[3]]
+        c.require(ex.equal(channels, 3), "expected 3 channels of RGB, got {0}", channels)
+        for axis in axes[1:3]:
+            n = x.shape[axis]
+            c.require(
+                ex.both(n >= 1, n <= _MOST_PIXELS), "expected 1 to {1} pixels on a side, got {0}", n, _MOST_PIXELS
+            )
+        quality = ex.clamp(c.scalar("quality"), 1, 100)
+        return c.native("jpeg_distortion", [x], [(x.dtype, x.shape, x.layout)], attrs=axes, params=(quality,))[0]
+
+    def reference(self, row: RowContext, x: Any) -> Any:
+        from PIL import Image
+
+        quality = min(max(int(row.number("quality")), 1), 100)
+
+        def saved(frame: Any) -> Any:
+            file = io.BytesIO()
+            Image.fromarray(np.ascontiguousarray(frame)).save(file, "JPEG", quality=quality, subsampling="4:2:0")
+            with Image.open(file) as image:
+                return np.asarray(image)
+
+        return each_frame(x, row.layout, saved)
