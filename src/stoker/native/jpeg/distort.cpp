@@ -245,7 +245,7 @@ class Distortion {
   }
 
  private:
-  // Convert the image's rows of an MCU row. Rows below the image repeat the last one of their component, columns beside it
+  // Convert the image's rows of an MCU row. Rows below the image repeat the last one of their component, columns right of it
   // the last one of the image.
   void fill(int mcu_row) {
     const int64_t begin = static_cast<int64_t>(mcu_row) * kSide, height = src_.shape[0], width = src_.shape[1];

@@ -43,9 +43,9 @@ constexpr uint32_t kRed = 4899, kGreen = 9617, kBlue = 1868;
 // Gray value; `line` and `other` are the weights of the row's colour and of the third one.
 STOKER_INLINED inline uint32_t gray_at(uint32_t own, uint32_t left, uint32_t right, uint32_t up, uint32_t down,
                                        uint32_t corners, uint32_t line, uint32_t other, bool colored) {
-  const uint32_t beside = left + right, above = up + down;
-  const uint32_t at_color = own * line * 4 + (beside + above) * kGreen + corners * other;
-  const uint32_t at_green = own * kGreen * 4 + 2 * (beside * line + above * other);
+  const uint32_t sides = left + right, above = up + down;
+  const uint32_t at_color = own * line * 4 + (sides + above) * kGreen + corners * other;
+  const uint32_t at_green = own * kGreen * 4 + 2 * (sides * line + above * other);
   return ((colored ? at_color : at_green) + (1u << 15)) >> 16;
 }
 
