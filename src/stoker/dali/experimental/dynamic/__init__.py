@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DALI's imperative mode: operators on tensors and batches, at once.
+"""DALI's imperative mode: operators on tensors and batches, immediately.
 
 ``ndd.resize(images, size=[224, 224])`` takes a :class:`Tensor`, a :class:`Batch` or an array, and returns a tensor or a
 batch. Results have the bits of ``stoker.eager`` and of pipelines. Everything runs on the CPU, before the call returns.

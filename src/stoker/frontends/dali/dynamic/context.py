@@ -136,7 +136,7 @@ class EvalContext:
         return _of_thread.default
 
     def evaluate_all(self) -> None:
-        """Return at once: every operator has computed before it returned."""
+        """Return immediately: every operator has computed before it returned."""
 
     def __enter__(self) -> EvalContext:
         _of_thread.contexts.append(self)
