@@ -29,7 +29,7 @@ from stoker.native import _native
 from stoker.ops._index import INDEX
 from stoker.testing.laws import _Trial
 
-NATIVE, INPUT, OUTPUT = 0, 3, 2  # kind of a segment, storage of values (native/plan/plan.hpp)
+NATIVE, SCRATCH, OUTPUT, INPUT, ALIAS = 0, 0, 2, 3, 4  # kind of a segment, storage of values (native/plan/plan.hpp)
 INTS = (-1, 0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 64, 255, 256, 1000, 2**31 - 1, -(2**31), 2**63 - 1)
 FLOATS = (-1.0, -0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 64.0, 3000.0, -3000.0, 2.0**31, 2.0**53, -(2.0**63), 1e300)
 FLOATS += (float("nan"), float("inf"), float("-inf"))
@@ -93,6 +93,16 @@ def reading_plans() -> Iterator[tuple[str, Code, Arrays]]:
         values = ((int(dtype), len(shape), OUTPUT, 0),)
         outputs = ((0, True, False, shape, [], [], [], -1),)
         yield name, (values, ((name, arguments),), (step,), outputs, ((NATIVE, [0], [0]),), 0, 1), {}
+    # A record is read into the memory of an output, which is a part of it.
+    memory = (np.arange(30, dtype=np.uint8) * 0,)
+    whole = [np.array([n] * 3, t) for n, t in ((0, np.uint32), (0, np.uint64), (30, np.uint64), (0, np.uint8))]
+    records = _native.MemoryTable(memory, *whole)
+    values = ((int(DType.UINT8), 1, SCRATCH, 0), (int(DType.UINT8), 1, ALIAS, 0))
+    step = [], [0], [], [], [], [[]], [], [], -1, [], False, [], -1
+    view = [0, 0], [1], [], [], [], [[]], [], [], -1, [0, 0], False, [], -1
+    kernels = ("read_range", (records, 0)), ("image_of_record", ())
+    outputs = ((1, False, False, [], [], [], [], -1, 0),)
+    yield "image_of_record", (values, kernels, (step, view), outputs, ((NATIVE, [0, 1], [0]),), 1, 1), {}
 
 
 # ---- changes ----

@@ -88,11 +88,11 @@ def test_a_row_that_is_too_large_alone_is_a_bad_row(chain: Chain, files: list[st
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "replace"])
 @pytest.mark.parametrize("threads", [1, 4])
-@pytest.mark.parametrize(("chain", "limit"), [(decoding, 800 * KB), (reading, 1550 * KB)], ids=["images", "files"])
+@pytest.mark.parametrize(("chain", "limit"), [(decoding, 800 * KB), (reading, 826 * KB)], ids=["images", "files"])
 def test_a_batch_that_is_too_large_names_its_largest_row(
     chain: Chain, limit: int, threads: int, policy: str, files: list[str]
 ) -> None:
-    """No row is to blame alone, so that the policy for bad rows does not apply. Files are read, and then outputs."""
+    """No row is to blame alone, so that the policy for bad rows does not apply. Files are read into the output."""
     with chain(files, max_batch_bytes=limit, on_error=policy, num_threads=threads) as pipe:
         for _ in range(2):
             with pytest.raises(DataError) as raised:
@@ -100,7 +100,7 @@ def test_a_batch_that_is_too_large_names_its_largest_row(
             assert raised.match(rf"expected at most {limit} bytes of memory for a batch \(`max_batch_bytes`\), got ")
             assert raised.match(r"of them \d+ for this row — sample \d \(.*\.\w+\) in a batch of 4")
             assert raised.match(r"Smaller batches take less")
-            assert raised.match(r" (75|150)\d{4} for this row — sample 1 \(.*500\.\w+\)")
+            assert raised.match(r" 75\d{4} for this row — sample 1 \(.*500\.\w+\)")
         assert not pipe.errors
     with chain(files, max_batch_bytes=limit, batch_size=1, on_error=policy) as pipe:
         assert [labels_of(pipe.run()) for _ in SIDES] == [[0], [1], [2], [3]]

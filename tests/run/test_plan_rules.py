@@ -145,6 +145,12 @@ REFUSED: list[tuple[str, Sequence[tuple[tuple[int, ...], Any]], str]] = [
     ("output code", [((OUTPUTS, 0, 4, 1), (DIM, 2, 0, 0))], "expected a value that an earlier step makes, got value 2"),
     ("output on a device", [((OUTPUTS, 0, 2), True)], "expected an output where the kernel runs"),
     ("fixed extents", [((OUTPUTS, 0, 1), True), ((OUTPUTS, 0, 3), [-1])], "output 0: expected extents of 0 or more"),
+    ("placed", [((OUTPUTS, 0), (3, False, False, [], [], [], [], -1, 2))], "output 0: expected rows in host memory"),
+    ("placed extents", [((OUTPUTS, 0), (*BASE[OUTPUTS][0], 2))], "output 0: expected extents that are known when"),
+    ("root", [((OUTPUTS, 0), (2, False, False, [], [], [], [], -1, 9)), ((VALUES, 3), (F32, 1, SCRATCH, 0))],
+     "output 0, root: expected one of 4 values"),
+    ("root that is no allocation", [((VALUES, 3), (F32, 1, SCRATCH, 1)), ((BUFFERS,), 2),
+      ((OUTPUTS, 0), (3, False, False, [], [], [], [], -1, 3))], "output 0, root: expected a value that a kernel"),
     # kernels
     ("inputs", [((STEPS, 1, IN), [1, 1])], "step 1, kernel `reduce`: expected 1 inputs, got 2"),
     ("outputs", [((STEPS, 2, OUT), [])], "step 2, kernel `reduce`: expected 1 outputs, got 0"),

@@ -426,3 +426,5 @@ class StepList:
     outputs: list[int] = field(default_factory=list)
     fed: dict[tuple[int, int], int] = field(default_factory=dict)  # (graph node, output) -> value the caller feeds
     readers: list[int] = field(default_factory=list)  # graph nodes, in the order of their index columns
+    # Outputs whose extents are known when a row has run -> the value whose kernel may allocate in the output's memory.
+    placed: dict[int, int] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from ..contract.expr import Expr, is_static
 from ..contract.gpu import Target
 from ..contract.operator import Operator, Spec
 from ..contract.pixel import load
-from ..contract.step import Native, Stage, Step, StepList, Value, counts_of
+from ..contract.step import Native, Stage, Step, StepList, Value, View, counts_of
 from .lower import lower, prune
 from .node import Graph
 from .passes.decode_window import push_windows
@@ -80,12 +80,21 @@ def require_gpu(graph: Graph, steps: StepList) -> None:
 
 
 def end_in_stores(steps: StepList) -> StepList:
-    """Give every output a store step of its own: views, fed values and values with readers are copied."""
+    """Give every output a store step of its own: views, fed values and values with readers are copied.
+
+    Outputs that are parts of what a kernel allocates, such as the bytes of a record, need none: the kernel may allocate
+    in the output's memory.
+    """
     makers = {v: s for s in steps.steps for v in s.outputs}
+    is_on_host = not any(s.on_gpu for s in steps.steps)
+    placed: dict[int, int] = {}
     values, result, outputs = dict(steps.values), list(steps.steps), []
     for v in steps.outputs:
         step = makers.get(v)
-        if v in outputs or not _stores(step, v, values):
+        root = _allocated_root(v, makers) if is_on_host and v not in outputs else None
+        if root is not None:
+            placed[v] = root
+        elif v in outputs or not _stores(step, v, values):
             source = values[v]
             shape = tuple(e if is_static(e) else Expr("dim", v, i) for i, e in enumerate(source.shape))
             # On a GPU all that is reserved is copied: how much of it is there, the loop learns at the batch's end.
@@ -99,7 +108,21 @@ def end_in_stores(steps: StepList) -> StepList:
             result.append(Step(body, (v,), (copy.id,), node, guards=guards, on_gpu=on_gpu))
             v = copy.id
         outputs.append(v)
-    return StepList(result, values, outputs, steps.fed, steps.readers)
+    return StepList(result, values, outputs, steps.fed, steps.readers, placed)
+
+
+def _allocated_root(v: int, makers: Mapping[int, Step]) -> int | None:
+    """Return the value that a kernel allocates and ``v`` is a view of, or ``v`` itself; None if there is none."""
+    step = makers.get(v)
+    if step is None or step.guards or step.frames is not None:
+        return None
+    body = step.body
+    if isinstance(body, Native) and (body.memory.passes_on or body.other_rows_of is not None):
+        return None
+    if isinstance(body, Native) and body.memory.allocates:
+        return v if v == step.outputs[0] else None
+    is_view = isinstance(body, View) or (isinstance(body, Native) and body.memory.aliases)
+    return _allocated_root(step.inputs[0], makers) if is_view and step.inputs else None
 
 
 def _stores(step: Step | None, v: int, values: Mapping[int, Value]) -> bool:

@@ -165,6 +165,7 @@ class _Emitter:
     def __init__(self, steps: StepList, index: Mapping[int, int], in_planes: frozenset[int]) -> None:
         self.messages: list[tuple[str, int]] = []
         self._values = steps.values
+        self._placed = steps.placed
         self._index = index
         self._in_planes = in_planes
         self._on_gpu = {v for s in steps.steps if s.on_gpu for v in s.outputs}
@@ -248,6 +249,9 @@ class _Emitter:
     def emit_output(self, v: int) -> tuple[PlannedOutput, tuple[Any, ...]]:
         """Return an output and the arguments of ``_native.Plan.add_output``."""
         value = self._values[v]
+        if v in self._placed:
+            planned = PlannedOutput(value.dtype, value.layout, None, value.rank)
+            return planned, (self._index[v], False, False, [], [], [], [], -1, self._index[self._placed[v]])
         fixed = all(is_static(e) for e in value.shape)
         code = Compiler(lambda leaf: self._index[leaf])
         extents = [] if fixed else [code.register(e) for e in value.reserved]

@@ -73,7 +73,7 @@ def _takes_other_rows(step: Step) -> bool:
 def _output_level(step: Step, steps: StepList, level: Mapping[int, int]) -> int:
     """Return the level of a step that writes outputs. Their sizes must be known before its segment starts."""
     needs: set[int] = set()
-    for v in set(steps.outputs).intersection(step.outputs):
+    for v in set(steps.outputs).difference(steps.placed).intersection(step.outputs):
         for extent in steps.values[v].reserved:
             leaves(extent, needs)
     if not needs:

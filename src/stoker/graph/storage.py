@@ -33,7 +33,7 @@ def assign_memory(
     crossing = _crossing(steps, segments, roots)
     sent = _sent(steps, roots) - on_gpu
     turned = _turned(steps)
-    slots = {v: slot for slot, v in enumerate(steps.outputs)}
+    slots = {v: slot for slot, v in enumerate(steps.outputs) if v not in steps.placed}
     counts = [v for s in steps.steps if s.on_gpu for v in sorted(counts_of(s, steps.values))]
 
     def outside_of_scratch(v: int, step: Step, runs: SegmentKind) -> tuple[str, int] | None:
@@ -50,8 +50,9 @@ def assign_memory(
         return ("batch", 0) if runs is SegmentKind.PYTHON or v in crossing else None
 
     most = 0
-    for runs, members in segments.members:
+    for n, (runs, members) in enumerate(segments.members):
         order = [(tuple(reads(steps.steps[i], steps)), steps.steps[i].outputs) for i in members]
+        order.append((tuple(v for v in steps.placed if segments.of[v] == n), ()))  # the run loop takes them at the end
         lives = last_uses(order, roots)
         places = {v: outside_of_scratch(v, steps.steps[i], runs) for i in members for v in steps.steps[i].outputs}
         where.update({v: place for v, place in places.items() if place is not None})
@@ -131,7 +132,7 @@ def _crossing(steps: StepList, segments: Segments, roots: Mapping[int, tuple[int
             todo += [v for v in reads(step, steps) if segments.of.get(v, n) < n]
             if isinstance(step.body, Native) and step.body.other_rows_of is not None:
                 todo.append(step.inputs[step.body.other_rows_of])
-    for v in steps.outputs:
+    for v in set(steps.outputs).difference(steps.placed):
         needs: set[int] = set()
         for extent in steps.values[v].reserved:
             leaves(extent, needs)

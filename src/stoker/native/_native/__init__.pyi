@@ -122,6 +122,7 @@ class Plan:
         consts: Sequence[float],
         extents: Sequence[int],
         count: int = -1,
+        root: int = -1,
     ) -> None: ...
     def finish(self, buffers: int, readers: int, /) -> None: ...
 

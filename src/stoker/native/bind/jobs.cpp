@@ -154,6 +154,37 @@ OutputMemory& delivered(Job& job, int index) {
   return memory;
 }
 
+// Return the rows of a placed output, which may be in several blocks.
+nb::object placed_output(const Job& job, const Value& value, OutputMemory& memory) {
+  using Blocks = std::vector<BlockPool::Block>;
+  auto* blocks = new Blocks(memory.arena->release());
+  nb::capsule owner(blocks, [](void* p) noexcept { delete static_cast<Blocks*>(p); });
+  alignas(8) static uint8_t nothing[8] = {};
+  const auto place = [&](int64_t row) {
+    uint8_t* const found = memory.places[static_cast<size_t>(row)];
+    return found ? found : nothing;
+  };
+  View v;
+  v.dtype = value.dtype;
+  if (memory.dense && value.rank < kMaxRank) {
+    v.data = job.rows > 0 ? place(0) : nothing;
+    v.rank = value.rank + 1;
+    v.shape[0] = job.rows;
+    for (int i = 0; i < value.rank; ++i) v.shape[i + 1] = job.rows ? memory.shapes[static_cast<size_t>(i)] : 0;
+    v.set_contiguous_strides();
+    return array_over(v, owner, true);
+  }
+  nb::list rows;
+  v.rank = value.rank;
+  for (int64_t r = 0; r < job.rows; ++r) {
+    v.data = place(r);
+    std::copy_n(memory.shapes.begin() + r * value.rank, value.rank, v.shape);
+    v.set_contiguous_strides();
+    rows.append(array_over(v, owner, true));
+  }
+  return rows;
+}
+
 }  // namespace
 
 nb::object take_output(JobBox& box, int index) {
@@ -162,6 +193,7 @@ nb::object take_output(JobBox& box, int index) {
   const Output& output = job->plan->outputs[static_cast<size_t>(index)];
   const Value& value = job->plan->values[static_cast<size_t>(output.value)];
   if (!job->errors.empty() && !output.fixed) drop_failed(*job, value.rank, &memory);
+  if (output.root >= 0) return placed_output(*job, value, memory);
   if (output.count >= 0) close_up(*job, value, &memory);
   if (memory.device) return device_output(job, value, memory, box.engine->device());
   auto* block = new BlockPool::Block(std::move(memory.block));
@@ -192,6 +224,10 @@ nb::object take_output(JobBox& box, int index) {
 nb::object take_row(JobBox& box, size_t index) {
   OutputMemory& memory = delivered(*box.job, static_cast<int>(index));
   if (memory.device) return take_output(box, static_cast<int>(index));
+  if (box.job->plan->outputs[index].root >= 0) {
+    nb::object rows = take_output(box, static_cast<int>(index));
+    return rows[0];
+  }
   const Value& value = box.job->plan->values[static_cast<size_t>(box.job->plan->outputs[index].value)];
   auto* block = new BlockPool::Block(std::move(memory.block));
   nb::capsule owner(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });

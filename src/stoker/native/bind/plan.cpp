@@ -99,12 +99,13 @@ void bind_plan(nb::module_& m) {
       .def(
           "add_output",
           [](Plan& p, int value, bool fixed, bool device, std::vector<int64_t> shape,
-             std::vector<std::tuple<int, int, int, int>> code, std::vector<double> consts, Ints extents, int count) {
+             std::vector<std::tuple<int, int, int, int>> code, std::vector<double> consts, Ints extents, int count,
+             int root) {
             open_plan(p).outputs.push_back({value, fixed, device, std::move(shape),
-                                            scalar_code(code, std::move(consts)), std::move(extents), count});
+                                            scalar_code(code, std::move(consts)), std::move(extents), count, root});
           },
           nb::arg("value"), nb::arg("fixed"), nb::arg("device"), nb::arg("shape"), nb::arg("code"), nb::arg("consts"),
-          nb::arg("extents"), nb::arg("count") = -1, nb::lock_self())
+          nb::arg("extents"), nb::arg("count") = -1, nb::arg("root") = -1, nb::lock_self())
       .def(
           "finish",
           [](Plan& p, int buffers, int readers) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -103,7 +104,7 @@ bool read_whole(const OpenFile& file, const std::string& path, BufferAllocator& 
                 std::string& error) {
   uint64_t size = 0;
   if (!is_regular(file, path, size, error) || !has_sane_size(size, path, error)) return false;
-  uint8_t* const to = allocator.get(size + 1);
+  uint8_t* const to = allocator.get(std::max<uint64_t>(size, 1));
   const int64_t have = read_file(file.descriptor(), 0, to, size);
   if (have < 0) return cannot_read(path, errno, error);
   out.data = to;

@@ -3,6 +3,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -84,7 +85,7 @@ struct Reading {
 
 bool read_stored(const Reading& reading, BufferAllocator& allocator, View& out) {
   const uint64_t bytes = reading.range.length;
-  uint8_t* const to = allocator.get(bytes + 1);
+  uint8_t* const to = allocator.get(std::max<uint64_t>(bytes, 1));
   Pieces pieces;
   pieces.add(to, bytes);
   if (!reading.fill(pieces)) return false;
@@ -101,7 +102,7 @@ bool read_tfrecord(const Reading& reading, BufferAllocator& allocator, View& out
   if (r.length < tfrecord::kFrame) return damaged("a TFRecord of at least 16 bytes", std::to_string(r.length));
   const uint64_t bytes = r.length - tfrecord::kFrame;
   uint8_t header[tfrecord::kHeader], footer[tfrecord::kFooter];
-  uint8_t* const to = allocator.get(bytes + 1);
+  uint8_t* const to = allocator.get(std::max<uint64_t>(bytes, 1));
   Pieces pieces;
   pieces.add(header, sizeof header);
   pieces.add(to, bytes);
@@ -127,7 +128,7 @@ bool read_recordio(const Reading& reading, BufferAllocator& allocator, View& out
   if (r.length < recordio::kHeader) return damaged("less than a header");
   const uint64_t bytes = r.length - recordio::kHeader;
   uint8_t header[recordio::kHeader];
-  uint8_t* const to = allocator.get(bytes + 1);
+  uint8_t* const to = allocator.get(std::max<uint64_t>(bytes, 1));
   Pieces pieces;
   pieces.add(header, sizeof header);
   pieces.add(to, bytes);
@@ -188,7 +189,7 @@ bool RangeTable::read(size_t i, BufferAllocator& allocator, View& out, std::stri
 bool MemoryTable::read(size_t i, BufferAllocator& allocator, View& out, std::string&) const {
   const Range r = ranges_[i];
   const uint64_t bytes = r.codec == Codec::Absent ? 0 : r.length;
-  uint8_t* const to = allocator.get(bytes + 1);
+  uint8_t* const to = allocator.get(std::max<uint64_t>(bytes, 1));
   if (bytes > 0) std::memcpy(to, buffers_[r.file].data + r.offset, bytes);
   show(to, bytes, out);
   return true;

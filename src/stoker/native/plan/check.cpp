@@ -74,6 +74,8 @@ class Checker {
     for (size_t o = 0; o < plan_.outputs.size(); ++o) {
       const std::string where = "output " + text(static_cast<int64_t>(o));
       if (!opened_[o]) refuse(where, "a segment that opens it", "none");
+      if (plan_.outputs[o].root >= 0 && (made_[at(plan_.outputs[o].root)] < 0 || !maker_[at(plan_.outputs[o].root)]))
+        refuse(where + ", root", "a value that a kernel makes", "value " + text(plan_.outputs[o].root));
       if (made_[at(plan_.outputs[o].value)] < 0) refuse(where, "a step that writes it", "none");
     }
   }
@@ -128,6 +130,7 @@ class Checker {
     const std::string where = "output " + text(o);
     require_index(output.value, plan_.values.size(), where, "values");
     const Value& info = value(output.value);
+    if (output.root >= 0) return check_placed(output, where);
     if (info.storage != Storage::Output || info.slot != o)
       refuse(where, "a value in its memory", "value " + text(output.value) + " elsewhere");
     const size_t extents = output.fixed ? output.shape.size() : output.extents.size();
@@ -137,6 +140,41 @@ class Checker {
     if (output.count < 0) return;
     require_index(output.count, plan_.values.size(), where + ", count", "values");
     if (info.rank == 0) refuse(where, "an axis whose extent is counted", "none");
+  }
+
+  void check_placed(const Output& output, const std::string& where) const {
+    require_index(output.root, plan_.values.size(), where + ", root", "values");
+    if (output.fixed || output.device || output.count >= 0 || !output.extents.empty() || !output.scalars.code.empty() ||
+        !output.shape.empty())
+      refuse(where, "extents that are known when a row has run, on the host", "others");
+    for (const int32_t v : {output.value, output.root}) {
+      const Storage s = value(v).storage;
+      const bool in_host_memory =
+          s == Storage::Scratch || s == Storage::Batch || (s == Storage::Alias && v != output.root);
+      if (!in_host_memory) refuse(where, "rows in host memory of their own", "value " + text(v) + " elsewhere");
+    }
+    for (const Segment& segment : plan_.segments)
+      if (segment.kind == SegmentKind::Device) refuse(where, "a plan for the host", "a segment of a device");
+  }
+
+  // The run loop takes the rows of placed outputs at the end of their segment.
+  void check_placed_rows(const Segment& segment) {
+    for (const int32_t o : segment.opens) {
+      const Output& output = plan_.outputs[at(o)];
+      if (output.root < 0) continue;
+      const std::string where = "output " + text(o);
+      if (made_[at(output.value)] != segment_ || segment.kind != SegmentKind::Native)
+        refuse(where, "a segment of kernels that makes its value and opens it", "another one");
+      read(output.value, Reads::OnHost, where);
+      const Kernel* const kernel = maker_[at(output.root)];
+      if (!kernel || !kernel->allocates() || !is_first_output(output.root))
+        refuse(where + ", root", "a value that a kernel allocates", "value " + text(output.root));
+    }
+  }
+
+  bool is_first_output(int32_t v) const {
+    return std::any_of(plan_.steps.begin(), plan_.steps.end(),
+                       [v](const Step& step) { return !step.out.empty() && step.out[0] == v; });
   }
 
   // ---- reads and writes ----
@@ -224,6 +262,7 @@ class Checker {
       if (std::exchange(ran_[at(s)], 1)) refuse(where, "a step that runs once", "step " + text(s) + " again");
       run_step(s, segment.kind);
     }
+    check_placed_rows(segment);
   }
 
   // The extents of an output are computed before its segment, from values of earlier ones.
@@ -233,7 +272,7 @@ class Checker {
       refuse(where, "an output that is opened once", "output " + text(o) + " again");
     const Output& output = plan_.outputs[at(o)];
     const std::string of_output = "output " + text(o);
-    if (output.fixed) return;
+    if (output.fixed || output.root >= 0) return;
     check_code(output.scalars, of_output);
     require_registers(output.extents, output.scalars, of_output + ", extents");
   }

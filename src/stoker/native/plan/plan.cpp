@@ -32,13 +32,22 @@ void Plan::finish() {
   }
   needs_device |= device_begin < segments.size();
   if (!segments.empty()) {
-    const auto fixed = [this](int32_t o) { return outputs[static_cast<size_t>(o)].fixed; };
+    const auto fixed = [this](int32_t o) {
+      const Output& output = outputs[static_cast<size_t>(o)];
+      return output.fixed || output.root >= 0;
+    };
     const Segment& first = segments[0];
     rows_find_inputs = first.kind != SegmentKind::Python &&
                        std::all_of(first.opens.begin(), first.opens.end(), fixed) && costs.empty() && fed.empty() &&
                        !reads_other_rows;
   }
-  for (const Output& o : outputs) registers = std::max(registers, o.scalars.code.size());
+  for (Output& o : outputs) {
+    registers = std::max(registers, o.scalars.code.size());
+    for (size_t s = 0; s < steps.size() && o.root >= 0; ++s)
+      if (std::find(steps[s].out.begin(), steps[s].out.end(), o.root) != steps[s].out.end())
+        o.maker = static_cast<int32_t>(s);
+    places_rows |= o.root >= 0;
+  }
   finished = true;
 }
 

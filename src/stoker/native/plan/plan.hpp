@@ -152,6 +152,10 @@ struct Output {
   ScalarCode scalars;  // for outputs without a fixed shape: extents of one row, from values of earlier segments
   std::vector<int32_t> extents;
   int32_t count = -1;  // the value that has a row's first extent; the one in `extents` is an upper bound then
+  // Placed outputs: the extents are known when the row has run through the segment. `root` is a value whose kernel
+  // allocates it, if possible in the memory of the output: `value` itself, or a value that `value` shows. -1: not placed.
+  int32_t root = -1;
+  int32_t maker = -1;  // step that makes `root` (set by Plan::finish)
 };
 
 struct Plan {
@@ -172,6 +176,7 @@ struct Plan {
   std::vector<int32_t> costs;     // steps whose kernel has a cost
   std::vector<int32_t> fed;       // fed values with one axis: encoded files, if there are any
   bool reads_other_rows = false;  // a row's inputs must be there before other rows run
+  bool places_rows = false;       // there are placed outputs
   bool needs_device = false;
   bool finished = false;
   // Check the plan (plan/check.hpp) and derive what the run loop needs. Throw InvalidPlan; only a finished plan runs.

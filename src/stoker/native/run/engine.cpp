@@ -41,6 +41,7 @@ Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gp
       pool_(std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1)),
       device_pool_(resources_ ? std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1, resources_.get()) : nullptr),
       row_ns_(plan_->segments.size()),
+      placed_(plan_->places_rows ? plan_->outputs.size() : 0),
       max_parked_(std::max(kMinParked, 2 * threads)) {
   if (!plan_->finished) throw std::invalid_argument("expected a finished plan");
   if (threads < 1) throw std::invalid_argument("expected at least one thread, got " + std::to_string(threads));
@@ -63,6 +64,11 @@ Engine::~Engine() {
 void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
   for (;;) {
     if (job->segment == plan_->segments.size()) {
+      if (plan_->places_rows) {
+        lock->unlock();
+        close_placed(job);
+        lock->lock();
+      }
       finish(job);
       job_done_.notify_all();
       return;

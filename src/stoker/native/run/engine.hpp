@@ -160,6 +160,14 @@ class Engine {
   // Set the real first extent of a step's counted outputs in a row. Return "" or the error in `count`.
   std::string apply_count(Job* job, int64_t row, const Step& step, int32_t count) const;
   void fail_by_limit_at(Job* job, int64_t row, int32_t step, const BatchLimitReached& limit);
+  // Placed outputs (run/engine_placed.cpp).
+  void open_placed(Job* job, size_t index);
+  // Return the output in whose memory a step allocates its value in this batch; null: in the value's own.
+  OutputMemory* output_of_root(Job* job, int32_t value) const;
+  // Give the rows of placed outputs their places after a row has run through its segment.
+  void place_row(Job* job, int64_t row, const Segment& segment);
+  // Bring rows of one shape together, when all rows have run.
+  void close_placed(Job* job);
   void fail_output(Job* job, const Output& output, int32_t why, const std::string& text);
   void require_memory(Job* job, const Output& output, const OutputMemory& memory, int64_t bytes);
   bool may_start(const PythonWork& work) const;
@@ -202,6 +210,12 @@ class Engine {
   std::atomic<int64_t> pending_{0};           // number of runnable jobs and resumed rows, readable without the lock
   std::deque<Job*> runnable_;                 // native segments with unclaimed rows, oldest first
   std::vector<std::atomic<int64_t>> row_ns_;  // recent time of a row per segment; 0: not known
+  // Recent batches of a placed output: bytes, and the share of its root's bytes that they are, in thousandths.
+  struct PlacedHistory {
+    RecentHighWaterMark bytes;
+    std::atomic<uint32_t> share{1000}, batches{0};
+  };
+  std::vector<PlacedHistory> placed_;
   std::deque<std::unique_ptr<Parked>> resumed_;
   std::deque<PythonWork> python_;
   std::vector<std::unique_ptr<RowContext>> contexts_;

@@ -68,7 +68,10 @@ bool Engine::holds_device_memory(const Job& job) {
 }
 
 void Engine::release(Job* job) {
-  for (OutputMemory& o : job->outputs) o.block = BlockPool::Block{};
+  for (OutputMemory& o : job->outputs) {
+    o.block = BlockPool::Block{};
+    if (o.arena) o.arena->release();
+  }
   std::lock_guard<std::mutex> hold(mutex_);
   if (job->state == JobState::Done) --finished_;
   job->state = JobState::Idle;
@@ -140,7 +143,7 @@ void Engine::begin(Job* job) {
 
 bool Engine::advance(Job* job, PythonWork* work) {
   const FloatMode mode;
-  if (job->segment == plan_->segments.size()) return finish(job), true;
+  if (job->segment == plan_->segments.size()) return finish(job), true;  // the batch has failed as a whole
   const gpu::Visit here = visit();
   while (job->segment < plan_->segments.size()) {
     if (plan_->segments[job->segment].kind == SegmentKind::Python) {
@@ -172,6 +175,7 @@ bool Engine::advance(Job* job, PythonWork* work) {
     if (ends && resources_ && issue(job) && !settle(job)) job->segment = plan_->device_begin;
     open_segment(job);
   }
+  if (plan_->places_rows) close_placed(job);
   finish(job);
   return true;
 }

@@ -18,7 +18,8 @@ void Engine::open_outputs(Job* job, const Segment& segment) {
   for (const int32_t index : segment.opens) {
     const Output& output = plan_->outputs[index];
     try {
-      open_output(job, output, &job->outputs[index]);
+      if (output.root >= 0) open_placed(job, static_cast<size_t>(index));
+      else open_output(job, output, &job->outputs[index]);
     } catch (const BatchLimitReached& limit) {
       fail_by_limit(job, limit.row, output.value, limit);
       fail_output(job, output, kGivenUp, limit.what());

@@ -174,10 +174,13 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   BufferAllocator* allocator = nullptr;
   InputAllocator input(job->on_device.get());
   std::optional<ChargedAllocator> charged;
+  std::optional<RowAllocator> in_output;
   if (allocates) {
     const Value& info = plan_->values[step.out[0]];
     const bool uploads = info.storage == Storage::Upload;
-    if (uploads) allocator = &input;
+    OutputMemory* const output = plan_->places_rows ? output_of_root(job, step.out[0]) : nullptr;
+    if (output) allocator = &in_output.emplace(*output->arena, row);
+    else if (uploads) allocator = &input;
     else
       allocator = info.storage == Storage::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
     if (job->memory.is_limited(Side::Host)) allocator = &charged.emplace(*allocator, job->memory, row, uploads);
@@ -295,6 +298,7 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
     }
   }
   (*context)->held.file.close();
+  if (plan_->places_rows) place_row(job, row, segment);
   return RowEnd::Finished;
 }
 

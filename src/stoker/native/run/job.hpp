@@ -13,6 +13,7 @@
 #include "plan/plan.hpp"
 #include "run/batch_memory.hpp"
 #include "run/job_on_device.hpp"
+#include "run/row_arena.hpp"
 
 namespace stoker {
 
@@ -51,6 +52,10 @@ struct OutputMemory {
   BlockPool::Block block;
   std::vector<int64_t> shapes;   // rows x rank
   std::vector<int64_t> offsets;  // bytes from `data`
+  // Placed outputs (Output::root):
+  bool takes_root = false;       // the root is allocated in `arena`; else the rows are copied there
+  std::vector<uint8_t*> places;  // of the rows
+  std::unique_ptr<RowArena> arena;
 };
 
 enum class JobState : uint8_t { Idle, Running, Done };
