@@ -17,6 +17,7 @@
 #include "container/example.hpp"
 #include "container/frames.hpp"
 #include "container/group.hpp"
+#include "container/masks.hpp"
 #include "container/npy.hpp"
 #include "container/scan.hpp"
 
@@ -25,13 +26,14 @@ namespace {
 using namespace stoker;  // NOLINT: a program of one file
 
 struct Counts {
-  uint64_t runs = 0, records = 0, members = 0, joined = 0, features = 0;
+  uint64_t runs = 0, records = 0, members = 0, joined = 0, features = 0, masks = 0;
 } counts;
 
 void report() {
   const auto n = [](uint64_t x) { return static_cast<unsigned long long>(x); };
-  std::fprintf(stderr, "runs %llu, records %llu, members %llu, joined %llu, features %llu\n", n(counts.runs),
-               n(counts.records), n(counts.members), n(counts.joined), n(counts.features));
+  std::fprintf(stderr, "runs %llu, records %llu, members %llu, joined %llu, features %llu, masks %llu\n",
+               n(counts.runs), n(counts.records), n(counts.members), n(counts.joined), n(counts.features),
+               n(counts.masks));
 }
 
 [[noreturn]] void broken_law(const char* law) {
@@ -145,6 +147,17 @@ void run_npy(const uint8_t* data, size_t size) {
   require(bytes >= 0 && static_cast<uint64_t>(bytes) == header.bytes, "the size is that of the elements");
 }
 
+// The input as the parts of a mask, in memory of exactly the image's size.
+void run_masks(const uint8_t* data, size_t size) {
+  const std::unique_ptr<int32_t[]> words(new int32_t[size / 4]);
+  if (size >= 4) std::memcpy(words.get(), data, size / 4 * 4);
+  const int64_t height = 1 + static_cast<int64_t>(size) % 19, width = 1 + static_cast<int64_t>(size) / 19 % 23;
+  const std::unique_ptr<int32_t[]> pixels(new int32_t[static_cast<size_t>(height * width)]());
+  static Scratch work;
+  const bool is_right = paint_parts(words.get(), static_cast<int64_t>(size / 4), {pixels.get(), height, width}, work);
+  counts.masks += is_right && size >= 16;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -153,6 +166,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   run_recordio(data, size);
   run_tar(data, size);
   run_npy(data, size);
+  run_masks(data, size);
   check_values({data, size});
   if (counts.runs % 16 == 0) {
     const Isa before = isa();

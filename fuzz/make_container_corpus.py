@@ -31,6 +31,8 @@ def files() -> Iterator[tuple[str, bytes]]:
         np.save(out, array)
         yield f"{name}.npy", out.getvalue()
     yield "recordio", recordio([image_record(1.0, b"jpeg"), MAGIC * 3 + b"abc" + MAGIC, b""])[0]
+    corners = np.array([0, 0, 9.4, 2, 12, 17.6, -3, 5, 3, 40], np.float32).view(np.int32)
+    yield "masks", np.array([1, 0, 10, *corners, 2, 1, 4, 3, 20, 7, 30, 1, 0, 10, *corners[::-1]], np.int32).tobytes()
     for name, form in (("ustar", tarfile.USTAR_FORMAT), ("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT)):
         yield f"{name}.tar", tar(MEMBERS, form=form)[:6144]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -118,3 +119,23 @@ def write_examples(folder: Path) -> None:
         for ext, content in (("jpg", data), ("cls", str(label).encode()))
     ]
     (folder / "photos.tar").write_bytes(tar(members))
+    (folder / "photos.json").write_text(json.dumps(coco_annotations(folder / "photos", photos, classes)))
+
+
+def coco_annotations(root: Path, photos: Sequence[Path], classes: Sequence[str]) -> dict[str, Any]:
+    """Return annotations of photographs in COCO's form: the middle of each as a box and as a polygon."""
+    from PIL import Image  # the corpus of the fuzzer needs none
+
+    images, found = [], []
+    for number, path in enumerate(photos):
+        with Image.open(path) as image:
+            width, height = image.size
+        name = path.relative_to(root).as_posix()
+        images.append({"id": number, "file_name": name, "width": width, "height": height})
+        x, y, w, h = width // 4, height // 4, width // 2, height // 2
+        found.append(
+            {"id": number, "image_id": number, "category_id": classes.index(path.parent.name), "iscrowd": 0,
+             "bbox": [x, y, w, h], "segmentation": [[x, y, x + w, y, x + w, y + h, x, y + h]]}
+        )  # fmt: skip
+    categories = [{"id": i, "name": name} for i, name in enumerate(classes)]
+    return {"images": images, "annotations": found, "categories": categories}

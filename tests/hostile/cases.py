@@ -71,6 +71,11 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
             {"paths": str(top / "a.tar"), "ext": "jpg"},
             {"paths": [str(top / "a.tar")], "ext": ["jpg", "cls"], "dtypes": [types.UINT8, types.FLOAT]},
         ],
+        "readers.coco": [
+            {"file_root": str(folder), "annotations_file": str(top / "a.json"), "polygon_masks": True},
+            {"file_root": str(folder), "annotations_file": str(top / "a.json"), "pixelwise_masks": True,
+             "images": ["0.jpg"], "image_ids": True},
+        ],
         "readers.numpy": [
             {"files": [str(top / "a.npy")], "roi_start": [1, 2], "roi_shape": [2, 3], "roi_axes": [0, 1]},
             {"files": [str(top / "a.npy")], "rel_roi_start": [0.1, 0.2], "rel_roi_end": [0.5, 0.9]},

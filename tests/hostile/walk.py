@@ -68,6 +68,8 @@ def write_files(folder: Path) -> Path:
     images = [containers.image_record(float(i), c) for i, c in enumerate(contents)]
     (folder / "a.rec").write_bytes(containers.recordio(images)[0])
     (folder / "a.tar").write_bytes(containers.tar((f"{i}.jpg", c) for i, c in enumerate(contents)))
+    annotations = containers.coco_annotations(files, sorted(files.glob("*.jpg")), ["class"])
+    (folder / "a.json").write_text(json.dumps(annotations))
     np.save(folder / "a.npy", drawn.integers(0, 256, (4, 6), dtype=np.uint8))
     (folder / "a.wav").write_bytes(bytes(write_wav(drawn.integers(-999, 999, (50, 2)).astype(np.int16), 8000)))
     (folder / "a.json").write_text(json.dumps({"audio_filepath": "a.wav", "duration": 0.002, "text": "a"}))

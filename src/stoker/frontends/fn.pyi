@@ -4071,6 +4071,238 @@ class random:
         ...
 
 class readers:
+    @overload
+    @staticmethod
+    def coco(
+        file_root: str | PathLike[str] | None = None,
+        annotations_file: str | PathLike[str] = "",
+        *,
+        images: Any = None,
+        ltrb: bool = False,
+        ratio: bool = False,
+        avoid_class_remapping: bool = False,
+        include_iscrowd: bool = True,
+        size_threshold: float = 0.1,
+        skip_empty: bool = False,
+        polygon_masks: Literal[False] = False,
+        masks: bool = False,
+        pixelwise_masks: bool = False,
+        image_ids: bool = False,
+        save_img_ids: bool = False,
+        preprocessed_annotations: str = "",
+        save_preprocessed_annotations: bool = False,
+        save_preprocessed_annotations_dir: str = "",
+        meta_files_path: str | PathLike[str] = "",
+        dump_meta_files: bool = False,
+        dump_meta_files_path: str | PathLike[str] = "",
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode, DataNode]:
+        """Read images with the annotations of a file in COCO's form. Outputs: bytes of the image, boxes, labels.
+
+        Boxes are float32 ``(M, 4)``: x, y, width, height, or with `ltrb` left, top, right, bottom. Labels are int32
+        ``(M,)``: the position of the category in the file, from 1 on, or with `avoid_class_remapping` its number. Further
+        outputs, in this order:
+
+        * `polygon_masks`: polygons, int32 ``(P, 3)``, with the annotation of each polygon in the sample and its first and
+          end vertex; vertices, float32 ``(V, 2)``. Run lengths (crowds) have no polygons.
+        * `pixelwise_masks`: int32 ``(H, W, 1)``, the label of each pixel, 0 outside of all objects. The largest label of
+          overlapping objects holds. The pixels are those of pycocotools.
+        * `image_ids`: number of the image, int32 ``(1,)``.
+
+        Samples come in the order of the images' numbers, or in that of `images`. The annotation file is parsed once, and
+        its contents are kept in Stoker's cache folder.
+
+        Args:
+            file_root: Folder of the images.
+            annotations_file: Annotation file, JSON.
+            images: Names of the images to take, as in the annotation file, in this order. By default all, in the
+                order of their numbers.
+            ltrb: Boxes as left, top, right, bottom.
+            ratio: Boxes and vertices as shares of the image's width and height.
+            avoid_class_remapping: Labels are the numbers of the categories.
+            include_iscrowd: Whether annotations with `iscrowd` are taken.
+            size_threshold: Annotations whose box is narrower or lower, in pixels, are left out.
+            skip_empty: Leave out images without annotations.
+            polygon_masks: Outputs for polygons and their vertices.
+            masks: As `polygon_masks`, but with positions of coordinates instead of vertices.
+            pixelwise_masks: Output for a mask of labels.
+            image_ids: Output for the number of the image.
+            save_img_ids: Old name of `image_ids`.
+            preprocessed_annotations: Refused: parsed annotations are kept in Stoker's cache folder.
+            save_preprocessed_annotations: No effect: parsed annotations are kept automatically.
+            save_preprocessed_annotations_dir: No effect: STOKER_INDEX_CACHE names the folder.
+            meta_files_path: Old name of `preprocessed_annotations`.
+            dump_meta_files: Old name of `save_preprocessed_annotations`.
+            dump_meta_files_path: Old name of `save_preprocessed_annotations_dir`.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def coco(
+        file_root: str | PathLike[str] | None = None,
+        annotations_file: str | PathLike[str] = "",
+        *,
+        images: Any = None,
+        ltrb: bool = False,
+        ratio: bool = False,
+        avoid_class_remapping: bool = False,
+        include_iscrowd: bool = True,
+        size_threshold: float = 0.1,
+        skip_empty: bool = False,
+        polygon_masks: Literal[True],
+        masks: bool = False,
+        pixelwise_masks: bool = False,
+        image_ids: bool = False,
+        save_img_ids: bool = False,
+        preprocessed_annotations: str = "",
+        save_preprocessed_annotations: bool = False,
+        save_preprocessed_annotations_dir: str = "",
+        meta_files_path: str | PathLike[str] = "",
+        dump_meta_files: bool = False,
+        dump_meta_files_path: str | PathLike[str] = "",
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode, DataNode, DataNode, DataNode]:
+        """Read images with the annotations of a file in COCO's form. Outputs: bytes of the image, boxes, labels.
+
+        Boxes are float32 ``(M, 4)``: x, y, width, height, or with `ltrb` left, top, right, bottom. Labels are int32
+        ``(M,)``: the position of the category in the file, from 1 on, or with `avoid_class_remapping` its number. Further
+        outputs, in this order:
+
+        * `polygon_masks`: polygons, int32 ``(P, 3)``, with the annotation of each polygon in the sample and its first and
+          end vertex; vertices, float32 ``(V, 2)``. Run lengths (crowds) have no polygons.
+        * `pixelwise_masks`: int32 ``(H, W, 1)``, the label of each pixel, 0 outside of all objects. The largest label of
+          overlapping objects holds. The pixels are those of pycocotools.
+        * `image_ids`: number of the image, int32 ``(1,)``.
+
+        Samples come in the order of the images' numbers, or in that of `images`. The annotation file is parsed once, and
+        its contents are kept in Stoker's cache folder.
+
+        Args:
+            file_root: Folder of the images.
+            annotations_file: Annotation file, JSON.
+            images: Names of the images to take, as in the annotation file, in this order. By default all, in the
+                order of their numbers.
+            ltrb: Boxes as left, top, right, bottom.
+            ratio: Boxes and vertices as shares of the image's width and height.
+            avoid_class_remapping: Labels are the numbers of the categories.
+            include_iscrowd: Whether annotations with `iscrowd` are taken.
+            size_threshold: Annotations whose box is narrower or lower, in pixels, are left out.
+            skip_empty: Leave out images without annotations.
+            polygon_masks: Outputs for polygons and their vertices.
+            masks: As `polygon_masks`, but with positions of coordinates instead of vertices.
+            pixelwise_masks: Output for a mask of labels.
+            image_ids: Output for the number of the image.
+            save_img_ids: Old name of `image_ids`.
+            preprocessed_annotations: Refused: parsed annotations are kept in Stoker's cache folder.
+            save_preprocessed_annotations: No effect: parsed annotations are kept automatically.
+            save_preprocessed_annotations_dir: No effect: STOKER_INDEX_CACHE names the folder.
+            meta_files_path: Old name of `preprocessed_annotations`.
+            dump_meta_files: Old name of `save_preprocessed_annotations`.
+            dump_meta_files_path: Old name of `save_preprocessed_annotations_dir`.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
     @staticmethod
     def audio(
         *,

@@ -13,7 +13,8 @@ import os
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,20 +161,25 @@ def _read(entry: Path, status: os.stat_result) -> ContainerIndex | None:
 
 
 def _write(entry: Path, status: os.stat_result, index: ContainerIndex) -> None:
-    """Write an entry. A cache that cannot be written costs time but no results, so the failure is a warning."""
-    found = index_cache()
+    """Write the index of a file. A cache that cannot be written costs time but no results."""
     text = index.damage.encode()
     head = _HEAD.pack(*_state(status), len(index), len(index.names), index.damage_offset, len(text))
     parts = (head, index.offset.tobytes(), index.length.tobytes(), index.names, text)
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
         digest.update(part)
+    _store(entry, lambda file: file.writelines((_MAGIC, digest.digest(), *parts)))
+
+
+def _store(entry: Path, write: Callable[[Any], object]) -> None:
+    """Write an entry under a temporary name and rename it. A failure is a warning."""
+    found = index_cache()
     try:
         make_private_folder(entry.parent)
         handle, name = tempfile.mkstemp(dir=entry.parent, prefix=".new-")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.writelines((_MAGIC, digest.digest(), *parts))
+                write(file)
             os.replace(name, entry)
         except BaseException:
             os.unlink(name)
@@ -184,10 +190,48 @@ def _write(entry: Path, status: os.stat_result, index: ContainerIndex) -> None:
         warn(f"indexes of container files are not kept: {error}; {hint}")
 
 
+_ARRAYS = ("coco",)  # kinds of entries with arrays, as NumPy's .npz files
+
+
+def cached_arrays(
+    kind: str, path: str, names: Sequence[str], parse: Callable[[], Mapping[str, npt.NDArray[Any]]]
+) -> dict[str, npt.NDArray[Any]]:
+    """Return arrays that were found in a file, from the cache or by ``parse``.
+
+    Args:
+        kind: kind of the entry, one of those in ``_ARRAYS``.
+        path: the file.
+        names: names of the arrays.
+        parse: function that finds them.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    folder, name = _cache_folder(), os.path.abspath(path)
+    before = os.stat(name)
+    entry = None if folder is None else folder / _entry_name(kind, name)
+    state = np.asarray(_state(before), np.int64)
+    if entry is not None and entry.exists():
+        with contextlib.suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            with open(entry, "rb") as file, np.load(file, allow_pickle=False) as found:
+                arrays = {key: found[key] for key in names}
+                is_valid = np.array_equal(found["state"], state)
+            if is_valid:
+                with contextlib.suppress(OSError):  # the folder may be read-only
+                    os.utime(entry)  # marks the entry as recently used
+                return arrays
+    arrays = dict(parse())
+    after = os.stat(name)
+    is_settled = _state(before) == _state(after) and time.time_ns() - after.st_mtime_ns > _SETTLED_NS
+    if entry is not None and is_settled and after.st_size >= _LEAST_BYTES:
+        _store(entry, lambda file: np.savez(file, state=state, **arrays))
+    return arrays
+
+
 def _trim(folder: Path, limit_bytes: int) -> None:
     """Delete the least recently used entries until the folder is within its limit."""
     kept = []
-    for kind in SCANS:
+    for kind in (*SCANS, *_ARRAYS):
         for path in folder.glob(f"*.{kind}"):
             with contextlib.suppress(OSError):  # another process deleted it
                 status = path.stat()

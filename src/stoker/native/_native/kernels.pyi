@@ -408,6 +408,9 @@ def roi_pool(height: int, width: int, channels_last: bool, /) -> Kernel:
 def scalars() -> Kernel:
     """A tensor of the row's parameters."""
 
+def segmentation_masks() -> Kernel:
+    """An image of the labels of polygons and run lengths. Later ones are painted over earlier ones."""
+
 def select() -> Kernel:
     """The second or the third input, by the first."""
 
