@@ -14,9 +14,12 @@
 
 #include "base/simd.hpp"
 #include "container/crc32c.hpp"
+#include "container/datum.hpp"
 #include "container/example.hpp"
+#include "container/fields.hpp"
 #include "container/frames.hpp"
 #include "container/group.hpp"
+#include "container/lz4.hpp"
 #include "container/masks.hpp"
 #include "container/npy.hpp"
 #include "container/scan.hpp"
@@ -26,14 +29,18 @@ namespace {
 using namespace stoker;  // NOLINT: a program of one file
 
 struct Counts {
-  uint64_t runs = 0, records = 0, members = 0, joined = 0, features = 0, masks = 0;
+  uint64_t runs = 0, records = 0, members = 0, joined = 0, features = 0, masks = 0, zipped = 0, values = 0, fields = 0,
+           blocks = 0;
 } counts;
 
 void report() {
   const auto n = [](uint64_t x) { return static_cast<unsigned long long>(x); };
-  std::fprintf(stderr, "runs %llu, records %llu, members %llu, joined %llu, features %llu, masks %llu\n",
-               n(counts.runs), n(counts.records), n(counts.members), n(counts.joined), n(counts.features),
-               n(counts.masks));
+  std::fprintf(
+      stderr,
+      "runs %llu, records %llu, members %llu, joined %llu, features %llu, masks %llu, zipped %llu, values %llu, "
+      "fields %llu, blocks %llu\n",
+      n(counts.runs), n(counts.records), n(counts.members), n(counts.joined), n(counts.features), n(counts.masks),
+      n(counts.zipped), n(counts.values), n(counts.fields), n(counts.blocks));
 }
 
 [[noreturn]] void broken_law(const char* law) {
@@ -147,6 +154,48 @@ void run_npy(const uint8_t* data, size_t size) {
   require(bytes >= 0 && static_cast<uint64_t>(bytes) == header.bytes, "the size is that of the elements");
 }
 
+void run_zip(const uint8_t* data, size_t size) {
+  MemorySource file(data, size);
+  Members members;
+  const Damage damage = scan_zip(file, members);
+  if (!damage.what.empty()) return;
+  const auto names = static_cast<size_t>(std::count(members.names.begin(), members.names.end(), '\0'));
+  require(names == members.data.size(), "every member has a name");
+  for (size_t i = 0; i < members.data.size(); ++i)
+    require(members.data.offset[i] <= size && members.data.length[i] <= size - members.data.offset[i],
+            "members lie in the archive");
+  counts.zipped += members.data.size();
+}
+
+void run_lmdb(const uint8_t* data, size_t size) {
+  MemorySource file(data, size);
+  Spans values;
+  scan_lmdb(file, values);
+  require(values.size() <= size, "a value takes at least a byte of a page");
+  for (size_t i = 0; i < values.size(); ++i)
+    require(values.offset[i] <= size && values.length[i] <= size - values.offset[i], "values lie in the file");
+  counts.values += values.size();
+}
+
+void run_parts(const uint8_t* data, size_t size) {
+  const auto inside = [&](ByteSpan part) {
+    return part.size == 0 || (part.data >= data && part.data + part.size <= data + size);
+  };
+  Datum datum;
+  if (read_datum({data, size}, datum)) require(inside(datum.data), "an image lies in its record");
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{-1, 8, -1}, {4, -1}, {-1}})
+    for (size_t field = 0; field < sizes.size(); ++field) {
+      ByteSpan found;
+      if (!find_field({data, size}, sizes, field, found)) continue;
+      require(inside(found) && (sizes[field] < 0 || found.size == static_cast<uint64_t>(sizes[field])),
+              "a field lies in its record");
+      ++counts.fields;
+    }
+  const size_t bytes = size > 0 ? data[size - 1] : 0;
+  const std::unique_ptr<uint8_t[]> to(new uint8_t[bytes]);
+  counts.blocks += decompress_lz4({data, size > 0 ? size - 1 : 0}, to.get(), bytes);
+}
+
 // The input as the parts of a mask, in memory of exactly the image's size.
 void run_masks(const uint8_t* data, size_t size) {
   const std::unique_ptr<int32_t[]> words(new int32_t[size / 4]);
@@ -166,6 +215,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   run_recordio(data, size);
   run_tar(data, size);
   run_npy(data, size);
+  run_zip(data, size);
+  run_lmdb(data, size);
+  run_parts(data, size);
   run_masks(data, size);
   check_values({data, size});
   if (counts.runs % 16 == 0) {

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
-from containers import MAGIC, example, image_record, recordio, tar, tfrecord
+from containers import MAGIC, datum, example, image_record, lmdb, recordio, stored_zip, tar, tfrecord
 
 EXAMPLE = {"i": [1, -2, 300], "f": [0.5, 1.5], "s": b"abc", "": [b"x", b"yz"]}
 MEMBERS = [("a/1.jpg", b"jpg" * 9), ("a/1.cls", b"3"), ("l" * 150 + "/2.png", b"x" * 600), ("2.cls", b"")]
@@ -33,6 +33,12 @@ def files() -> Iterator[tuple[str, bytes]]:
     yield "recordio", recordio([image_record(1.0, b"jpeg"), MAGIC * 3 + b"abc" + MAGIC, b""])[0]
     corners = np.array([0, 0, 9.4, 2, 12, 17.6, -3, 5, 3, 40], np.float32).view(np.int32)
     yield "masks", np.array([1, 0, 10, *corners, 2, 1, 4, 3, 20, 7, 30, 1, 0, 10, *corners[::-1]], np.int32).tobytes()
+    yield "zip", stored_zip(MEMBERS[:2])
+    records = {b"%d" % i: datum(data=b"x" * i * 9, label=i, shape=(1, 3, 3 * i), encoded=False) for i in range(9)}
+    yield "lmdb", lmdb(records, page=256)
+    yield "datum", records[b"4"]
+    yield "fields", np.array([3, 2], "<u4").tobytes() + b"abc" + b"12345678" + b"de"
+    yield "lz4", bytes([0x40, 1, 2, 3, 4, 2, 0, 0x20, 5, 6, 10])
     for name, form in (("ustar", tarfile.USTAR_FORMAT), ("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT)):
         yield f"{name}.tar", tar(MEMBERS, form=form)[:6144]
 

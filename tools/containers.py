@@ -7,6 +7,7 @@ import io
 import json
 import struct
 import tarfile
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,124 @@ def tar(members: Iterable[tuple[str, bytes]], *, form: int = tarfile.PAX_FORMAT)
     return out.getvalue()
 
 
+def bagz(records: Iterable[bytes]) -> bytes:
+    """Return a Bagz file without compression: the records, then their ends."""
+    kept = list(records)
+    ends = [sum(map(len, kept[: i + 1])) for i in range(len(kept))]
+    return b"".join(kept) + struct.pack(f"<{len(ends)}Q", *ends)
+
+
+def datum(
+    *, data: bytes = b"", label: int | None = None, shape: Sequence[int] = (), encoded: bool | None = None
+) -> bytes:
+    """Return a record of Caffe. ``shape``: channels, height, width."""
+    parts = [varint(field << 3) + varint(n) for field, n in enumerate(shape, 1)]
+    parts.append(message(4, data))
+    parts += [] if label is None else [varint(5 << 3) + varint(label)]
+    parts += [] if encoded is None else [varint(7 << 3) + varint(int(encoded))]
+    return b"".join(parts)
+
+
+def lmdb(items: Mapping[bytes, bytes], *, page: int = 4096) -> bytes:
+    """Return the data file of an LMDB environment, whose tree has as many levels as needed."""
+    pages: dict[int, bytes] = {}
+    entries: list[tuple[bytes, bytes]] = []  # first key of a page, and the node for it
+    nodes: list[tuple[bytes, bytes]] = []
+    for key, value in sorted(items.items()):
+        if len(key) + len(value) > page // 2 - 24:  # the value has pages of its own
+            number, count = 2 + len(pages), (16 + len(value) + page - 1) // page
+            body = struct.pack("<QHHI", number, 0, 0x04, count) + value
+            for i in range(count):
+                pages[number + i] = body[i * page : (i + 1) * page].ljust(page, b"\0")
+            content, flags = struct.pack("<Q", number), 1
+        else:
+            content, flags = value, 0
+        size = len(value)
+        nodes.append((key, struct.pack("<HHHH", size & 0xFFFF, size >> 16, flags, len(key)) + key + content))
+    kind, depth = 0x02, 0
+    while nodes:
+        depth += 1
+        entries = []
+        for group in _groups(nodes, page):
+            number = 2 + len(pages)
+            pages[number] = _lmdb_page(number, kind, [node for _, node in group], page)
+            head = struct.pack("<HHHH", number & 0xFFFF, number >> 16 & 0xFFFF, number >> 32, len(group[0][0]))
+            entries.append((group[0][0], head + group[0][0]))
+        if len(entries) == 1:
+            break
+        nodes, kind = entries, 0x01
+    root = 1 + len(pages) if items else (1 << 64) - 1
+    tree = struct.pack("<IHHQQQQQ", 0, 0, depth, 0, 0, 0, len(items), root)
+    free = struct.pack("<IHHQQQQQ", page, 0, 0, 0, 0, 0, 0, (1 << 64) - 1)
+    metas = []
+    for i in range(2):  # the newer transaction is in the second one
+        own = tree if i == 1 else free[:4] + free[4:40] + struct.pack("<Q", (1 << 64) - 1)
+        meta = struct.pack("<IIQQ", 0xBEEFC0DE, 1, 0, 1 << 20) + free + own + struct.pack("<QQ", 1 + len(pages), i + 1)
+        metas.append((struct.pack("<QHHHH", i, 0, 0x08, 0, 0) + meta).ljust(page, b"\0"))
+    return b"".join([*metas, *(pages[n] for n in sorted(pages))])
+
+
+def _groups(nodes: Sequence[tuple[bytes, bytes]], page: int) -> list[list[tuple[bytes, bytes]]]:
+    """Return the nodes of each page, at least two in a page of branches."""
+    groups: list[list[tuple[bytes, bytes]]] = [[]]
+    for node in nodes:
+        used = sum(2 + len(body) + len(body) % 2 for _, body in [*groups[-1], node])
+        if 16 + used > page:
+            groups.append([])
+        groups[-1].append(node)
+    return groups
+
+
+def _lmdb_page(number: int, kind: int, nodes: Sequence[bytes], page: int) -> bytes:
+    offsets, body = [], b""
+    for node in nodes:
+        body = node + bytes(len(node) % 2) + body
+        offsets.append(page - len(body))
+    lower = 16 + 2 * len(nodes)
+    head = struct.pack("<QHHHH", number, 0, kind, lower, page - len(body)) + struct.pack(f"<{len(nodes)}H", *offsets)
+    return head.ljust(page - len(body), b"\0") + body
+
+
+def mds(folder: Path, samples: Sequence[Mapping[str, bytes]], columns: Mapping[str, tuple[str, int | None]],
+        per_shard: int) -> None:  # fmt: skip
+    """Write a data set of MosaicML Streaming.
+
+    Args:
+        samples: encoded values by column.
+        columns: encoding and size (None: varying) of each column.
+        per_shard: number of samples of a shard.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    shards: list[dict[str, Any]] = []
+    for begin in range(0, len(samples), per_shard):
+        bodies = []
+        for sample in samples[begin : begin + per_shard]:
+            varying = [struct.pack("<I", len(sample[k])) for k, (_, size) in columns.items() if size is None]
+            bodies.append(b"".join(varying) + b"".join(sample[k] for k in columns))
+        info = b'{"made": "by hand"}'
+        first = 4 * (len(bodies) + 2) + len(info)
+        offsets = [first + sum(map(len, bodies[:i])) for i in range(len(bodies) + 1)]
+        content = struct.pack(f"<{len(offsets) + 1}I", len(bodies), *offsets) + info + b"".join(bodies)
+        name = f"shard.{len(shards):05}.mds"
+        (folder / name).write_bytes(content)
+        shards.append(
+            {"format": "mds", "version": 2, "samples": len(bodies), "compression": None, "hashes": [], "zip_data": None,
+             "column_names": list(columns), "column_encodings": [e for e, _ in columns.values()],
+             "column_sizes": [s for _, s in columns.values()], "raw_data": {"basename": name, "bytes": len(content)},
+             "size_limit": 1 << 26}
+        )  # fmt: skip
+    (folder / "index.json").write_text(json.dumps({"version": 2, "shards": shards}))
+
+
+def stored_zip(members: Iterable[tuple[str, bytes]]) -> bytes:
+    """Return a zip archive without compression."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as file:
+        for name, content in members:
+            file.writestr(name, content)
+    return out.getvalue()
+
+
 def write_examples(folder: Path) -> None:
     """Write the photographs of ``folder/photos`` as container files, for the examples of the readers."""
     photos = sorted((folder / "photos").rglob("*.jpg"))
@@ -119,6 +238,14 @@ def write_examples(folder: Path) -> None:
         for ext, content in (("jpg", data), ("cls", str(label).encode()))
     ]
     (folder / "photos.tar").write_bytes(tar(members))
+    files = [(p.relative_to(folder / "photos").as_posix(), data) for p, _, data in labelled]
+    (folder / "photos.zip").write_bytes(stored_zip(files))
+    (folder / "photos.bag").write_bytes(bagz(data for _, data in files))
+    (folder / "photos.lmdb").mkdir()
+    values = {f"{i:08}".encode(): datum(data=d, label=label, encoded=True) for i, (_, label, d) in enumerate(labelled)}
+    (folder / "photos.lmdb" / "data.mdb").write_bytes(lmdb(values))
+    samples = [{"image": data, "label": struct.pack("<q", label)} for _, label, data in labelled]
+    mds(folder / "photos-mds", samples, {"image": ("jpeg", None), "label": ("int", 8)}, per_shard=3)
     (folder / "photos.json").write_text(json.dumps(coco_annotations(folder / "photos", photos, classes)))
 
 

@@ -71,6 +71,18 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
             {"paths": str(top / "a.tar"), "ext": "jpg"},
             {"paths": [str(top / "a.tar")], "ext": ["jpg", "cls"], "dtypes": [types.UINT8, types.FLOAT]},
         ],
+        "readers.zip": [{"paths": str(top / "a.zip")}, {"paths": [str(top / "a.zip")], "extensions": [".jpg"]}],
+        "readers.bagz": [{"paths": str(top / "a.bag")}, {"paths": [str(top / "a.bag")], "random_shuffle": True}],
+        "readers.mds": [
+            {"path": str(top / "mds"), "columns": ["image", "label"]}, {"path": str(top / "mds"), "columns": "label"},
+        ],
+        "readers.caffe": [
+            {"path": str(top / "lmdb")}, {"path": [str(top / "lmdb" / "data.mdb")], "label_available": False},
+        ],
+        "readers.sequence": [
+            {"file_root": str(folder.parent), "sequence_length": 2},
+            {"file_root": str(folder.parent), "sequence_length": 1, "step": 2, "stride": 2, "image_type": types.GRAY},
+        ],
         "readers.coco": [
             {"file_root": str(folder), "annotations_file": str(top / "a.json"), "polygon_masks": True},
             {"file_root": str(folder), "annotations_file": str(top / "a.json"), "pixelwise_masks": True,

@@ -68,6 +68,13 @@ def write_files(folder: Path) -> Path:
     images = [containers.image_record(float(i), c) for i, c in enumerate(contents)]
     (folder / "a.rec").write_bytes(containers.recordio(images)[0])
     (folder / "a.tar").write_bytes(containers.tar((f"{i}.jpg", c) for i, c in enumerate(contents)))
+    (folder / "a.zip").write_bytes(containers.stored_zip((f"class/{i}.jpg", c) for i, c in enumerate(contents)))
+    (folder / "a.bag").write_bytes(containers.bagz(contents))
+    (folder / "lmdb").mkdir()
+    data = {b"%d" % i: containers.datum(data=c, label=i) for i, c in enumerate(contents)}
+    (folder / "lmdb" / "data.mdb").write_bytes(containers.lmdb(data))
+    samples = [{"image": c, "label": i.to_bytes(8, "little")} for i, c in enumerate(contents)]
+    containers.mds(folder / "mds", samples, {"image": ("jpeg", None), "label": ("int", 8)}, per_shard=4)
     annotations = containers.coco_annotations(files, sorted(files.glob("*.jpg")), ["class"])
     (folder / "a.json").write_text(json.dumps(annotations))
     np.save(folder / "a.npy", drawn.integers(0, 256, (4, 6), dtype=np.uint8))

@@ -3541,6 +3541,44 @@ class decoders:
         """
         ...
 
+    @staticmethod
+    def inflate(
+        data: Input,
+        /,
+        *,
+        shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode,
+        dtype: DTypeLike = DType.UINT8,
+        algorithm: Literal["LZ4"] = "LZ4",
+        chunk_offsets: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        chunk_sizes: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        check_output_size: bool = False,
+        layout: str = "",
+        sequence_axis_name: str = "F",
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Decompress LZ4 blocks. Input: uint8 (N,). Output: elements of `dtype`, of the given `shape`.
+
+        With `chunk_offsets` or `chunk_sizes` the input has several blocks, and the output has an axis for them in front.
+        Without offsets the blocks follow each other; without sizes, each ends where the next one begins. A block that is
+        damaged, or does not have the bytes of the shape, is an error of its row.
+
+        Args:
+            shape: Extents of a decompressed block.
+            dtype: Type of the elements, little-endian as stored.
+            chunk_offsets: First byte of each block.
+            chunk_sizes: Bytes of each block.
+            check_output_size: No effect: sizes are always checked.
+            layout: Names of the axes of a block.
+            sequence_axis_name: Name of the axis of blocks, if the blocks' axes have names.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
 class experimental:
     @staticmethod
     def dilate(
@@ -4071,6 +4109,302 @@ class random:
         ...
 
 class readers:
+    @staticmethod
+    def audio(
+        *,
+        sample_rate: float | None = None,
+        quality: float = 50.0,
+        filter: Literal["exact", "dali"] = "exact",
+        downmix: bool = True,
+        dtype: DTypeLike = DType.FLOAT,
+        file_root: str | PathLike[str] | None = None,
+        file_list: str | PathLike[str] | None = None,
+        files: Any = None,
+        labels: Any = None,
+        texts: Any = None,
+        extensions: Any = None,
+        file_filters: Any = None,
+        dir_filters: Any = None,
+        case_sensitive_filter: bool = False,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode, DataNode]:
+        """Read and decode audio files. Outputs: the samples, ``(frames,)`` (or ``(frames, channels)`` without ``downmix``);
+        the sampling rate of the file in Hz, float32 without axes; and the label, int32 ``(1,)``, or the text, uint8
+        ``(N,)``.
+
+        Every sub-folder of ``file_root`` is a class, as in `readers.file`. A line of ``file_list`` is ``path label``, or
+        with a tab ``path<tab>text``; all lines have the same form. ``texts`` go with ``files``. Files are decoded as by
+        `decoders.audio`.
+
+        Args:
+            sample_rate: Resample to this rate in Hz; by default each file keeps its own.
+            quality: Quality of resampling, 0 to 100 (`audio_resample`).
+            filter: Filter of resampling (`audio_resample`).
+            downmix: Return the mean over the channels, without their axis.
+            dtype: Element type of the samples: FLOAT, INT16 or INT32.
+            file_root: Folder with one sub-folder per class; the base of relative paths otherwise.
+            file_list: Text file with one "path label" or "path<tab>text" per line.
+            files: Paths, absolute or relative to file_root.
+            labels: One integer per path of `files`; the index of the path if not given.
+            texts: One text per path of `files`, in place of `labels`.
+            extensions: Extensions of the files to take, with their dot. By default .wav, .flac, .ogg, .opus, .mp3,
+                .aif, .aiff, .au, .caf, .w64.
+            file_filters: Patterns of the names to take, in place of `extensions`.
+            dir_filters: Patterns of the class folders to take; by default all.
+            case_sensitive_filter: Whether the patterns distinguish upper and lower case.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def bagz(
+        paths: Any,
+        *,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Read records of Bagz files. Output: the bytes, uint8 ``(N,)``.
+
+        A file has its records one after the other and then their end offsets. Files with compressed records (``.bagz``) are
+        refused: write them without compression (``.bag``).
+
+        Args:
+            paths: Bagz file, or a list of files.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def caffe(
+        path: Any,
+        *,
+        image_available: Literal[True] = True,
+        label_available: bool = True,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Read images and labels of LMDB environments that Caffe's tools have written. Outputs: the image, the label.
+
+        An encoded image is uint8 ``(N,)``; pixels are uint8 ``(H, W, C)`` in the order in which they are stored, which is
+        channel by channel. The first record decides which of the two all are. The label is int32 ``(1,)``, or has no
+        elements if the record lacks it. Records come in the order of their keys as bytes, one environment after the other.
+
+        The values of an environment are found in one pass over its tree, and the result is kept in Stoker's cache folder.
+        No other program may write to the environment while it is read.
+
+        Args:
+            path: Folder of an LMDB environment, or its data file, or a list of them.
+            image_available: Whether there is an output for images.
+            label_available: Whether there is an output for labels.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def caffe(
+        path: Any,
+        *,
+        image_available: Literal[False],
+        label_available: bool = True,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Read images and labels of LMDB environments that Caffe's tools have written. Outputs: the image, the label.
+
+        An encoded image is uint8 ``(N,)``; pixels are uint8 ``(H, W, C)`` in the order in which they are stored, which is
+        channel by channel. The first record decides which of the two all are. The label is int32 ``(1,)``, or has no
+        elements if the record lacks it. Records come in the order of their keys as bytes, one environment after the other.
+
+        The values of an environment are found in one pass over its tree, and the result is kept in Stoker's cache folder.
+        No other program may write to the environment while it is read.
+
+        Args:
+            path: Folder of an LMDB environment, or its data file, or a list of them.
+            image_available: Whether there is an output for images.
+            label_available: Whether there is an output for labels.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
     @overload
     @staticmethod
     def coco(
@@ -4304,86 +4638,6 @@ class readers:
         ...
 
     @staticmethod
-    def audio(
-        *,
-        sample_rate: float | None = None,
-        quality: float = 50.0,
-        filter: Literal["exact", "dali"] = "exact",
-        downmix: bool = True,
-        dtype: DTypeLike = DType.FLOAT,
-        file_root: str | PathLike[str] | None = None,
-        file_list: str | PathLike[str] | None = None,
-        files: Any = None,
-        labels: Any = None,
-        texts: Any = None,
-        extensions: Any = None,
-        file_filters: Any = None,
-        dir_filters: Any = None,
-        case_sensitive_filter: bool = False,
-        random_shuffle: bool = False,
-        shuffle_after_epoch: bool = False,
-        seed: int | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        sharding: Literal["strided", "contiguous"] | None = None,
-        stick_to_shard: bool = False,
-        pad_last_batch: bool = False,
-        on_error: Literal["raise", "replace", "skip"] | None = None,
-        name: str | None = None,
-        device: Literal["cpu", "gpu", "mixed"] | None = None,
-        preserve: bool = False,
-        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
-    ) -> tuple[DataNode, DataNode, DataNode]:
-        """Read and decode audio files. Outputs: the samples, ``(frames,)`` (or ``(frames, channels)`` without ``downmix``);
-        the sampling rate of the file in Hz, float32 without axes; and the label, int32 ``(1,)``, or the text, uint8
-        ``(N,)``.
-
-        Every sub-folder of ``file_root`` is a class, as in `readers.file`. A line of ``file_list`` is ``path label``, or
-        with a tab ``path<tab>text``; all lines have the same form. ``texts`` go with ``files``. Files are decoded as by
-        `decoders.audio`.
-
-        Args:
-            sample_rate: Resample to this rate in Hz; by default each file keeps its own.
-            quality: Quality of resampling, 0 to 100 (`audio_resample`).
-            filter: Filter of resampling (`audio_resample`).
-            downmix: Return the mean over the channels, without their axis.
-            dtype: Element type of the samples: FLOAT, INT16 or INT32.
-            file_root: Folder with one sub-folder per class; the base of relative paths otherwise.
-            file_list: Text file with one "path label" or "path<tab>text" per line.
-            files: Paths, absolute or relative to file_root.
-            labels: One integer per path of `files`; the index of the path if not given.
-            texts: One text per path of `files`, in place of `labels`.
-            extensions: Extensions of the files to take, with their dot. By default .wav, .flac, .ogg, .opus, .mp3,
-                .aif, .aiff, .au, .caf, .w64.
-            file_filters: Patterns of the names to take, in place of `extensions`.
-            dir_filters: Patterns of the class folders to take; by default all.
-            case_sensitive_filter: Whether the patterns distinguish upper and lower case.
-            random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
-            seed: Seed of the order; by default the pipeline's.
-            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
-                iterable, such as a torch.utils.data.Sampler.
-            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
-                `shards="launcher"` the number of processes (WORLD_SIZE).
-            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
-                pipeline's `shards="launcher"` this process's number (RANK).
-            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
-                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
-                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
-            stick_to_shard: Take the same part in every epoch; by default the next one.
-            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
-                default the part is completed with the following samples, and the batch with the next epoch's first
-                ones.
-            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
-                pipeline's `on_error` says.
-            name: Name of the node, shown in errors and by which outputs and readers are found.
-            device: Where the operator runs.
-            preserve: Run the operator also if its output is not used.
-        """
-        ...
-
-    @staticmethod
     def concat(
         parts: Any,
         *,
@@ -4509,6 +4763,75 @@ class readers:
                 ones.
             on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
                 pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def mds(
+        path: str | PathLike[str],
+        columns: Any,
+        *,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Read columns of a data set in the form of MosaicML Streaming (MDS). Outputs: a dict with a node per column.
+
+        Numbers (``int``, ``float32``, ...) are arrays ``(1,)`` of their type. All other columns are uint8 ``(N,)``, as
+        stored: a JPEG file for ``jpeg``, UTF-8 for ``str``. An ``ndarray`` of declared type and shape has these.
+        Shards must not be compressed, because parts of compressed ones cannot be read.
+
+        Args:
+            path: Folder with the data set's index.json.
+            columns: Names of the columns to read, such as ["image", "label"].
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -4931,6 +5254,81 @@ class readers:
         ...
 
     @staticmethod
+    def sequence(
+        *,
+        file_root: str | PathLike[str],
+        sequence_length: int,
+        step: int = 1,
+        stride: int = 1,
+        image_type: Any = "RGB",
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Read sequences of frames, each frame an image file. Output: uint8 FHWC.
+
+        Every sub-folder of `file_root` is a stream, whose frames are its image files in lexicographic order. A sequence has
+        `sequence_length` frames, `stride` frames apart; sequences of a stream begin `step` frames apart. Incomplete
+        sequences are left out. The frames of a sequence must have one size.
+
+        Args:
+            file_root: Folder with one sub-folder per stream.
+            sequence_length: Number of frames of a sequence.
+            step: Distance between the first frames of consecutive sequences.
+            stride: Distance between consecutive frames of a sequence.
+            image_type: Color space of the frames, as of `decoders.image`: types.RGB, types.GRAY.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
     def tfrecord(
         path: Any,
         index_path: Any = None,
@@ -5060,6 +5458,78 @@ class readers:
             missing_component_behavior: Policy for samples without a component of an output: "empty" (the default)
                 gives no elements, "skip" leaves the sample out, "error" refuses the data set.
             case_sensitive_extensions: Whether extensions distinguish upper and lower case.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def zip(
+        paths: Any,
+        *,
+        extensions: Any = None,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Read files in zip archives. Outputs: the bytes, uint8 ``(N,)``, and the label, int32 ``(1,)``.
+
+        The archives form one tree of folders. The label is the number of a file's folder among the folders with files, in
+        lexicographic order of their paths; files come in lexicographic order of their paths, as those of ``readers.file``.
+        Archives must store their files without compression (``zip -0``), because parts of compressed ones cannot be read.
+        Archives of more than 4 GiB (Zip64) are read too.
+
+        Args:
+            paths: Zip archive, or a list of archives.
+            extensions: Extensions of the files to take, with their dot ("" for none), such as [".jpg", ".png"]. By
+                default those of images: .jpg, .jpeg, .jpe, .jfif, .png, .bmp, .dib, .tif, .tiff, .pnm, .ppm, .pgm,
+                .pbm, .jp2, .j2k, .webp, .gif, .avif, .heic, .heif, .jxl, .qoi.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
             seed: Seed of the order; by default the pipeline's.

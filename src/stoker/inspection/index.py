@@ -16,8 +16,8 @@ from ..contract.text import printable
 from ..readers._containers import check_begin, storage_of
 from ..readers._index_files import ContainerIndex, index_files
 
-_NAMES = {"tfrecord": "TFRecord", "recordio": "RecordIO", "tar": "tar"}
-_FORMS = {"tfrecord": RecordForm.TFRECORD, "recordio": RecordForm.RECORDIO, "tar": RecordForm.STORED}
+_NAMES = {"tfrecord": "TFRecord", "recordio": "RecordIO", "tar": "tar", "zip": "zip", "lmdb": "LMDB"}
+_FORMS = {"tfrecord": RecordForm.TFRECORD, "recordio": RecordForm.RECORDIO}  # other formats have no frames
 _RECORDIO_MAGIC = b"\x0a\x23\xd7\xce"
 
 
@@ -27,6 +27,10 @@ def find_kind(path: str) -> str:
         head = file.read(512)
     if head[:4] == _RECORDIO_MAGIC:
         return "recordio"
+    if head[:4] in (b"PK\3\4", b"PK\5\6"):
+        return "zip"
+    if head[16:20] == b"\xde\xc0\xef\xbe":
+        return "lmdb"
     if head[257:262] == b"ustar" or path.lower().endswith(".tar"):
         return "tar"
     return "tfrecord"
@@ -55,7 +59,7 @@ def inspect(path: str, *, read: bool) -> dict[str, Any]:
 
 def _read(path: str, index: ContainerIndex, kind: str) -> list[str]:
     """Read all records and return the faults."""
-    storage = storage_of([path], [index], _FORMS[kind])
+    storage = storage_of([path], [index], _FORMS.get(kind, RecordForm.STORED))
     faults = []
     try:
         for record in range(len(storage)):
@@ -72,9 +76,9 @@ def parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
     found = argparse.ArgumentParser(
         prog="stoker index",
-        description="Find the records of container files (TFRecord, RecordIO, tar), keep the indexes for later "
-        "pipelines, and report damaged files.",
-    )  # fmt: skip
+        description="Find the records of container files (TFRecord, RecordIO, tar, zip, LMDB), keep the indexes for "
+        "later pipelines, and report damaged files.",
+    )
     found.add_argument("files", nargs="+", metavar="FILE", type=Path, help="container files")
     found.add_argument("--read", action="store_true", help="read every record, and compare checksums")
     found.add_argument("--json", action="store_true", help="print one JSON object per file instead of a line")

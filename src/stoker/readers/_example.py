@@ -305,7 +305,7 @@ def read_feature(example: bytes, name: str) -> tuple[str | None, list[Any]]:
     kind: str | None = None
     values: list[Any] = []
     for feature in [] if entry is None else _messages(entry, 2):
-        for field, wire, content in _fields(feature):
+        for field, wire, content in wire_fields(feature):
             if field not in _KINDS or wire != 2:
                 continue
             if _KINDS[field] != kind:
@@ -315,12 +315,12 @@ def read_feature(example: bytes, name: str) -> tuple[str | None, list[Any]]:
 
 
 def _messages(message: bytes, wanted: int) -> list[bytes]:
-    return [content for field, wire, content in _fields(message) if field == wanted and wire == 2]
+    return [content for field, wire, content in wire_fields(message) if field == wanted and wire == 2]
 
 
 def _values(kind: str, message: bytes) -> list[Any]:
     found: list[Any] = []
-    for field, wire, content in _fields(message):
+    for field, wire, content in wire_fields(message):
         if field != 1:
             continue
         if kind == string and wire == 2:
@@ -343,7 +343,12 @@ def _signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int, Any]]:
+def wire_fields(message: bytes, kind: str = "a tf.train.Example") -> Iterator[tuple[int, int, Any]]:
+    """Yield number, wire type and content of the fields of a message of protocol buffers.
+
+    Raises:
+        DataError: the message is damaged.
+    """
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)
@@ -355,7 +360,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int, Any]]:
             size, at = _varint(message, at) if wire == 2 else ({1: 8, 5: 4}[wire], at)
             content, at = message[at : at + size], at + size
         if wire not in (0, 1, 2, 5) or not 0 < tag < 1 << 32 or field == 0 or at > len(message):
-            raise DataError("expected a tf.train.Example, got damaged bytes")
+            raise DataError(f"expected {kind}, got damaged bytes")
         yield field, wire, content
 
 

@@ -68,14 +68,16 @@ def _records(scan: Callable[[bytes], Any]) -> Callable[[bytes], ContainerIndex]:
     return run
 
 
-def _members(path: bytes) -> ContainerIndex:
-    return ContainerIndex(*_native.scan_tar(path))
+def _members(scan: Callable[[bytes], Any]) -> Callable[[bytes], ContainerIndex]:
+    return lambda path: ContainerIndex(*scan(path))
 
 
 SCANS: dict[str, Callable[[bytes], ContainerIndex]] = {
     "tfrecord": _records(_native.scan_tfrecord),
     "recordio": _records(_native.scan_recordio),
-    "tar": _members,
+    "lmdb": _records(_native.scan_lmdb),
+    "tar": _members(_native.scan_tar),
+    "zip": _members(_native.scan_zip),
 }
 
 

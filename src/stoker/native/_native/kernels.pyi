@@ -183,6 +183,22 @@ def fft_table(nfft: int, /) -> Kernel:
         nfft: points of the transform
     """
 
+def field_bytes(sizes: Sequence[int], field: int, /) -> Kernel:
+    """The bytes of a field of a record. The record is given twice.
+
+    Args:
+        sizes: of the fields; -1: the record says
+        field: its number
+    """
+
+def field_numbers(sizes: Sequence[int], field: int, /) -> Kernel:
+    """The elements of a field of a record, as many as the output has.
+
+    Args:
+        sizes: of the fields; -1: the record says
+        field: its number
+    """
+
 def filter(frame: int, height: int, width: int, channel: int, border: int, /) -> Kernel:
     """Correlation with a window of weights.
 
@@ -194,6 +210,9 @@ def filter(frame: int, height: int, width: int, channel: int, border: int, /) ->
         border: a Border of filter/correlate.hpp
     """
 
+def image_of_datum() -> Kernel:
+    """The image in a record of Caffe. The record is given twice."""
+
 def image_of_record() -> Kernel:
     """The image in a record of MXNet. The record is given twice."""
 
@@ -204,6 +223,7 @@ def index(reader: int, /) -> Kernel:
         reader: the column of the batch's indices
     """
 
+<<<<<<< HEAD
 def jpeg_distortion(frame: int, height: int, width: int, channel: int, /) -> Kernel:
     """Pixels after JPEG compression and decompression.
 
@@ -213,6 +233,10 @@ def jpeg_distortion(frame: int, height: int, width: int, channel: int, /) -> Ker
         width: the axis, -1: none
         channel: the axis, -1: none
     """
+=======
+def label_of_datum() -> Kernel:
+    """The label in a record of Caffe; none if the record lacks it."""
+>>>>>>> 5c6cba98 (readers.zip, bagz, mds, caffe and sequence; decoders.inflate)
 
 def labels_of_record() -> Kernel:
     """The labels in a record of MXNet."""

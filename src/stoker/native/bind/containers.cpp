@@ -13,6 +13,7 @@
 #include "bind/gil.hpp"
 #include "container/crc32c.hpp"
 #include "container/group.hpp"
+#include "container/lz4.hpp"
 #include "container/npy.hpp"
 #include "container/scan.hpp"
 #include "io/file_source.hpp"
@@ -24,6 +25,8 @@ namespace stoker {
 namespace {
 
 using Longs64 = nb::ndarray<nb::numpy, uint64_t, nb::ndim<1>>;
+using Bytes8 = nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>;
+using Bytes8In = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Signed64 = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
 
 Longs64 array_of(const std::vector<uint64_t>& values) {
@@ -56,9 +59,10 @@ nb::tuple scan_records(const nb::bytes& path) {
   return nb::make_tuple(array_of(records.offset), array_of(records.length), damage.offset, damage.what);
 }
 
+template <Damage (*kScan)(ByteSource&, Members&)>
 nb::tuple scan_members(const nb::bytes& path) {
   Members found;
-  const Damage damage = scanned(path, [&](ByteSource& file) { return scan_tar(file, found); });
+  const Damage damage = scanned(path, [&](ByteSource& file) { return kScan(file, found); });
   return nb::make_tuple(array_of(found.data.offset), array_of(found.data.length),
                         nb::bytes(found.names.data(), found.names.size()), damage.offset, damage.what);
 }
@@ -71,6 +75,15 @@ nb::tuple group(const nb::bytes& names, const std::vector<std::vector<std::strin
     return column<int64_t>(values.size(), [&](size_t i) { return values[i]; });
   };
   return nb::make_tuple(as_array(samples.first), as_array(samples.chosen));
+}
+
+// Return the contents of an LZ4 block of a known size.
+Bytes8 decompress(const Bytes8In& block, size_t size) {
+  bool is_good = false;
+  Bytes8 made = column<uint8_t>(size, [](size_t) { return uint8_t{0}; });
+  without_gil([&] { is_good = decompress_lz4({block.data(), block.size()}, made.data(), size); });
+  if (!is_good) throw nb::value_error("expected an LZ4 block of this size");
+  return made;
 }
 
 uint32_t checksum(const nb::bytes& data, uint32_t before) {
@@ -93,7 +106,10 @@ nb::tuple npy_header(const nb::bytes& data) {
 void bind_containers(nb::module_& m) {
   m.def("scan_tfrecord", &scan_records<scan_tfrecord>);
   m.def("scan_recordio", &scan_records<scan_recordio>);
-  m.def("scan_tar", &scan_members);
+  m.def("scan_lmdb", &scan_records<scan_lmdb>);
+  m.def("scan_tar", &scan_members<scan_tar>);
+  m.def("scan_zip", &scan_members<scan_zip>);
+  m.def("decompress_lz4", &decompress);
   m.def("group_members", &group);
   m.def("npy_header", &npy_header);
   m.def("crc32c", &checksum, nb::arg("data"), nb::arg("before") = 0);

@@ -62,4 +62,12 @@ struct Members {
 // ends within the data of a member is damaged, and has this member.
 Damage scan_tar(ByteSource& file, Members& members);
 
+// Find the files in a zip archive, in the order of its directory. A member that is compressed or encrypted is damage,
+// because parts of the archive cannot be read then.
+Damage scan_zip(ByteSource& file, Members& members);
+
+// Find the values in the data file of an LMDB environment, in the order of their keys. Values of keys that have several
+// are damage.
+Damage scan_lmdb(ByteSource& file, Spans& values);
+
 }  // namespace stoker

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``decoders.inflate``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...contract import samples
+from ...contract.argument import arg
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, Spec
+from ...contract.types import DType
+from ...native import _native
+
+_MOST_BYTES = 1 << 40
+
+
+def _block(data: bytes) -> bytes:
+    """Return an LZ4 block of literal bytes only."""
+    size = len(data)
+    rest = size - 15
+    more = b"" if rest < 0 else b"\xff" * (rest // 255) + bytes([rest % 255])
+    return bytes([min(size, 15) << 4]) + more + data
+
+
+class DecodeInflate(Operator, name="decoders.inflate"):
+    """Decompress LZ4 blocks. Input: uint8 (N,). Output: elements of `dtype`, of the given `shape`.
+
+    With `chunk_offsets` or `chunk_sizes` the input has several blocks, and the output has an axis for them in front.
+    Without offsets the blocks follow each other; without sizes, each ends where the next one begins. A block that is
+    damaged, or does not have the bytes of the shape, is an error of its row.
+    """
+
+    devices = ("cpu",)
+    shape = arg("int", many=True, per_row=True, doc="Extents of a decompressed block.")
+    dtype = arg("dtype", DType.UINT8, doc="Type of the elements, little-endian as stored.")
+    algorithm = arg("str", "LZ4", choices=("LZ4",), doc="Accepted: LZ4, blocks without a frame.")
+    chunk_offsets = arg("int", None, many=True, per_row=True, doc="First byte of each block.")
+    chunk_sizes = arg("int", None, many=True, per_row=True, doc="Bytes of each block.")
+    check_output_size = arg("bool", False, doc="No effect: sizes are always checked.")
+    layout = arg("str", "", doc="Names of the axes of a block.")
+    sequence_axis_name = arg("str", "F", doc="Name of the axis of blocks, if the blocks' axes have names.")
+    cases = ({"shape": [2, 3]}, {"shape": [6], "dtype": DType.UINT8, "chunk_sizes": [7, 7]})
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        count = len(case.get("chunk_sizes", (0,)))
+        blocks = [b"".join(_block(bytes(range(i + k, i + k + 6))) for k in range(count)) for i in range(3)]
+        return [(np.frombuffer(block, np.uint8),) for block in blocks]
+
+    def infer(self, c: Lowering, data: Any) -> Spec:
+        c.expect(data.dtype == DType.UINT8 and data.rank == 1, f"expected bytes, uint8 (N,), got {data.dtype}")
+        rank = c.fixed_length("shape")
+        c.expect(1 <= rank <= 7, "expected a `shape` of 1 to 7 extents, got {0}", rank)
+        layout = c.const("layout")
+        c.expect(len(layout) in (0, rank), f"expected a `layout` of {rank} axes, as the shape has, got {layout!r}")
+        if not c.given("chunk_offsets") and not c.given("chunk_sizes"):
+            return Spec(c.const("dtype"), (None,) * rank, layout)
+        name = c.const("sequence_axis_name")
+        c.expect(len(name) == 1, f"expected one character as `sequence_axis_name`, got {name!r}")
+        return Spec(c.const("dtype"), (None,) * (1 + rank), name + layout if layout else "")
+
+    def reference(self, row: RowContext, data: Any) -> Any:
+        shape = [int(n) for n in np.reshape(row["shape"], -1)]
+        dtype = DType.of(row["dtype"])
+        bytes_of_block = dtype.size * int(np.prod([float(n) for n in shape]))
+        if any(n < 0 for n in shape) or bytes_of_block > _MOST_BYTES:
+            raise ValueError(f"expected extents of at most 2**40 bytes as `shape`, got {shape}")
+        offsets, sizes = row["chunk_offsets"], row["chunk_sizes"]
+        spans = _spans(len(data), offsets, sizes)
+        blocks = [_native.decompress_lz4(np.ascontiguousarray(data[a:b]), bytes_of_block) for a, b in spans]
+        arrays = [block.view(dtype.numpy).reshape(shape) for block in blocks]
+        if offsets is None and sizes is None:
+            return arrays[0]
+        return np.stack(arrays) if arrays else np.empty((0, *shape), dtype.numpy)
+
+
+def _spans(size: int, offsets: Any, sizes: Any) -> list[tuple[int, int]]:
+    """Return begin and end of each block in an input of ``size`` bytes."""
+    if offsets is None and sizes is None:
+        return [(0, size)]
+    lengths = None if sizes is None else [int(n) for n in np.reshape(sizes, -1)]
+    if offsets is None:
+        assert lengths is not None, "one of both is given"
+        begins = [int(n) for n in np.cumsum([0, *lengths])[:-1]]
+    else:
+        begins = [int(n) for n in np.reshape(offsets, -1)]
+    if lengths is None:
+        lengths = [b - a for a, b in zip(begins, [*begins[1:], size], strict=True)]
+    if len(begins) != len(lengths):
+        raise ValueError(f"expected as many `chunk_offsets` as `chunk_sizes`, got {len(begins)} and {len(lengths)}")
+    spans = [(a, a + n) for a, n in zip(begins, lengths, strict=True)]
+    if any(not 0 <= a <= b <= size for a, b in spans):
+        raise ValueError(f"expected blocks in the {size} bytes of the input, got {spans[:4]}")
+    return spans

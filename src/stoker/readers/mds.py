@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``readers.mds``: columns of data sets in the form of MosaicML Streaming."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.argument import arg
+from ..contract.columns import Column, DataSet
+from ..contract.errors import ArgumentError, DataError
+from ..contract.lowering import Lowering
+from ..contract.step import ALIASES, Value
+from ..contract.storage import Bools, RecordForm, Storage
+from ..contract.text import brief, printable
+from ..contract.types import DType
+from ._containers import ContainerReader, digest_of, is_missing, storage_of
+from ._index_files import ContainerIndex
+
+_BYTES = ("bytes", "str", "jpeg", "jpegarray", "png", "pil", "json", "pkl")
+_NUMBERS = {
+    "int": DType.INT64, "uint8": DType.UINT8, "uint16": DType.UINT16, "uint32": DType.UINT32, "uint64": DType.UINT64,
+    "int8": DType.INT8, "int16": DType.INT16, "int32": DType.INT32, "int64": DType.INT64,
+    "float16": DType.FLOAT16, "float32": DType.FLOAT, "float64": DType.FLOAT64,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Columns of all shards: their names, encodings and sizes in bytes (-1: the record says)."""
+
+    names: tuple[str, ...]
+    encodings: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+
+class MDSReader(ContainerReader, name="readers.mds"):
+    """Read columns of a data set in the form of MosaicML Streaming (MDS). Outputs: a dict with a node per column.
+
+    Numbers (``int``, ``float32``, ...) are arrays ``(1,)`` of their type. All other columns are uint8 ``(N,)``, as
+    stored: a JPEG file for ``jpeg``, UTF-8 for ``str``. An ``ndarray`` of declared type and shape has these.
+    Shards must not be compressed, because parts of compressed ones cannot be read.
+    """
+
+    positional = ("path", "columns")
+    outputs = 1  # for one column
+    result_neutral = (*ContainerReader.result_neutral, "path")
+    path = arg("str", doc="Folder with the data set's index.json.")
+    columns = arg("object", doc='Names of the columns to read, such as ["image", "label"].')
+
+    def validate(self, args: Mapping[str, Any]) -> None:
+        """Check everything that does not depend on the disk."""
+        super().validate(args)
+        _chosen(args["columns"])
+
+    def count_outputs(self, args: Mapping[str, Any]) -> int:
+        return 1 if is_missing(args["columns"]) else len(_chosen(args["columns"]))
+
+    def arrange_outputs(self, args: Mapping[str, Any], outputs: Sequence[Any]) -> dict[str, Any]:
+        return dict(zip(_chosen(args["columns"]), outputs, strict=True))
+
+    @classmethod
+    def dataset(cls, args: Mapping[str, Any]) -> DataSet:
+        """Read the index of the data set and the offsets of its shards.
+
+        Raises:
+            ArgumentError: the folder has no such data set, or it lacks a column.
+            OSError: the operating system fails.
+        """
+        folder = args["path"]
+        layout, shards = _read_index(folder)
+        paths = [os.path.join(folder, name) for name, _ in shards]
+        indexes = [_read_offsets(path, count) for path, (_, count) in zip(paths, shards, strict=True)]
+        storage = storage_of(paths, indexes, RecordForm.STORED)
+        if not len(storage):
+            raise ArgumentError(f"expected samples in '{printable(folder)}', got none")
+        columns = tuple(_FieldColumn(layout, name, storage) for name in _chosen(args["columns"]))
+        return DataSet(columns, digest_of(paths, indexes, repr(layout)))
+
+
+def _chosen(value: Any) -> list[str]:
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(n, str) for n in listed):
+        raise ArgumentError(f'expected a list of names as `columns`, such as ["image", "label"], got {brief(value)}')
+    if len(set(listed)) < len(listed):
+        raise ArgumentError(f"expected different names as `columns`, got {brief(value)}")
+    return list(listed)
+
+
+def _read_index(folder: str) -> tuple[_Layout, list[tuple[str, int]]]:
+    """Return the columns of a data set, and name and number of samples of every shard."""
+    path = os.path.join(folder, "index.json")
+    try:
+        with open(path, "rb") as file:
+            content = json.load(file)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        raise ArgumentError(f"expected a data set with an index.json, there is none at '{printable(path)}'") from None
+    except ValueError as error:
+        raise ArgumentError(f"expected JSON in '{printable(path)}', got other text: {error}") from None
+    try:
+        shards = [_shard(one, path) for one in content["shards"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"expected a list of shards with names, columns and sizes in '{printable(path)}', got another form "
+            f"({type(error).__name__}: {error})"
+        ) from None
+    layouts = {layout for layout, *_ in shards}
+    if len(layouts) > 1:
+        raise ArgumentError(f"expected shards with the same columns in '{printable(path)}', got different ones")
+    return (layouts.pop() if layouts else _Layout((), (), ())), [(name, count) for _, name, count in shards]
+
+
+def _shard(one: Mapping[str, Any], path: str) -> tuple[_Layout, str, int]:
+    if one["format"] != "mds" or one["version"] != 2:
+        raise ArgumentError(
+            f"expected shards of the format mds, version 2, in '{printable(path)}', got {brief(one['format'])}, "
+            f"version {brief(one['version'])}"
+        )
+    name = str(one["raw_data"]["basename"])
+    if one.get("compression") and not os.path.exists(os.path.join(os.path.dirname(path), name)):
+        raise ArgumentError(
+            f"expected shards that are not compressed in '{printable(path)}', got {brief(one['compression'])}: write "
+            "them without `compression`, or decompress them"
+        )
+    if os.path.basename(name) != name:
+        raise ArgumentError(f"expected names of files in '{printable(path)}', got {brief(name)}")
+    sizes = tuple(-1 if n is None else int(n) for n in one["column_sizes"])
+    names, encodings = tuple(map(str, one["column_names"])), tuple(map(str, one["column_encodings"]))
+    if not len(names) == len(encodings) == len(sizes) or any(not -1 <= n < 1 << 40 for n in sizes):
+        raise ValueError("columns with a name, an encoding and a size each")
+    return _Layout(names, encodings, sizes), name, int(one["samples"])
+
+
+def _read_offsets(path: str, count: int) -> ContainerIndex:
+    """Return the samples of a shard: their number and their offsets, 4 bytes each, are at its begin."""
+    try:
+        with open(path, "rb") as file:
+            head = np.frombuffer(file.read(4 * (count + 2)), "<u4")
+            size = os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        raise ArgumentError(f"expected a shard, there is none at '{printable(path)}'") from None
+    ends = head[1:].astype(np.uint64)
+    if len(head) != count + 2 or int(head[0]) != count or (np.diff(ends.astype(np.int64)) < 0).any() or ends[-1] > size:
+        raise ArgumentError(
+            f"expected a shard of {count} samples, as index.json says, got other offsets in '{printable(path)}'"
+        )
+    return ContainerIndex(ends[:-1], ends[1:] - ends[:-1])
+
+
+class _FieldColumn(Column):
+    """Column of the samples in a storage. Columns over one storage read a sample once."""
+
+    layout = ""
+    optional = False
+
+    def __init__(self, layout: _Layout, name: str, storage: Storage) -> None:
+        if name not in layout.names:
+            raise ArgumentError(f"expected `columns` among {', '.join(map(repr, layout.names))}, got {name!r}")
+        self.name, self._layout, self._storage = name, layout, storage
+        self._field = layout.names.index(name)
+        self._shape: tuple[int, ...] | None = None  # of numbers
+        encoding = layout.encodings[self._field]
+        kind, *more = encoding.split(":")
+        if kind == "ndarray" and len(more) == 2:
+            self.dtype = _NUMBERS.get(more[0], DType.UINT8)
+            self._shape = tuple(int(n) for n in more[1].split(",")) if more[0] in _NUMBERS else None
+        elif kind in _NUMBERS:
+            self.dtype, self._shape = _NUMBERS[kind], (1,)
+        elif kind in _BYTES:
+            self.dtype = DType.UINT8
+        else:
+            raise ArgumentError(
+                f"expected a column of bytes, text, images or numbers, or an ndarray with type and shape, got {name!r} "
+                f"with the encoding {encoding!r}"
+            )
+        if self._shape is not None:
+            size = self.dtype.size * int(np.prod(self._shape, dtype=np.int64))
+            if size != layout.sizes[self._field]:
+                raise ArgumentError(
+                    f"expected {size} bytes in the column {name!r} of the encoding {encoding!r}, got "
+                    f"{layout.sizes[self._field]}"
+                )
+        self.rank = 1 if self._shape is None else len(self._shape)
+
+    def __len__(self) -> int:
+        return len(self._storage)
+
+    @property
+    def storage(self) -> Storage:
+        return self._storage
+
+    def absent(self) -> Bools | None:
+        return None
+
+    def lower(self, c: Lowering, reader: int) -> Value:
+        record = self._storage.lower(c, reader, DType.UINT8, (), "")
+        attrs = (self._layout.sizes, self._field)
+        if self._shape is not None:
+            return c.native("field_numbers", [record], [(self.dtype, self._shape, "")], attrs=attrs)[0]
+        value = c.opaque(DType.UINT8, 1)
+        c.emit("field_bytes", [record, record], [value], attrs=attrs, memory=ALIASES)
+        return value
+
+    def row(self, index: int) -> npt.NDArray[Any]:
+        record, sizes = self._storage.content(index), list(self._layout.sizes)
+        varying = [i for i, n in enumerate(sizes) if n < 0]
+        head = record[: 4 * len(varying)]
+        if len(head) == 4 * len(varying):
+            for i, n in zip(varying, np.frombuffer(head, "<u4"), strict=True):
+                sizes[i] = int(n)
+            begin = len(head) + sum(sizes[: self._field])
+            if len(head) + sum(sizes) == len(record):
+                content = record[begin : begin + sizes[self._field]]
+                values = np.frombuffer(content, self.dtype.numpy) if content else np.empty(0, self.dtype.numpy)
+                return values if self._shape is None else values.reshape(self._shape)
+        raise DataError(f"expected a record of {len(sizes)} fields, got {len(record)} bytes", sample=index)
+
+    def joined(self, others: Sequence[Column]) -> _FieldColumn:
+        same = [o for o in others if isinstance(o, _FieldColumn) and (o.name, o._layout) == (self.name, self._layout)]
+        if len(same) < len(others):
+            raise ArgumentError(f"expected parts with the same columns, got another declaration of {brief(self.name)}")
+        return _FieldColumn(self._layout, self.name, self._storage.joined([o.storage for o in same]))

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``readers.sequence``: sequences of frames that are image files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._image_formats import has_image_extension
+from ..contract.argument import arg
+from ..contract.columns import Column, DataSet
+from ..contract.errors import ArgumentError, UnsupportedError
+from ..contract.lowering import Lowering
+from ..contract.step import Value
+from ..contract.storage import Bools
+from ..contract.text import brief, printable
+from ..contract.types import DType
+from ._columns import fingerprint
+from ._containers import ContainerReader
+from ._storages import FileStorage
+
+
+class SequenceReader(ContainerReader, name="readers.sequence"):
+    """Read sequences of frames, each frame an image file. Output: uint8 FHWC.
+
+    Every sub-folder of `file_root` is a stream, whose frames are its image files in lexicographic order. A sequence has
+    `sequence_length` frames, `stride` frames apart; sequences of a stream begin `step` frames apart. Incomplete
+    sequences are left out. The frames of a sequence must have one size.
+    """
+
+    outputs = 1
+    result_neutral = (*ContainerReader.result_neutral, "file_root")
+    file_root = arg("str", doc="Folder with one sub-folder per stream.")
+    sequence_length = arg("int", doc="Number of frames of a sequence.")
+    step = arg("int", 1, doc="Distance between the first frames of consecutive sequences.")
+    stride = arg("int", 1, doc="Distance between consecutive frames of a sequence.")
+    image_type = arg("object", "RGB", doc="Color space of the frames, as of `decoders.image`: types.RGB, types.GRAY.")
+
+    def validate(self, args: Mapping[str, Any]) -> None:
+        """Check everything that does not depend on the disk."""
+        super().validate(args)
+        for key in ("sequence_length", "step", "stride"):
+            if not 1 <= args[key] <= 1 << 20:
+                raise ArgumentError(f"expected a number from 1 to 2**20 as `{key}`, got {args[key]}")
+        if args["sequence_length"] > 64:
+            raise UnsupportedError(f"expected at most 64 frames as `sequence_length`, got {args['sequence_length']}")
+
+    @classmethod
+    def dataset(cls, args: Mapping[str, Any]) -> DataSet:
+        """List the frames.
+
+        Raises:
+            ArgumentError: there are no sequences.
+            OSError: the operating system fails.
+        """
+        root = args["file_root"]
+        if not os.path.isdir(root):
+            raise ArgumentError(f"expected `file_root` to be a folder, there is none at '{printable(root)}'")
+        frames: list[str] = []
+        starts: list[int] = []
+        span = (args["sequence_length"] - 1) * args["stride"] + 1
+        with os.scandir(root) as entries:
+            streams = sorted(e.name for e in entries if e.is_dir())
+        for stream in streams:
+            with os.scandir(os.path.join(root, stream)) as entries:
+                own = sorted(e.name for e in entries if has_image_extension(e.name) and not e.is_dir())
+            starts += range(len(frames), len(frames) + len(own) - span + 1, args["step"])
+            frames += [os.path.join(stream, name) for name in own]
+        if not starts:
+            raise ArgumentError(
+                f"expected sequences of {args['sequence_length']} frames in sub-folders of '{printable(root)}', got "
+                "none"
+            )
+        column = _FrameColumn(root, frames, starts, args["sequence_length"], args["stride"], args["image_type"])
+        return DataSet((column,), fingerprint("\0".join(frames), np.asarray(starts, np.int64)))
+
+
+class _FrameColumn(Column):
+    """Decoded frames of sequences.
+
+    Args:
+        root: folder that the paths of the frames begin in.
+        frames: paths of all frames.
+        starts: number of each sequence's first frame.
+        length: number of frames.
+        stride: distance between them.
+        image_type: color space.
+    """
+
+    name, dtype, rank, layout, optional = "frames", DType.UINT8, 4, "FHWC", False
+
+    def __init__(
+        self, root: str, frames: Sequence[str], starts: Sequence[int], length: int, stride: int, image_type: Any
+    ) -> None:
+        self._root, self._image_type = root, image_type
+        self._paths = [[frames[s + k * stride] for s in starts] for k in range(length)]
+        self._storages = [FileStorage.of(paths, root) for paths in self._paths]
+
+    def __len__(self) -> int:
+        return len(self._paths[0])
+
+    def absent(self) -> Bools | None:
+        return None
+
+    def lower(self, c: Lowering, reader: int) -> Value:
+        files = [storage.lower(c, reader, DType.UINT8, (), "") for storage in self._storages]
+        images = [c.apply("decoders.image", file, output_type=self._image_type) for file in files]
+        stacked: Value = c.apply("stack", *images, axis=0, axis_name="F")
+        return stacked
+
+    def row(self, index: int) -> npt.NDArray[Any]:
+        raise ArgumentError(f"expected a running pipeline for decoded frames, got a request for sample {index}")
+
+    def joined(self, others: Sequence[Column]) -> _FrameColumn:
+        raise ArgumentError(
+            f"expected readers of single files, got {brief('readers.sequence')}, which cannot be joined"
+        )
