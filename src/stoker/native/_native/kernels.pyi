@@ -223,7 +223,6 @@ def index(reader: int, /) -> Kernel:
         reader: the column of the batch's indices
     """
 
-<<<<<<< HEAD
 def jpeg_distortion(frame: int, height: int, width: int, channel: int, /) -> Kernel:
     """Pixels after JPEG compression and decompression.
 
@@ -233,10 +232,9 @@ def jpeg_distortion(frame: int, height: int, width: int, channel: int, /) -> Ker
         width: the axis, -1: none
         channel: the axis, -1: none
     """
-=======
+
 def label_of_datum() -> Kernel:
     """The label in a record of Caffe; none if the record lacks it."""
->>>>>>> 5c6cba98 (readers.zip, bagz, mds, caffe and sequence; decoders.inflate)
 
 def labels_of_record() -> Kernel:
     """The labels in a record of MXNet."""
