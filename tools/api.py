@@ -12,7 +12,7 @@ from typing import Any
 
 # All modules whose names without a leading underscore are public.
 MODULES = (
-    "stoker", "stoker.dali", "stoker.dali.auto_aug", "stoker.dali.auto_aug.auto_augment",
+    "stoker", "stoker.cpp", "stoker.dali", "stoker.dali.auto_aug", "stoker.dali.auto_aug.auto_augment",
     "stoker.dali.auto_aug.core", "stoker.dali.auto_aug.rand_augment", "stoker.dali.auto_aug.trivial_augment",
     "stoker.dali.backend",
     "stoker.dali.math", "stoker.dali.pipeline", "stoker.dali.plugin.base_iterator", "stoker.dali.plugin.pytorch",

@@ -5,7 +5,7 @@
 ``from stoker import eager``: the same operators as immediate calls on arrays.
 ``from stoker import samplers``: choice and order of an epoch's samples.
 ``from stoker import tfrecord``: declarations of features in TFRecord files.
-``@stoker.fuse``: functions on pixels as operators.
+``@stoker.fuse``: functions on pixels as operators. ``from stoker import cpp``: operators in C++.
 ``from stoker.torch import Loader``: batches as PyTorch tensors.
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0.dev0"
 # Modules that import other libraries, or are large.
-_ON_DEMAND = ("dali", "inspection", "math", "testing", "torch", "torchvision")
+_ON_DEMAND = ("cpp", "dali", "inspection", "math", "testing", "torch", "torchvision")
 
 
 def __getattr__(name: str) -> object:

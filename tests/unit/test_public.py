@@ -26,7 +26,7 @@ PUBLIC = {
     "fn", "fuse", "pipeline_def", "register", "table", "types", "where",
 }  # fmt: skip
 PACKAGES = {
-    "codecs", "command", "contract", "dali", "demo", "device", "display", "executor", "frameworks", "frontends",
+    "codecs", "command", "contract", "cpp", "dali", "demo", "device", "display", "executor", "frameworks", "frontends",
     "graph", "inspection", "jax", "math", "native", "numpy", "ops", "paddle", "readers", "samplers", "serve",
     "settings", "testing", "tf", "tfrecord", "torch", "torchvision", "triton",
 }  # fmt: skip

@@ -494,6 +494,30 @@ def tiled(axis: int, links: Sequence[tuple[bytes, Sequence[Any], int, int]], /) 
         links: name, constants, number of further inputs, number of parameters of each kernel
     """
 
+def user_code(
+    path: bytes,
+    inputs: Sequence[tuple[int, int, int, int]],
+    outputs: Sequence[tuple[int, int, int, int]],
+    arguments: int,
+    counted: bool,
+    draw: int,
+    own_seed: bool,
+    seed: int,
+    /,
+) -> Kernel:
+    """Operator of a user's compiled library.
+
+    Args:
+        path: of the library
+        inputs: per input: element types as bits, least rank, most rank, -1
+        outputs: the same, with the number of the input whose extents they have, or -1
+        arguments: numbers per row
+        counted: the library sets the first extent of the outputs
+        draw: draw id
+        own_seed: whether the operator has its own seed
+        seed: this seed
+    """
+
 def view(ops: Sequence[tuple[int, int, int, int, int, Sequence[int]]], may_copy: bool, /) -> Kernel:
     """Other extents and strides over the same memory.
 
