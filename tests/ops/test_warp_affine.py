@@ -90,3 +90,36 @@ def test_matrices_of_other_sizes_are_refused() -> None:
         eager.transforms.combine(np.eye(2, 3, dtype=np.float32), np.eye(3, 4, dtype=np.float32))
     with pytest.raises((ArgumentError, DataError), match="flat"):
         eager.transforms.crop(from_start=(1.0, 1.0), from_end=(1.0, 2.0))
+
+
+def test_transforms_per_frame() -> None:
+    """Matrices of transforms with one value per frame, also joined with matrices for all frames."""
+    video = np.stack([picture(i) for i in range(3)])
+    angles, shifts = np.float32([10, 45, 80]), np.float32([[1, 2], [3, 4], [5, 6]])
+    pipe = Pipeline(batch_size=1, num_threads=1, seed=1)
+    with pipe:
+        data = fn.external_source(source=lambda: [video], layout="FHWC")
+        of_run = fn.per_frame(fn.external_source(source=lambda: [shifts]))
+        turned = fn.transforms.rotation(angle=fn.per_frame(angles), center=(15.0, 11.0))
+        moved = fn.transforms.translation(turned, offset=of_run)
+        both = fn.transforms.combine(moved, fn.transforms.scale(scale=(2.0, 3.0)))
+        pipe.set_outputs(fn.warp_affine(data, matrix=both, fill_value=3), both)
+    with pipe:
+        frames, matrices = (np.asarray(out[0]) for out in pipe.run())
+    assert matrices.shape == (3, 2, 3)
+    for i, (frame, source) in enumerate(zip(frames, video, strict=True)):
+        own = eager.transforms.rotation(angle=float(angles[i]), center=(15.0, 11.0))
+        own = eager.transforms.translation(own, offset=shifts[i])
+        own = eager.transforms.combine(own, eager.transforms.scale(scale=(2.0, 3.0)))
+        np.testing.assert_array_equal(matrices[i], own)
+        np.testing.assert_array_equal(frame, eager.warp_affine(source, matrix=matrices[i].reshape(-1), fill_value=3))
+
+
+def test_transforms_of_different_videos_are_refused() -> None:
+    pipe = Pipeline(batch_size=1, num_threads=1, seed=1)
+    with pipe:
+        angles, shifts = np.float32([10, 45]), np.float32([[1, 2]] * 3)
+        turned = fn.transforms.rotation(angle=fn.per_frame(angles))
+        pipe.set_outputs(fn.transforms.translation(turned, offset=fn.per_frame(shifts)))
+    with pytest.raises((ArgumentError, DataError), match="frames in all arguments"), pipe:
+        pipe.run()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from ...contract.errors import ArgumentError
 from ...contract.expr import Expr
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Value
+from ...contract.pixel import uniform
+from ...contract.step import Value, ViewOp
 from ...contract.types import DType
 
 MOST_NUMBERS = 32  # axes; the matrix has the square of it
@@ -39,7 +41,7 @@ class Transform(Operator, ABC):
             other = read_matrix(c, previous)
             c.expect(len(other) == len(own), "expected a matrix of {0} rows, got {1}", len(own), len(other))
             own = compose_matrices(other, own) if c.const("reverse_order") else compose_matrices(own, other)
-        return store_matrix(c, own)
+        return store_matrix(c, own, [] if previous is None else [previous])
 
     def reference(self, row: RowContext, previous: Any = None) -> Any:
         own = np.asarray(self.matrix(TransformArguments(None, row)), np.float64)
@@ -113,13 +115,13 @@ class TransformArguments:
 
 def read_matrix(c: Lowering, value: Value) -> Rows:
     """Return the elements of a matrix that is a node's output."""
-    shape = value.shape
-    if value.rank == 2 and not value.per_frame and any(isinstance(n, Expr) for n in shape):
+    shape = value.shape[1:] if value.per_frame else value.shape
+    if len(shape) == 2 and not value.per_frame and any(isinstance(n, Expr) for n in shape):
         # A size known only at run time is taken to be 2 x 3, the size for images.
         fits = ex.both(ex.equal(shape[0], 2), ex.equal(shape[1], 3))
         c.require(fits, "expected a matrix 2 x 3, got {0} x {1}; make others with `transforms`", *shape)
         shape = (2, 3)
-    if value.per_frame or value.rank != 2 or shape[1] != shape[0] + 1:
+    if len(shape) != 2 or any(isinstance(n, Expr) for n in shape) or shape[1] != shape[0] + 1:
         raise ArgumentError(
             f"`{c.scope.operator.name}`: expected a matrix (n, n + 1) from an operator of `transforms`, got {shape}"
         )
@@ -127,9 +129,21 @@ def read_matrix(c: Lowering, value: Value) -> Rows:
     return [[c.element(value, i * columns + j) for j in range(columns)] for i in range(rows)]
 
 
-def store_matrix(c: Lowering, matrix: Rows) -> Value:
-    """Return the matrix as a value."""
-    return c.numbers([n for row in matrix for n in row], DType.FLOAT, (len(matrix), len(matrix) + 1))
+def store_matrix(c: Lowering, matrix: Rows, inputs: Sequence[Value] = ()) -> Value:
+    """Return the matrix as a value; one per frame if a number differs by frame."""
+    numbers, shape = [n for row in matrix for n in row], (len(matrix), len(matrix) + 1)
+    if not any(c.differs_by_frame(n) for n in numbers):
+        return c.numbers(numbers, DType.FLOAT, shape)
+    counts = [x.shape[0] for x in (*inputs, *c.scope.edges.values()) if x.per_frame]
+    frames = counts[0]
+    for count in counts[1:]:
+        c.require(ex.equal(count, frames), "expected values for {1} frames in all arguments, got {0}", count, frames)
+    program = [uniform(n, DType.FLOAT64).cast(DType.FLOAT) for n in numbers]
+    spread = c.stage(
+        [], [(DType.FLOAT, (frames, 1, len(numbers)), "")], [program], channels=len(numbers), frames=frames
+    )
+    matrices = c.view(spread[0], [ViewOp("reshape", list=(frames, *shape))], "", may_copy=True)
+    return c.with_properties(matrices, per_frame=True)
 
 
 def compose_matrices(second: Rows, first: Rows) -> Rows:

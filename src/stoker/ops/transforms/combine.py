@@ -38,7 +38,7 @@ class Combine(Operator, name="transforms.combine"):
         for matrix in ordered[1:]:
             c.expect(len(matrix) == len(product), "expected matrices of {0} rows, got {1}", len(product), len(matrix))
             product = compose_matrices(matrix, product)
-        return store_matrix(c, product)
+        return store_matrix(c, product, matrices)
 
     def reference(self, row: RowContext, *matrices: Any) -> Any:
         size = matrices[0].shape[0]
