@@ -12,6 +12,7 @@ import argparse
 import inspect
 import io
 import random
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -63,10 +64,12 @@ _UNDEFINED = frozenset(  # values or addresses are arbitrary, or private
         "_backward_hooks",
         "_post_accumulate_grad_hooks",
         "get_device_properties",
+        "fbgemm_pack_gemm_matrix_fp16",  # a handle: the result's bytes are an address
         "__new__",
     ]
 )
 _BYPASSING = frozenset({"set_"})  # torch calls them without `__torch_function__`: they change a copy of the tensor
+_ADDRESS = re.compile(r"\d{12,}")  # the `id` of an object, in the texts of errors
 _TEXTS = ("0x", "<built-in", "<bound method")  # of results that print addresses
 
 
@@ -188,7 +191,7 @@ def outcome(call: Callable[[Any], Any], x: Any) -> Any:
     try:
         result = describe(call(x), x)
     except Exception as error:
-        result = type(error), str(error).split("0x")[0]
+        result = type(error), _ADDRESS.sub("an address", str(error).split("0x")[0])
     try:
         return result, describe(x)
     except Exception as error:

@@ -184,6 +184,27 @@ def _rooms() -> Any:
     return closure
 
 
+@pytest.mark.parametrize("name", ["repeat", "broadcast_to", "hash_tensor"])
+def test_errors_about_a_tensor_in_place_of_integers(photo: Path, name: str) -> None:
+    if not hasattr(torch.Tensor, name):
+        pytest.skip(f"this release of torch has no `Tensor.{name}`")
+    function = getattr(torch.Tensor, name)
+
+    def outcome() -> tuple[Any, str]:
+        image = functional.to_tensor(Image.open(photo))
+        with pytest.raises(TypeError) as found:
+            function(torch.ones(3, 1, 1), image)
+        return image, str(found.value)
+
+    expected = outcome()
+    with lazily():
+        image, text = outcome()
+        assert text == expected[1]
+        exactly(expected[0], image.clone())
+        with pytest.raises(TypeError, match="only integer tensors of a single element"):
+            range(functional.to_tensor(Image.open(photo)))  # type: ignore[call-overload]
+
+
 def test_changes_of_functions_are_made_and_undone() -> None:
     changes = FetchChanges()
     function, calls = _rooms(), []

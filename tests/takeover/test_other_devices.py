@@ -15,13 +15,14 @@ from stoker import ArgumentError, DeviceError
 from stoker.frontends.torchvision.loader import delivery
 
 
+@pytest.mark.parametrize("memory", ["pageable", "page-locked"])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_batches_arrive_on_a_registered_device(files: Path, workers: int) -> None:
+def test_batches_arrive_on_a_registered_device(files: Path, workers: int, memory: str) -> None:
     if not hasattr(torch._C, "_acc"):
         pytest.skip("this torch cannot register a device in Python (torch._C._acc), which the test needs")
     program = Path(__file__).with_name("other_device.py")
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(program), str(files), str(workers)], capture_output=True, text=True
+        [sys.executable, "-W", "ignore", str(program), str(files), str(workers), memory], capture_output=True, text=True
     )
     assert done.stdout.endswith("equal\n"), done.stderr
 

@@ -25,6 +25,7 @@ from ..pillow.image import CHANNELS, LazyImage, RecordingImage, is_small, pixels
 from ..pillow.jpeg_file import LazyJpeg, open_plain
 from ..tensors.lazy_base import LazyBase
 from ..tensors.tensor import image_tensor
+from .large_results import LargeResults
 
 # The base classes of the processors that compute with torchvision, and the functions that make a tensor of one image:
 # those of transformers 5, and of earlier releases, where torchvision's functions make the tensor.
@@ -75,7 +76,7 @@ def preprocess(
     if recording.is_on() or str(kwargs.get("device") or "cpu") != "cpu" or not _has_images(images):
         return original(processor, images, *args, **kwargs)
     try:
-        with fetching(), recording.tracking():
+        with fetching(), recording.tracking(), LargeResults():
             result = original(processor, _lazily(images), *args, **kwargs)
             _materialize(result)
             return result

@@ -35,7 +35,7 @@ class Materialization:
         rows: list[Row] = []
         for at, tensor in enumerate(self.tensors):
             size = tensor.element_size() * math.prod(tensor._rows[0][0].size) * tensor._rows[0][0].channels
-            self._memory.append(_allocate(size * len(tensor._rows), take))
+            self._memory.append((take or allocate)(size * len(tensor._rows)))
             for i, (node, table, patches) in enumerate(tensor._rows):
                 if begin is not None and node.op != recipe.RAW:
                     node = begin(node)
@@ -165,14 +165,18 @@ def _as_tensor(memory: torch.Tensor, dtype: torch.dtype, shape: torch.Size) -> t
     return result.set_(memory.untyped_storage(), offset, shape, strides)
 
 
-_LARGE = 4 << 20  # bytes of an output that fills several large pages of the system
+_LARGE = 3 << 20  # bytes of a result that is likely to fill a large page of the system
 
 
-def _allocate(size: int, take: Take | None) -> torch.Tensor:
-    if take is not None:
-        return take(size)
+def is_large(size: int) -> bool:
+    """Return whether a result of this many bytes belongs in large pages."""
+    return size >= _LARGE
+
+
+def allocate(size: int) -> torch.Tensor:
+    """Return this many uninitialized bytes, in large pages if they are many."""
     memory = torch.empty(size, dtype=torch.uint8)
-    if size >= _LARGE:
+    if is_large(size):
         _native.recipe.advise_large_pages(memory.numpy())
     return memory
 

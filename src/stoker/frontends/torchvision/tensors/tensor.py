@@ -203,6 +203,17 @@ def _contiguous(func: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
+def _as_index(func: Any, args: Any, kwargs: Any) -> Any:
+    """Raise torch's error for a tensor that is no index, without materializing.
+
+    torch asks every argument in place of integers for its index before it reports an error about its class.
+    """
+    x = args[0]
+    if not is_lazy(x) or (x.numel() == 1 and not x.is_floating_point()):
+        return NotImplemented
+    return func(torch.empty(0, dtype=x.dtype))
+
+
 def _clone(func: Any, args: Any, kwargs: Any) -> Any:
     x = args[0]
     if not issubclass(type(x), LazyTensor) or x._materialized is not None or len(args) > 1 or kwargs:
@@ -289,6 +300,7 @@ Recorders = dict[Any, Callable[[Any, Any, Any], Any]]  # recorders by torch's fu
 FUNCTIONS: Recorders = {
     _T.cpu: _same,
     _T.contiguous: _contiguous,
+    _T.__index__: _as_index,
     **dict.fromkeys([_T.clone, torch.clone], _clone),
     torch.stack: _stack,
 }

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processor time of the take-over for idioms of public scripts, in pairs that take turns.
+
+    PYTHONPATH=.:tests python -m benchmarks.takeover_idioms [truncated] [processors] [--turns 20]
+
+Processor time does not depend on other programs as wall-clock time does; the least time of all turns is compared.
+
+- `truncated`: the plain ImageNet chain with and without `ImageFile.LOAD_TRUNCATED_IMAGES = True`, both taken over.
+- `processors`: image processors of transformers, without Stoker and taken over, from files and from decoded images.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from photographs import photograph
+from PIL import Image, ImageFile
+
+import tests.takeover.declared  # noqa: F401
+
+from torchvision import datasets, transforms  # isort: skip
+
+import stoker.torchvision
+
+COUNT = 16  # photographs of 640x480
+PROCESSORS: dict[str, tuple[str, dict[str, Any]]] = {
+    "CLIP": ("CLIPImageProcessor", {}),
+    "SigLIP": ("SiglipImageProcessor", {}),
+    "ViT": ("ViTImageProcessor", {}),
+    "DINOv2": ("BitImageProcessor", {"size": {"shortest_edge": 256}, "crop_size": {"height": 224, "width": 224}}),
+    "Qwen2-VL": ("Qwen2VLImageProcessor", {}),
+    "DETR": ("DetrImageProcessor", {}),
+}
+
+
+def _files() -> list[bytes]:
+    files = []
+    for number in range(COUNT):
+        file = io.BytesIO()
+        Image.fromarray(photograph(number, 480, 640)).save(file, "JPEG", quality=90)
+        files.append(file.getvalue())
+    return files
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def compare_truncated(turns: int) -> None:
+    """Print the processor time of an epoch for both settings, and the median of the ratios of neighbouring turns."""
+    chain = transforms.Compose(
+        [
+            transforms.RandomResizedCrop(224),
+            transforms.RandomHorizontalFlip(),
+            transforms.ToTensor(),
+            transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+        ]
+    )
+    with tempfile.TemporaryDirectory() as folder, stoker.torchvision.enabled():
+        (Path(folder) / "class").mkdir()
+        for copy in range(8):
+            for number, data in enumerate(_files()):
+                (Path(folder) / "class" / f"{copy}_{number}.jpg").write_bytes(data)
+        loader = torch.utils.data.DataLoader(datasets.ImageFolder(folder, chain), batch_size=64, num_workers=0)
+
+        def epoch(lenient: bool) -> float:
+            torch.manual_seed(0)
+            ImageFile.LOAD_TRUNCATED_IMAGES = lenient
+            return _seconds(lambda: [None for _ in loader])
+
+        for lenient in (False, True):
+            epoch(lenient)
+        pairs = []
+        for turn in range(turns):
+            first = bool(turn % 2)
+            times = {lenient: epoch(lenient) for lenient in (first, not first)}
+            pairs.append((times[False], times[True]))
+        ImageFile.LOAD_TRUNCATED_IMAGES = False
+    plain, lenient = (min(times) / (8 * COUNT) * 1e3 for times in zip(*pairs, strict=True))
+    ratio = statistics.median(b / a for a, b in pairs)
+    print(f"truncated idiom: {plain:.3f} ms plain, {lenient:.3f} ms with the idiom per image, median ratio {ratio:.3f}")
+
+
+def compare_processors(turns: int) -> None:
+    """Print the processor time per image of each processor, without Stoker and taken over."""
+    import transformers
+
+    files = _files()
+    box = {"category_id": 3, "bbox": [10.0, 20.0, 100.0, 90.5], "area": 9000.0, "iscrowd": 0}
+    boxes = {"annotations": [{"image_id": at, "annotations": [box]} for at in range(COUNT)]}
+
+    def call(processor: Any, decoded: bool, options: Any) -> float:
+        images = [Image.open(io.BytesIO(data)) for data in files]
+        for image in images if decoded else []:
+            image.load()
+        return _seconds(lambda: processor(images=images, return_tensors="pt", **options))
+
+    for name, (kind, settings) in PROCESSORS.items():
+        processor = getattr(transformers, kind)(**settings)
+        options = boxes if name == "DETR" else {}
+        for decoded in (False, True):
+            untouched, ours = [], []
+            for _ in range(turns):
+                untouched.append(call(processor, decoded, options))
+                with stoker.torchvision.enabled():
+                    ours.append(call(processor, decoded, options))
+            one, other = min(untouched) / COUNT * 1e3, min(ours) / COUNT * 1e3
+            source = "decoded images" if decoded else "files"
+            print(f"{name}, {source}: {one:.2f} ms, taken over {other:.2f} ms, {one / other:.1f} times")
+
+
+def main() -> None:
+    """Run the chosen comparisons."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", nargs="*", default=["truncated", "processors"])
+    parser.add_argument("--turns", type=int, default=20)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    np.random.seed(0)
+    warnings.simplefilter("ignore")
+    for what in options.what:
+        {"truncated": compare_truncated, "processors": compare_processors}[what](options.turns)
+
+
+if __name__ == "__main__":
+    main()
