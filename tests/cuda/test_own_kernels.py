@@ -383,3 +383,10 @@ def test_debayer(dtype: str, layout: str) -> None:
         return tuple(fn.debayer(x, blue_position=position, algorithm=name) for name in names)
 
     compare_rows([rows, positions], [layout, ""], make)
+
+
+def test_motion_blur() -> None:
+    rng = np.random.default_rng(16)
+    rows = [rng.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((9, 7), (1, 1), (30, 41))]
+    sizes = [np.int32(s) for s in (1, 5, 9)]
+    compare_rows([rows, sizes], ["HWC", ""], lambda x, size: (fn.motion_blur(x, size=size, angle=20.0, direction=0.5),))

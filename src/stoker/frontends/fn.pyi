@@ -1600,6 +1600,40 @@ def mfcc(
     """
     ...
 
+def motion_blur(
+    x: Input,
+    /,
+    *,
+    size: int | DataNode = 9,
+    angle: float | DataNode = 0.0,
+    direction: float | DataNode = 0.0,
+    border: Literal["reflect_101", "reflect_1001", "wrap", "clamp"] = "reflect_101",
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Blur images as if the camera had moved along a line. Input: HW, HWC, CHW or these with a leading F; 8 and 16
+    bits, float32. Output: the same layout.
+
+    Each pixel becomes the mean over a line through it, ``size`` pixels long. A pixel of the window has the weight of
+    the part of a line, one pixel wide, that it covers, falling linearly with the distance from the line; with
+    `direction` weights rise along it. The weights sum to 1. Sums are those of `filter`.
+
+    Args:
+        size: Length of the line and side of the window in pixels: odd, 1 to 255.
+        angle: Angle of the line in degrees, counterclockwise; 0: horizontal.
+        direction: Slope of the weights along the line, -1 to 1. 0: all equal; 1: from about 0 to twice the
+            mean.
+        border: Pixels beyond the edges, as for `filter`.
+        dtype: Element type of the output: float32, or the input's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def nms(
     boxes: Input,
     scores: Input,
