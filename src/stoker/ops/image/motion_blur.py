@@ -7,7 +7,7 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator
 from ...contract.step import Value
-from ._correlation import BORDERS
+from ..geometry._borders import BORDERS
 
 
 class MotionBlur(Operator, name="motion_blur"):
