@@ -184,7 +184,7 @@ def _rooms() -> Any:
     return closure
 
 
-@pytest.mark.parametrize("name", ["repeat", "broadcast_to", "hash_tensor"])
+@pytest.mark.parametrize("name", ["repeat", "broadcast_to", "hash_tensor", "squeeze", "unsqueeze"])
 def test_errors_about_a_tensor_in_place_of_integers(photo: Path, name: str) -> None:
     if not hasattr(torch.Tensor, name):
         pytest.skip(f"this release of torch has no `Tensor.{name}`")
@@ -193,7 +193,7 @@ def test_errors_about_a_tensor_in_place_of_integers(photo: Path, name: str) -> N
     def outcome() -> tuple[Any, str]:
         image = functional.to_tensor(Image.open(photo))
         with pytest.raises(TypeError) as found:
-            function(torch.ones(3, 1, 1), image)
+            function(image if name.endswith("squeeze") else torch.ones(3, 1, 1), image)
         return image, str(found.value)
 
     expected = outcome()

@@ -286,7 +286,7 @@ def _reshape(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _unsqueeze(func: Any, args: Any, kwargs: Any) -> Any:
     x, dim = bind_arguments(args, kwargs, {"input": None, "dim": None})
-    if not is_lazy(x) or dim not in (0, -x.ndim - 1):
+    if not is_lazy(x) or type(dim) is not int or dim not in (0, -x.ndim - 1):
         return NotImplemented
     result = _with_leading_shape(x, (1, *leading_shape(x)))
     result._is_by_pixel = False  # torch does not recognize the adjacent channels of a single image by its strides
@@ -295,7 +295,7 @@ def _unsqueeze(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _squeeze(func: Any, args: Any, kwargs: Any) -> Any:
     x, dim = bind_arguments(args, kwargs, {"input": None, "dim": None})
-    if not is_lazy(x) or dim not in (0, -x.ndim) or leading_shape(x)[:1] != (1,):
+    if not is_lazy(x) or type(dim) is not int or dim not in (0, -x.ndim) or leading_shape(x)[:1] != (1,):
         return NotImplemented
     return _with_leading_shape(x, leading_shape(x)[1:])
 
