@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,14 @@ def test_every_name_of_dali_exists_or_is_refused_by_name(name: str) -> None:
         assert "test_dali.py" in str(error.value)
         with pytest.raises(UnsupportedError, match="is not in Stoker yet"):
             getattr(group, class_name(name))
+
+
+def test_the_page_says_which_operators_are_missing() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "migrating_from_dali.md").read_text(encoding="utf-8")
+    section = page.split("## Operators of DALI that Stoker lacks")[1].split("\n## ")[0]
+    listed = [set(re.findall(r"`([a-z_.0-9]+)`", line.split("|")[1])) for line in section.splitlines() if "`" in line]
+    assert f"Of DALI's {len(NAMES)} operators" in section and f"{len(ALIASES)} former names" in section
+    assert NAMES - set(INDEX) <= set().union(*listed)
 
 
 def test_unknown_names_are_attribute_errors() -> None:
