@@ -97,6 +97,22 @@ def test_negative_coordinates_never_suppress_across_labels() -> None:
     assert ops.batched_nms(boxes, scores, labels, 0.5).tolist() == [0, 1, 2]
 
 
+def test_labels_that_int64_does_not_hold() -> None:
+    boxes, scores = np.array([[0, 0, 9, 9], [0, 0, 9, 9]], np.float32), np.array([0.9, 0.8], np.float32)
+    far = np.array([2**63, 2**64 - 1], np.uint64)  # different labels stay different
+    assert eager.batched_nms(boxes, scores, far).tolist() == [0, 1]
+    assert eager.batched_nms(boxes, scores, far[[0, 0]]).tolist() == [0]
+
+    @pipeline_def(batch_size=1)
+    def graph() -> Any:
+        x = fn.external_source(lambda: boxes[None], dtype="float32", ndim=2)
+        y = fn.external_source(lambda: scores[None], dtype="float32", ndim=1)
+        return fn.nms(x, y, labels=[2**63, 1])
+
+    with pytest.raises(ArgumentError, match=r"labels that int64 holds, got 9223372036854775808"):
+        graph().build()
+
+
 def test_max_outputs_takes_the_best() -> None:
     boxes, scores = boxes_in(5, 200), scores_of(5, 200)
     everything = eager.nms(boxes, scores, iou_threshold=0.3)

@@ -10,6 +10,7 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
+from ...contract.pixel import load
 from ...contract.step import Value
 from ...contract.types import DType
 
@@ -48,13 +49,20 @@ def given_labels(c: Lowering, boxes: Value) -> Value | None:
     if not c.given("labels"):
         return None
     edge = c.scope.edges.get("labels")
-    return as_labels(c, c.constant(np.array(c.const("labels"), np.int64)) if edge is None else edge, boxes)
+    if edge is not None:
+        return as_labels(c, edge, boxes)
+    numbers = c.const("labels")
+    wide = next((n for n in numbers if not -(1 << 63) <= n < 1 << 63), None)
+    c.expect(wide is None, f"expected labels that int64 holds, got {wide}")
+    return as_labels(c, c.constant(np.array(numbers, np.int64)), boxes)
 
 
 def as_labels(c: Lowering, labels: Value, boxes: Value) -> Value:
     """Return the labels of ``boxes`` as int64."""
     c.expect(labels.rank == 1, f"expected labels with one axis, got {labels.rank}")
     _require_each(c, labels, boxes, "label")
+    if labels.dtype == DType.UINT64:  # modulo, so that different labels stay different
+        return c.pointwise([labels], load(labels.dtype).convert(DType.INT64))
     return c.cast(labels, DType.INT64)
 
 
