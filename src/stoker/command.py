@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``stoker`` command: demo, check, index, preview, show, triton-export, bench, info."""
+"""The ``stoker`` command: demo, check, index, pack, unpack, preview, show, triton-export, bench, info."""
 
 from __future__ import annotations
 
@@ -79,6 +79,8 @@ def _parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argpa
     commands.add_parser("demo", add_help=False, help="the ImageNet training chain over a folder of images")
     commands.add_parser("check", add_help=False, help="decode every file of a folder and list the bad ones")
     commands.add_parser("index", add_help=False, help="find the records of container files, and report damaged files")
+    commands.add_parser("pack", add_help=False, help="write the files of a folder into shards of containers")
+    commands.add_parser("unpack", add_help=False, help="write the samples of containers into a folder")
     commands.add_parser("preview", add_help=False, help="draw a contact sheet of the pipeline in a Python file")
     commands.add_parser(
         "triton-export", add_help=False, help="write the pipeline in a Python file as a model of Triton"
@@ -99,6 +101,7 @@ def parsers() -> list[argparse.ArgumentParser]:
     parser, commands = _parser()
     modules = {
         "demo": "stoker.demo.run", "check": "stoker.inspection.check", "index": "stoker.inspection.index",
+        "pack": "stoker.inspection.pack", "unpack": "stoker.inspection.unpack",
         "preview": "stoker.inspection.preview", "triton-export": "stoker.inspection.triton_export",
         "bench": "benchmarks.__main__",
     }  # fmt: skip
@@ -119,6 +122,8 @@ def _run(argv: list[str] | None) -> int:
         return int(importlib.import_module("stoker.inspection.check").main(rest))
     if known.command == "index":
         return int(importlib.import_module("stoker.inspection.index").main(rest))
+    if known.command in ("pack", "unpack"):
+        return int(importlib.import_module(f"stoker.inspection.{known.command}").main(rest))
     if known.command == "preview":
         return int(importlib.import_module("stoker.inspection.preview").main(rest))
     if known.command == "triton-export":
