@@ -17,7 +17,7 @@ from ..contract.text import printable
 from .progress import progress_bar
 from .shard_files import WRITERS, Sample, mds_index, read_shard
 
-_OVERHEAD = 600  # bytes of a record besides the file, about
+_OVERHEAD = 600  # about, bytes of a record without its file
 
 
 @dataclass(frozen=True)
