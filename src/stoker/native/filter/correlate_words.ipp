@@ -19,13 +19,18 @@ struct Pair {
   V<int16_t> a, b;
 };
 
+// Wraps: lanes after the end of a row hold any numbers.
+inline V<int16_t> plus_product(V<int16_t> sum, V<int16_t> x, int16_t weight) {
+  return (V<int16_t>)((V<uint16_t>)sum + (V<uint16_t>)x * static_cast<uint16_t>(weight));
+}
+
 template <class At>
 inline Pair sum_pair(int64_t taps, const int16_t* weights, At&& at) {
   Pair sum{};
   for (int64_t i = 0; i < taps; ++i) {
     const int16_t* from = at(i);
-    sum.a += load_vector<int16_t>(from) * weights[i];
-    sum.b += load_vector<int16_t>(from + kLanes<int16_t>) * weights[i];
+    sum.a = plus_product(sum.a, load_vector<int16_t>(from), weights[i]);
+    sum.b = plus_product(sum.b, load_vector<int16_t>(from + kLanes<int16_t>), weights[i]);
   }
   return sum;
 }
