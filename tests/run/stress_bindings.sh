@@ -30,9 +30,13 @@ run() {
 }
 grep -q __tsan_init "$work"/site/stoker/native/_native.*.so
 run -c "from stoker.native import _native; assert _native.__file__.startswith('$work/'), _native.__file__"
-# A planted race in a library that two threads of Python call: without a report of it, no report means nothing.
-echo 'int n; extern "C" void count() { for (int i = 0; i < 100000; ++i) ++n; }' |
-    ${CXX:-g++} -fsanitize=thread -g1 -shared -fPIC -x c++ - -o "$work/planted.so"
+# A planted race in a library that two threads of Python call: without a report of it, no report means nothing. The
+# threads wait for each other, or locks of Python's may order their calls.
+echo 'int n, here; extern "C" void count() {
+    __atomic_add_fetch(&here, 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&here, __ATOMIC_RELAXED) < 2) {}
+    ++n;
+}' | ${CXX:-g++} -fsanitize=thread -g1 -shared -fPIC -x c++ - -o "$work/planted.so"
 status=0
 run -c "
 import ctypes, threading
