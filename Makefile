@@ -20,6 +20,7 @@
 #   make test-torchvision TORCHVISION_TESTS=folder [PART=0/1]  torchvision's own tests with and without the take-over; hours
 #   make sweep [PART=0/1]                     uses of lazy tensors and images compared with those of plain ones; minutes
 #   make recipes [RECIPES="--minutes 12"]     compare and time public scripts with and without Stoker; docs/recipes.md
+#   make test-features                        speech front ends against those of transformers and torchaudio
 #   make test-packages                        packages that load images, with and without the take-over: equal batches
 #   make test-jax, make test-tf, make test-paddle  the loaders of these frameworks, each in an environment of its own; gigabytes
 #   make test-triton                          exported models in a real Triton server on this machine
@@ -153,6 +154,9 @@ test-triton: .venv-triton/.package
 
 test-servers: .venv-servers/.package
 	@.venv-servers/bin/python -m pytest -W ignore::DeprecationWarning tests/serve/web_servers.py $(TESTS)
+
+test-features: .venv-features/.package
+	@.venv-features/bin/python -m pytest -W ignore tests/compat/test_speech_features.py $(TESTS)
 
 trainers: .venv-trainers/.package
 	@.venv-trainers/bin/python -m pytest -W ignore tests/frameworks/*_loops.py $(TESTS)

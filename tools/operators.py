@@ -27,6 +27,7 @@ _FAMILIES = {
     "detection": "Boxes and regions",
     "image": "Images",
     "audio": "Audio",
+    "features": "Front ends of speech models",
     "random": "Random numbers",
     "transforms": "Matrices",
     "reductions": "Reductions",

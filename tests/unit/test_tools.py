@@ -138,6 +138,7 @@ def test_requirements_come_from_one_place() -> None:
         ("test-older", {"build", "older"}),
         ("test-newest", {"build", "newest"}),
         ("recipes", {"build", "recipes"}),
+        ("test-features", {"build", "features"}),
         ("trainers", {"build", "trainers"}),
         ("changelog", {"release"}),
         (".venv-bench/.bench-needs", {"bench"}),

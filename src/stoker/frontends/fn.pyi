@@ -3903,6 +3903,154 @@ class experimental:
         """
         ...
 
+class features:
+    @staticmethod
+    def kaldi_fbank(
+        x: Input,
+        /,
+        *,
+        num_mel_bins: int = 23,
+        sample_frequency: float = 16000.0,
+        frame_length: float = 25.0,
+        frame_shift: float = 10.0,
+        low_freq: float = 20.0,
+        high_freq: float = 0.0,
+        window_type: Literal["povey", "hanning", "hamming", "blackman", "rectangular"] = "povey",
+        preemphasis_coefficient: float = 0.97,
+        remove_dc_offset: bool = True,
+        round_to_power_of_two: bool = True,
+        snip_edges: bool = True,
+        use_log_fbank: bool = True,
+        use_power: bool = True,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Compute Kaldi's log-mel filter bank. Input: float32 ``(n,)`` or ``(n, 1)``. Output: ``(frames, num_mel_bins)``,
+        layout tf.
+
+        From each frame its mean is subtracted, then pre-emphasis is applied within the frame, then the window. The filters
+        are triangles on Kaldi's mel scale; logarithms are natural. The values are those of
+        ``torchaudio.compliance.kaldi.fbank`` without dither, within float32 rounding. Kaldi's own programs take samples of
+        16 bits as they are: multiply the signal by 32768 for their values.
+
+        Args:
+            num_mel_bins: Number of mel filters, at least 4.
+            sample_frequency: Sampling rate of the signal in Hz.
+            frame_length: Milliseconds of a frame.
+            frame_shift: Milliseconds from one frame to the next.
+            low_freq: Lower edge of the first filter in Hz.
+            high_freq: Upper edge of the last filter in Hz; up to 0: relative to half of the rate.
+            window_type: Window of the frames.
+            preemphasis_coefficient: Coefficient of pre-emphasis; 0: none.
+            remove_dc_offset: Subtract the mean of each frame.
+            round_to_power_of_two: Fill frames up with zeros to a power of two.
+            snip_edges: Only frames within the signal; else the signal is mirrored at its ends.
+            use_log_fbank: Return logarithms.
+            use_power: Sum powers, else magnitudes.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def nemo(
+        x: Input,
+        /,
+        *,
+        features: int = 80,
+        sample_rate: float = 16000.0,
+        window_size: float = 0.025,
+        window_stride: float = 0.01,
+        n_fft: int | None = None,
+        preemph: float = 0.97,
+        lowfreq: float = 0.0,
+        highfreq: float = 0.0,
+        normalize: Literal["per_feature", "all_features", "none"] = "per_feature",
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Compute the log-mel spectrogram of NVIDIA NeMo's speech models (Conformer, FastConformer, Parakeet). Input:
+        float32 ``(n,)`` or ``(n, 1)``. Output: ``(features, n // step)``, layout ft.
+
+        Pre-emphasis (the sample before the first is 0); powers of frames (a symmetric Hann window, zeros beyond the
+        signal); mel filters of Slaney's form; natural logarithms of the sums plus ``2**-24``; and normalization over time:
+        ``(x - mean) / (deviation + 1e-5)``, with ``N - 1`` in the deviation. These are the formulas of
+        ``AudioToMelSpectrogramPreprocessor`` without dither, and the values of Hugging Face's
+        ``ParakeetFeatureExtractor``, within float32 rounding. NeMo's padding to multiples of frames is `pad`.
+
+        Args:
+            features: Number of mel filters.
+            sample_rate: Sampling rate of the signal in Hz.
+            window_size: Seconds of a frame.
+            window_stride: Seconds from one frame to the next.
+            n_fft: Points of the transform; by default the next power of two.
+            preemph: Coefficient of pre-emphasis; 0: none.
+            lowfreq: Lower edge of the first filter in Hz.
+            highfreq: Upper edge of the last filter in Hz; 0: half of `sample_rate`.
+            normalize: Mean and deviation of each feature, of all together, or none.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def wav2vec2(
+        x: Input,
+        /,
+        *,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Normalize a signal for Wav2Vec2, HuBERT and WavLM: mean 0 and variance 1. Input: float32 ``(n,)`` or ``(n, 1)``.
+        Output: ``(n,)``.
+
+        The values are ``(x - mean) / sqrt(variance + 1e-7)``, those of Hugging Face's ``Wav2Vec2FeatureExtractor`` with
+        ``do_normalize``, within float32 rounding.
+
+        Args:
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def whisper(
+        x: Input,
+        /,
+        *,
+        n_mels: int = 80,
+        chunk_length: float = 30.0,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Compute the log-mel spectrogram that Whisper takes. Input: float32 ``(n,)`` or ``(n, 1)`` at 16 kHz. Output:
+        ``(n_mels, frames)``, layout ft, 100 frames per second.
+
+        The signal is cut or filled up with zeros to ``chunk_length`` seconds. Powers of 25 ms every 10 ms (a periodic Hann
+        window), mel filters of Slaney's form, and decimal logarithms of at least 1e-10 are raised to 8 below the largest
+        one, plus 4, divided by 4. The values are those of Hugging Face's ``WhisperFeatureExtractor``, within float32
+        rounding.
+
+        Args:
+            n_mels: Number of mel filters: 80, or 128 for large-v3.
+            chunk_length: Seconds of the output.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
 class io:
     class file:
         @staticmethod

@@ -94,6 +94,7 @@ class Interpreter(Lowering):
         self.values: dict[Edge, Value] = {}
         self._feeds = feeds or {}
         self._columns: dict[int, Column] = {}
+        self._has_reference = False  # whether an operator with a reference is being lowered
 
     def add(self, node: Node) -> tuple[Value, ...]:
         """Lower and evaluate the next node of a graph, and return its outputs.
@@ -114,12 +115,17 @@ class Interpreter(Lowering):
         return self._columns[self.values[edge].id]
 
     def lower(self, scope: Scope, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        # Operators that another one lowers in place of itself are part of that one's reference.
+        is_part = self._has_reference
+        self._has_reference = is_part or not scope.operator.is_composite()
         try:
             outputs = super().lower(scope, inputs)
         except UndeclaredTypes:  # types known only after a run, as in a pipeline's first batch
             self._discovered[scope.node] = self._specs(scope, inputs)
             outputs = super().lower(scope, inputs)
-        if not scope.operator.is_composite():
+        finally:
+            self._has_reference = is_part
+        if not scope.operator.is_composite() and not is_part:
             for value, column in zip(outputs, self._evaluate(scope, inputs, len(outputs)), strict=True):
                 self._keep(scope, value, column)
         return outputs

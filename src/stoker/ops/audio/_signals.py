@@ -51,6 +51,16 @@ def along_axis(c: Lowering, x: Value, axis: int, kernel: str, rows: int, constan
     """Return the sums over an axis, weighted by the rows that ``kernel`` computes for its extent."""
     bins = x.shape[axis]
     (weights,) = c.native(kernel, [], [(DType.FLOAT, (rows, bins), "")], attrs=constants, params=(bins,))
+    return _projected(c, x, axis, weights)
+
+
+def weighted_by(c: Lowering, x: Value, axis: int, weights: Any) -> Value:
+    """Return the sums over an axis, weighted by constant rows, float32 ``(rows, bins)``."""
+    return _projected(c, x, axis, c.constant(weights))
+
+
+def _projected(c: Lowering, x: Value, axis: int, weights: Value) -> Value:
+    rows = weights.shape[0]
     shape = (*x.shape[:axis], rows, *x.shape[axis + 1 :])
     sums = (math.prod(shape) + _THREADS - 1) // _THREADS
     own = Launches("Project", {"bands": rows, "sums": sums}, 8 * rows)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Front ends of speech models against those of transformers and torchaudio: ``make test-features``.
+
+The bounds are those that docs/guides/audio.md states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import eager
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+SIZES = (40000, 16000 * 31, 1777)
+
+
+def speech(size: int) -> Any:
+    tone = 0.2 * np.sin(np.arange(size) * 0.05)
+    return (tone + np.random.default_rng(size).normal(0, 0.05, size)).astype(np.float32)
+
+
+def kaldi() -> Any:
+    """Import torchaudio's Kaldi functions, without its library, which needs those of CUDA."""
+    glob = Path.glob
+
+    def without_library(self: Path, pattern: str) -> Any:
+        return iter(()) if self.parts[-2:] == ("torchaudio", "lib") else glob(self, pattern)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "glob", without_library)
+        return pytest.importorskip("torchaudio.compliance.kaldi")
+
+
+def close(got: Any, want: Any, bound: float) -> None:
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape
+    worst = float(np.abs(got - want).max())
+    assert worst <= bound, f"the largest difference is {worst:.3g}"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("mels", [80, 128])
+def test_whisper(size: int, mels: int) -> None:
+    x = speech(size)
+    extractor = transformers.WhisperFeatureExtractor(feature_size=mels)
+    want = extractor(x, sampling_rate=16000, return_tensors="np").input_features[0]
+    close(eager.features.whisper(x, n_mels=mels), want, 1e-4)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_wav2vec2(size: int) -> None:
+    x = speech(size)
+    extractor = transformers.Wav2Vec2FeatureExtractor(do_normalize=True)
+    close(eager.features.wav2vec2(x), extractor(x, sampling_rate=16000, return_tensors="np").input_values[0], 1e-6)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_nemo(size: int) -> None:
+    x = speech(size)
+    extractor = transformers.ParakeetFeatureExtractor()
+    want = extractor(x, sampling_rate=16000, return_tensors="pt").input_features[0].numpy().T
+    got = np.asarray(eager.features.nemo(x))
+    close(got, want[:, : got.shape[1]], 3e-4)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"num_mel_bins": 80, "snip_edges": False, "window_type": "hamming", "preemphasis_coefficient": 0.0},
+        {"num_mel_bins": 20, "sample_frequency": 8000.0, "window_type": "blackman", "remove_dc_offset": False},
+        {"window_type": "rectangular", "use_power": False, "high_freq": -200.0},
+        {"window_type": "hanning", "round_to_power_of_two": False, "use_log_fbank": False, "frame_shift": 12.5},
+    ],
+)
+def test_kaldi_fbank(size: int, arguments: dict[str, Any]) -> None:
+    x = speech(size)
+    want = kaldi().fbank(torch.from_numpy(x)[None], **arguments).numpy()
+    close(eager.features.kaldi_fbank(x, **arguments), want, 1e-3 if arguments.get("use_log_fbank", True) else 1e-4)
+
+
+def test_the_bound_rejects_another_window() -> None:
+    x = speech(40000)
+    want = np.asarray(eager.features.kaldi_fbank(x, window_type="hanning"))
+    rejects: Callable[..., None] = close
+    with pytest.raises(AssertionError, match="largest difference"):
+        rejects(eager.features.kaldi_fbank(x), want, 1e-3)
