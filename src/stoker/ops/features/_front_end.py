@@ -100,7 +100,7 @@ def plain_powers(x: Any, points: int, window: Any, step: int, mode: str) -> Any:
 def plain_slaney(filters: int, points: int, rate: float, low: float, high: float) -> Any:
     """Return mel filters of Slaney's form in NumPy, for references."""
     ends = [hz * 3 / 200 if hz < 1000 else 15 + 27 * math.log(hz / 1000) / math.log(6.4) for hz in (low, high)]
-    mel = np.linspace(*ends, filters + 2)
+    mel = np.linspace(ends[0], ends[1], filters + 2)
     edges = np.where(mel < 15, mel * 200 / 3, 1000 * 6.4 ** ((mel - 15) / 27))
     hz = np.linspace(0, rate / 2, points // 2 + 1)
     rise = (hz - edges[:-2, None]) / np.diff(edges)[:-1, None]
