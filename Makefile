@@ -56,7 +56,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-jax test-paddle test-servers test-tf test-triton test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-jax test-paddle test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
