@@ -254,7 +254,7 @@ struct Plane {
 
   // Call done(y, row) for each row of the equalized plane; `row` has room for it.
   template <class Done>
-  void each_row(int64_t height, int64_t width, const Loops& loop, uint8_t* row, Done&& done) {
+  void each_row(int64_t height, const Loops& loop, uint8_t* row, Done&& done) {
     const float inverse_height = 1.0f / static_cast<float>(tiles.height);
     int64_t above = -1, below = -1;
     for (int64_t y = 0; y < height; ++y) {
@@ -291,7 +291,7 @@ void equalize(const View& src, const Settings& settings, const View& dst, Scratc
   for (int64_t y = 0; y < height; ++y)
     source.read(y, 0, plane.pixels + y * plane.tiles.all_width, [](uint8_t*, int64_t) {});
   plane.tabulate_all(height, width, settings.clip_limit);
-  plane.each_row(height, width, loops(), row, [&](int64_t y, const uint8_t* out) { scatter_row(out, dst, y); });
+  plane.each_row(height, loops(), row, [&](int64_t y, const uint8_t* out) { scatter_row(out, dst, y); });
 }
 
 void equalize_lightness(const View& src, const Settings& settings, const uint16_t* table, const View& dst,
@@ -324,7 +324,7 @@ void equalize_lightness(const View& src, const Settings& settings, const uint16_
     loop.to_lab({table, products, pixels, width, plane.pixels + y * plane.tiles.all_width, a, a + width});
   }
   plane.tabulate_all(height, width, settings.clip_limit);
-  plane.each_row(height, width, loop, row, [&](int64_t y, const uint8_t* lightness) {
+  plane.each_row(height, loop, row, [&](int64_t y, const uint8_t* lightness) {
     const uint8_t* const a = chroma + 2 * width * y;
     loop.to_rgb({table, lightness, a, a + width, width, pixels});
     scatter_row(pixels, dst, y);
