@@ -21,11 +21,13 @@ from stoker.ops._index import INDEX
 from stoker.testing.reference import Fed
 
 ON_CPU = (
-    "audio_resample", "batch_permutation", "batched_nms", "box_iou", "decoders.audio", "decoders.inflate",
-    "dump_image", "get_property", "io.file.read", "jpeg_compression_distortion", "nms", "nms_rotated",
-    "nonsilent_region", "peek_image_shape", "power_spectrum", "python_function",
-    "random.choice", "random.coin_flip", "random.normal", "random.uniform", "random_crop_generator", "roi_align",
-    "roi_pool", "shapes", "soft_nms", "transforms.combine", "transforms.crop", "transforms.rotation",
+    "audio_resample", "batch_permutation", "batched_nms", "bbox_rotate", "box_iou", "decoders.audio",
+    "decoders.inflate", "dump_image", "get_property", "io.file.read", "jpeg_compression_distortion", "nms",
+    "nms_rotated", "nonsilent_region", "peek_image_shape", "power_spectrum", "python_function", "random.beta",
+    "random.choice", "random.coin_flip", "random.normal", "random.uniform", "random_bbox_crop",
+    "random_crop_generator", "roi_align", "roi_pool", "roi_random_crop", "segmentation.random_mask_pixel",
+    "segmentation.random_object_bbox", "segmentation.select_masks", "shapes", "soft_nms", "transforms.combine",
+    "transforms.crop", "transforms.rotation",
     "transforms.scale", "transforms.shear", "transforms.translation",
 )  # fmt: skip
 OPERATORS = tuple(name for name in INDEX if not name.startswith("_") and not find_public(name).is_source)
@@ -35,6 +37,7 @@ PARAMETERS = {
     "scalars",
     "draw",
     "draw_words",
+    "element_numbers",
     "mel_weights",
     "dct_weights",
 }  # of shapes and numbers

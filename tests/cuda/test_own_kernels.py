@@ -390,3 +390,56 @@ def test_motion_blur() -> None:
     rows = [rng.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((9, 7), (1, 1), (30, 41))]
     sizes = [np.int32(s) for s in (1, 5, 9)]
     compare_rows([rows, sizes], ["HWC", ""], lambda x, size: (fn.motion_blur(x, size=size, angle=20.0, direction=0.5),))
+
+
+@pytest.mark.parametrize("offset", [False, True])
+def test_box_encoder(offset: bool) -> None:
+    """Also no boxes, boxes without area and outside of all anchors, and NaN."""
+    rng = np.random.default_rng(2)
+    corners = rng.uniform(0, 0.7, (700, 2))
+    anchors = np.concatenate([corners, corners + rng.uniform(0.05, 0.3, (700, 2))], 1).astype(np.float32)
+    rows = [anchors[rng.integers(0, 700, n)] + rng.normal(0, 0.02, (n, 4)).astype(np.float32) for n in (3, 0, 40)]
+    rows.append(np.array([[2, 2, 3, 3], [0.5, 0.5, 0.5, 0.9], [np.nan] * 4, *anchors[:2], *anchors[:2]], np.float32))
+    labels = [np.arange(1, len(boxes) + 1, dtype=np.int32) for boxes in rows]
+
+    def make(boxes: Any, names: Any) -> Any:
+        return fn.box_encoder(
+            boxes, names, anchors=anchors.reshape(-1).tolist(), criteria=0.4, offset=offset, scale=300.0,
+            means=(0.1, 0.0, 0.0, 0.0), stds=(0.1, 0.1, 0.2, 0.2),
+        )  # fmt: skip
+
+    (targets, found) = compare_rows([rows, labels], ["", ""], make)
+    assert (found[2] > 0).any() and (found[1] == 0).all() and targets[0].shape == (700, 4)
+
+
+@pytest.mark.parametrize("dtype", [types.UINT8, types.INT16, types.FLOAT, types.FLOAT64])
+def test_gather(dtype: Any) -> None:
+    rng = np.random.default_rng(3)
+    rows = [rng.integers(0, 200, (h, w, 4), np.uint8) for h, w in ((9, 7), (1, 1), (5, 0), (60, 31))]
+    numbers = [rng.integers(-len(x), len(x), n) for x, n in zip(rows, (4, 0, 2, 90), strict=True)]
+
+    def make(x: Any, at: Any) -> Any:
+        x = fn.flip(fn.cast(x, dtype=dtype), horizontal=1)
+        return fn.gather(x, at), fn.gather(x, at * 0, axis=2), fn.gather(x, fn.stack(at * 0, at))
+
+    for x, at, taken in zip(rows, numbers, compare_rows([rows, numbers], ["HWC", ""], make)[0], strict=True):
+        np.testing.assert_array_equal(taken, x[at][:, ::-1])
+
+
+@pytest.mark.parametrize("dtype", [types.UINT8, types.INT16, types.FLOAT])
+@pytest.mark.parametrize("layout", ["HWC", "FHWC"])
+def test_multi_paste(layout: str, dtype: Any) -> None:
+    """Also regions without pixels, and pixels that no region covers."""
+    rng = np.random.default_rng(4)
+    rows = [rng.integers(0, 256, shaped(layout, h, w), np.uint8) for h, w in ((9, 7), (12, 30), (60, 41))]
+    starts = [np.array([0, 0, 3, 2, 1, 1], np.int32), np.array([5, 9, 0, 0, 2, 2], np.int32), np.zeros(6, np.int32)]
+
+    def make(x: Any, start: Any) -> Any:
+        y = fn.flip(x, horizontal=1)
+        pasted = fn.multi_paste(
+            x, y, x, shapes=(6, 5, 4, 5, 0, 3), in_anchors=(1, 2, 0, 0, 3, 3), out_anchors=start, output_size=(80, 33),
+            dtype=dtype,
+        )  # fmt: skip
+        return pasted, fn.multi_paste(x, y)
+
+    compare_rows([rows, starts], [layout, ""], make)

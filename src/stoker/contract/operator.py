@@ -8,7 +8,8 @@ A class declares its qualified name and arguments, and then *one* of
 * ``compose(c, *inputs)``: expands into other operators.
 * ``infer`` and ``reference``: Python code that runs in a segment of its own (users' operators).
 
-``reference`` is the meaning in plain NumPy for one row. A composite needs none: its parts have references.
+``reference`` is the meaning in plain NumPy for one row. A composite needs none: its parts have references. An operator
+whose rows depend on their batch (``scope = "batch"``) defines ``run_rows`` instead.
 """
 
 from __future__ import annotations
@@ -146,12 +147,18 @@ class Operator:
             for what, there in (
                 ("a docstring", bool(cls.__doc__) and cls.__doc__ is not Operator.__doc__),
                 ("`lower`, `compose` or `infer`", cls._overrides("lower", "compose", "infer")),
-                ("`reference`", cls._overrides("reference", "compose") or cls.is_source),
+                ("`reference`", cls._has_definition()),
             )
             if not there
         ]
         if missing:
             raise TypeError(f"operator {name!r} lacks {', '.join(missing)}")
+
+    @classmethod
+    def _has_definition(cls) -> bool:
+        """Return whether the class defines its results: by `reference`, by parts, or for whole batches."""
+        of_a_batch = cls.scope == "batch" and cls._overrides("run_rows")
+        return of_a_batch or cls.is_source or cls._overrides("reference", "compose")
 
     @classmethod
     def _overrides(cls, *methods: str) -> bool:
@@ -274,6 +281,15 @@ class Operator:
             args: the constants by name.
         """
         return self.outputs
+
+    def count_outputs_with(self, args: Mapping[str, Any], inputs: int) -> int:
+        """Return the number of outputs of a call with a number of inputs.
+
+        Args:
+            args: the constants by name.
+            inputs: the number of inputs. Some operators return labels only if they get labels.
+        """
+        return self.count_outputs(args)
 
     def returns_tuple(self, args: Mapping[str, Any]) -> bool:
         """Return whether a call returns a tuple of nodes rather than one node.

@@ -14,6 +14,7 @@ import numpy.typing as npt
 _EPOCH_DOMAIN = 0x73746F6B65720001  # "stoker", stream 1
 _SHUFFLE_DOMAIN = 0x73746F6B65720002
 _PART_DOMAIN = 0x73746F6B65720003
+_ROW_DOMAIN = 0x73746F6B65720004
 _MASK = 0xFFFFFFFF
 
 
@@ -108,3 +109,8 @@ def permute_by(key: int, size: int, positions: npt.NDArray[np.int64]) -> npt.NDA
         out[todo] = x = (left << shift) | right
         todo = todo[x >= np.uint64(size)]
     return out.astype(np.int64)
+
+
+def words_of_rows(seed: int, epoch: int, keys: npt.NDArray[np.uint64], number: int) -> npt.NDArray[np.uint32]:
+    """Return a random word of 32 bits for each row key; another ``number`` gives others."""
+    return _philox_words(epoch_key(seed, epoch), keys, _ROW_DOMAIN + (number << 48)).astype(np.uint32)

@@ -163,15 +163,23 @@ class Schedule:
         for epoch, origin, start, count in parts:
             local = np.arange(start, start + count, dtype=np.int64)
             epochs.append(self._epochs(epoch, count))
+            where = self._shards.positions(self._size, epoch, origin, local)
             for n, source in enumerate(self._sources):
-                if n == 0:
-                    where = source.shards.positions(source.sampler.size, epoch, origin, local)
+                if self._is_in_step(source):
                     of_source = source.sampler.indices(self._seed, epoch, where)
-                    keys.append(source.sampler.keys(epoch, where, of_source))
                 else:
                     of_source = self._companion(source, epoch, origin, local)
+                if n == 0:
+                    keys.append(source.sampler.keys(epoch, where, of_source))
                 indices[n].append(of_source)
         return Rows(_join(keys), _join(epochs), tuple(_join(i) for i in indices), self.epoch, self.position)
+
+    def _is_in_step(self, source: OpenSource) -> bool:
+        """Return whether a source has the first one's positions: epochs of one size, in the same shards.
+
+        Sources of pairs (images and masks) stay together in this way, also if the shards do not divide the epoch.
+        """
+        return source.sampler.size == self._size and source.shards == self._shards
 
     def _companion(
         self, source: OpenSource, epoch: int, origin: int, local: npt.NDArray[np.int64]
@@ -217,18 +225,19 @@ class Schedule:
             local = np.asarray([place if shards.is_contiguous else place // shards.number], np.int64)
             turn = shards.shard_in(epoch) if shards.is_contiguous else place % shards.number
             for n, source in enumerate(self._sources):
-                columns[n].append(self._elsewhere(source, epoch, local, turn, main=n == 0))
+                columns[n].append(self._elsewhere(source, epoch, local, turn))
         indices = tuple(_join(i) for i in columns)
         return Rows(rows.keys[bad], rows.epochs[bad], indices, rows.epoch, rows.position)
 
     def _elsewhere(
-        self, source: OpenSource, epoch: int, local: npt.NDArray[np.int64], turn: int, *, main: bool
+        self, source: OpenSource, epoch: int, local: npt.NDArray[np.int64], turn: int
     ) -> npt.NDArray[np.int64]:
         """Return a source's index at row ``local`` of the shard ``turn``."""
+        is_in_step = self._is_in_step(source)
         if source.shards.number == self._shards.number:
             shards = replace(source.shards, id=turn, is_sticky=True, is_padded=False)
             source = replace(source, shards=shards)
-        if not main:
+        if not is_in_step:
             return self._companion(source, epoch, 0, local)
         where = source.shards.positions(source.sampler.size, epoch, 0, local)
         return source.sampler.indices(self._seed, epoch, where)

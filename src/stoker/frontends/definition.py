@@ -90,7 +90,7 @@ class GraphBuilder:
                 wanted = str(low) if low == high else f"{low} to {high}"
                 raise ArgumentError(f"`{name}`: expected {wanted} inputs, got {len(inputs)}")
             sources = tuple(self.edge_of(x, name) for x in inputs)
-            outputs = operator().count_outputs(args)
+            outputs = operator().count_outputs_with(args, len(inputs))
             if outputs > _MOST_OUTPUTS:
                 raise ArgumentError(f"`{name}`: expected at most {_MOST_OUTPUTS} outputs, got {outputs}")
             operator().validate(args)

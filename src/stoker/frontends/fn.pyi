@@ -192,6 +192,48 @@ def bbox_paste(
     """
     ...
 
+def bbox_rotate(
+    boxes: Input,
+    /,
+    *labels: Input,
+    angle: float | DataNode,
+    input_shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode,
+    bbox_layout: str = "xyXY",
+    bbox_normalized: bool = True,
+    keep_size: bool = False,
+    mode: Literal["expand", "fixed", "halfway"] = "expand",
+    remove_threshold: float = 0.1,
+    shape_layout: str = "HW",
+    size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Rotate bounding boxes with their image (`rotate`). Inputs: boxes, float32 (N, 4); optionally N labels, any type.
+    Outputs: the boxes that are left, each the smallest one around its rotated corners, on the canvas of `rotate`; their
+    labels, if there are any.
+
+    Boxes are cut at the canvas. A box is dropped if less than ``remove_threshold`` of its area is left, or nothing.
+    ``mode`` "fixed" shrinks a box to the size that it had, with its longer side along the longer side of the rotated
+    box; "halfway" is between both. Computed in double and rounded once.
+
+    Args:
+        angle: Angle in degrees, counter-clockwise.
+        input_shape: Size of the image in pixels; channels may follow.
+        bbox_layout: Numbers of a box: xyXY or xyWH.
+        bbox_normalized: Boxes are relative to the image, else in pixels.
+        keep_size: The canvas has the image's size.
+        mode: Size of the boxes: expand, fixed or halfway.
+        remove_threshold: Least share of a box within the canvas.
+        shape_layout: Order of `input_shape`: HW or WH, with or without C.
+        size: Size of the canvas in pixels, (height, width).
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def boolean_mask(
     x: Input,
     mask: Input,
@@ -211,6 +253,43 @@ def boolean_mask(
     are refused.
 
     Args:
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def box_encoder(
+    boxes: Input,
+    labels: Input,
+    /,
+    *,
+    anchors: float | Sequence[float] | npt.NDArray[np.generic],
+    criteria: float = 0.5,
+    means: float | Sequence[float] | npt.NDArray[np.generic] = (0.0, 0.0, 0.0, 0.0),
+    offset: bool = False,
+    scale: float = 1.0,
+    stds: float | Sequence[float] | npt.NDArray[np.generic] = (1.0, 1.0, 1.0, 1.0),
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, DataNode]:
+    """Turn the boxes of an image into a target for each anchor of a detector such as SSD. Inputs: boxes (left, top,
+    right, bottom), float32 (N, 4); their labels, int32 (N,) or (N, 1). Outputs: a box (centre x, centre y, width,
+    height) for each anchor, float32 (M, 4); a label for each, int32 (M,).
+
+    A box belongs to the anchor with the largest IoU, and to each anchor whose IoU with it exceeds ``criteria`` and is
+    the largest of the anchor; of equal ones the last counts. All other anchors get label 0 and their own box; with
+    ``offset`` zeros. IoU is computed in float32. Boxes and labels of different numbers, and no anchors, are refused.
+
+    Args:
+        anchors: Boxes (left, top, right, bottom) of all anchors, one after another.
+        criteria: IoU that a match exceeds, from 0 to 1.
+        means: Subtracted from offsets: x, y, width, height.
+        offset: Targets are offsets from their anchors.
+        scale: Factor of boxes and anchors before offsets are computed.
+        stds: Divisors of offsets.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -782,6 +861,37 @@ def crop_mirror_normalize(
     """
     ...
 
+def cutmix(
+    x: Input,
+    other: Input,
+    /,
+    *labels: Input,
+    weight: float | DataNode,
+    num_classes: int = 0,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Replace a random rectangle of an image by that of another one, and mix their labels by area (Yun et al.,
+    "CutMix", 2019). Inputs: two images of one shape and type, with axes H and W; optionally their labels: whole
+    numbers, or floats (classes,). Outputs: the image; the soft label, float32, or the type of soft labels.
+
+    The rectangle has the image's proportions and ``1 - weight`` of its area, its centre is uniform over all pixels, and
+    it is cut at the edges. Labels have the shares of the pixels. Source: torchvision's ``CutMix``. `readers.partner`
+    reads the second sample, so that the batch size changes nothing.
+
+    Args:
+        weight: Share of the first sample, from 0 to 1: `random.beta` draws it.
+        num_classes: Number of classes, if labels are whole numbers.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def debayer(
     x: Input,
     /,
@@ -1230,6 +1340,31 @@ def full_like(
     """
     ...
 
+def gather(
+    x: Input,
+    indices: Input,
+    /,
+    *,
+    axis: int = 0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Select elements along an axis by their numbers, as ``numpy.take``: labels of kept boxes, entries of a table.
+
+    Inputs: data of at least one axis, any type; whole numbers of any shape. Negative numbers count from the end.
+    Output: the data's type; the axes of the numbers replace ``axis``. A number that is out of range is an error of the
+    row. The CPU checks the numbers, also if the data are on a GPU. Exact.
+
+    Args:
+        axis: Axis of the elements. Negative numbers count from the end.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def gaussian_blur(
     x: Input,
     /,
@@ -1600,6 +1735,34 @@ def mfcc(
     """
     ...
 
+def mixup(
+    x: Input,
+    other: Input,
+    /,
+    *labels: Input,
+    weight: float | DataNode,
+    num_classes: int = 0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Mix two images and their labels: ``weight * x + (1 - weight) * y`` (Zhang et al., "mixup", 2018). Inputs: two
+    images of one shape and type, any layout; optionally their labels: whole numbers, or floats (classes,). Outputs: the
+    image, of the same type; the soft label, float32, or the type of soft labels.
+
+    `readers.partner` reads the second sample, so that the batch size changes nothing. Products and their sum are
+    rounded to float32 (float64 for float64), whole numbers half to even.
+
+    Args:
+        weight: Share of the first sample, from 0 to 1: `random.beta` draws it.
+        num_classes: Number of classes, if labels are whole numbers.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def motion_blur(
     x: Input,
     /,
@@ -1628,6 +1791,46 @@ def motion_blur(
             mean.
         border: Pixels beyond the edges, as for `filter`.
         dtype: Element type of the output: float32, or the input's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def multi_paste(
+    *images: Input,
+    in_ids: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    in_anchors: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    in_anchors_rel: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    shapes: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    shapes_rel: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    out_anchors: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    out_anchors_rel: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    output_size: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Paste regions of images onto a canvas of zeros, one after another: later ones cover earlier ones. Inputs: an
+    image for each region, all of one type, HWC or FHWC; or with ``in_ids`` one image, whose regions come from other
+    rows of the batch. Output: the canvas, of ``dtype`` or the images' type, rounded and saturated.
+
+    Regions must lie within their image and the canvas. Numbers are pairs (height, width), one pair for each region.
+    Relative places are rounded down, relative extents up. With ``in_ids`` results depend on the batch; `mosaic` takes
+    other samples of the epoch instead.
+
+    Args:
+        in_ids: For each region, the number of a row of the batch, from 0.
+        in_anchors: Starts of the regions in their images; by default 0.
+        in_anchors_rel: The same, relative to the image.
+        shapes: Extents of the regions; by default up to the image's end.
+        shapes_rel: The same, relative to the image.
+        out_anchors: Starts of the regions in the canvas; by default 0.
+        out_anchors_rel: The same, relative to the canvas.
+        output_size: Size of the canvas; by default that of all images.
+        dtype: Element type of the output; by default the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -2178,6 +2381,140 @@ def python_function(
     """
     ...
 
+@overload
+def random_bbox_crop(
+    boxes: Input,
+    /,
+    *labels: Input,
+    all_boxes_above_threshold: bool = True,
+    allow_no_crop: bool = True,
+    aspect_ratio: float | Sequence[float] | npt.NDArray[np.generic] = (1.0, 1.0),
+    bbox_layout: str = "",
+    bbox_prune_threshold: float | None = None,
+    crop_shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    input_shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    ltrb: bool = True,
+    num_attempts: int = 1,
+    output_bbox_indices: Literal[False] = False,
+    quiet: bool = False,
+    scaling: float | Sequence[float] | npt.NDArray[np.generic] = (1.0, 1.0),
+    shape_layout: str = "",
+    threshold_type: Literal["iou", "overlap"] = "iou",
+    thresholds: float | Sequence[float] | npt.NDArray[np.generic] = 0.0,
+    total_num_attempts: int = -1,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, DataNode, DataNode]:
+    """Draw a window of the image that keeps enough of its boxes, as in the training of SSD. Inputs: boxes relative to
+    the image, float32 (N, 4), or (N, 6) for volumes; optionally N labels, any type. Outputs: anchor and shape of the
+    window for `slice`, float32, in the order x, y(, z); the boxes that are left, relative to the window; their labels,
+    if there are any; with ``output_bbox_indices`` their numbers, int32.
+
+    A draw takes one of ``thresholds`` (or, with ``allow_no_crop``, no crop) and proposes up to ``num_attempts``
+    windows; then it takes another threshold. A window is taken if it has the aspect ratio, every box reaches the
+    threshold, and a box is left. A box is left if its centre lies in the window, or with ``bbox_prune_threshold`` if
+    this share of its area does. Without boxes the first window is taken. So no crop is drawn more often than one in
+    ``len(thresholds) + 1``: it also ends searches that fail.
+
+    Without ``total_num_attempts``, a row whose 10,000 windows all fail is an error; DALI searches for ever. With it,
+    the window with the best metric is used. If ``aspect_ratio`` is one value, one random axis determines the others,
+    within the image; DALI proposes windows up to 1.8 times as large as the image. Boxes outside [0, 1] are refused. The
+    numbers that are drawn are Stoker's own.
+
+    Args:
+        all_boxes_above_threshold: Every box must reach the threshold, else one of them.
+        allow_no_crop: The whole image is one of the outcomes; not with `crop_shape`.
+        aspect_ratio: Range of width over height, relative to the image, or in pixels with `input_shape`. For
+            volumes also three ranges: x/y, x/z, y/z.
+        bbox_layout: Numbers of a box: xyXY or xyWH, by default by `ltrb`; for volumes xyzXYZ or xyzWHD.
+        bbox_prune_threshold: Least share of a box's area within the window.
+        crop_shape: Fixed size of the window in pixels.
+        input_shape: Size of the image in pixels.
+        ltrb: Boxes are left, top, right, bottom instead of x, y, width, height.
+        num_attempts: Windows that are proposed for a threshold.
+        output_bbox_indices: Also return the numbers of the boxes that are left.
+        scaling: Range of the window's extents relative to the image's.
+        shape_layout: Order of `crop_shape` and `input_shape`: WH (default), HW, WHD, ...
+        threshold_type: Metric: iou, or overlap (share of the box).
+        thresholds: Least metrics of window and boxes; one is drawn.
+        total_num_attempts: Windows after which the best one is used.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+@overload
+def random_bbox_crop(
+    boxes: Input,
+    /,
+    *labels: Input,
+    all_boxes_above_threshold: bool = True,
+    allow_no_crop: bool = True,
+    aspect_ratio: float | Sequence[float] | npt.NDArray[np.generic] = (1.0, 1.0),
+    bbox_layout: str = "",
+    bbox_prune_threshold: float | None = None,
+    crop_shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    input_shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    ltrb: bool = True,
+    num_attempts: int = 1,
+    output_bbox_indices: Literal[True],
+    quiet: bool = False,
+    scaling: float | Sequence[float] | npt.NDArray[np.generic] = (1.0, 1.0),
+    shape_layout: str = "",
+    threshold_type: Literal["iou", "overlap"] = "iou",
+    thresholds: float | Sequence[float] | npt.NDArray[np.generic] = 0.0,
+    total_num_attempts: int = -1,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, DataNode, DataNode, DataNode]:
+    """Draw a window of the image that keeps enough of its boxes, as in the training of SSD. Inputs: boxes relative to
+    the image, float32 (N, 4), or (N, 6) for volumes; optionally N labels, any type. Outputs: anchor and shape of the
+    window for `slice`, float32, in the order x, y(, z); the boxes that are left, relative to the window; their labels,
+    if there are any; with ``output_bbox_indices`` their numbers, int32.
+
+    A draw takes one of ``thresholds`` (or, with ``allow_no_crop``, no crop) and proposes up to ``num_attempts``
+    windows; then it takes another threshold. A window is taken if it has the aspect ratio, every box reaches the
+    threshold, and a box is left. A box is left if its centre lies in the window, or with ``bbox_prune_threshold`` if
+    this share of its area does. Without boxes the first window is taken. So no crop is drawn more often than one in
+    ``len(thresholds) + 1``: it also ends searches that fail.
+
+    Without ``total_num_attempts``, a row whose 10,000 windows all fail is an error; DALI searches for ever. With it,
+    the window with the best metric is used. If ``aspect_ratio`` is one value, one random axis determines the others,
+    within the image; DALI proposes windows up to 1.8 times as large as the image. Boxes outside [0, 1] are refused. The
+    numbers that are drawn are Stoker's own.
+
+    Args:
+        all_boxes_above_threshold: Every box must reach the threshold, else one of them.
+        allow_no_crop: The whole image is one of the outcomes; not with `crop_shape`.
+        aspect_ratio: Range of width over height, relative to the image, or in pixels with `input_shape`. For
+            volumes also three ranges: x/y, x/z, y/z.
+        bbox_layout: Numbers of a box: xyXY or xyWH, by default by `ltrb`; for volumes xyzXYZ or xyzWHD.
+        bbox_prune_threshold: Least share of a box's area within the window.
+        crop_shape: Fixed size of the window in pixels.
+        input_shape: Size of the image in pixels.
+        ltrb: Boxes are left, top, right, bottom instead of x, y, width, height.
+        num_attempts: Windows that are proposed for a threshold.
+        output_bbox_indices: Also return the numbers of the boxes that are left.
+        scaling: Range of the window's extents relative to the image's.
+        shape_layout: Order of `crop_shape` and `input_shape`: WH (default), HW, WHD, ...
+        threshold_type: Metric: iou, or overlap (share of the box).
+        thresholds: Least metrics of window and boxes; one is drawn.
+        total_num_attempts: Windows after which the best one is used.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def random_crop_generator(
     shape: Input,
     /,
@@ -2637,6 +2974,39 @@ def roi_pool(
     """
     ...
 
+def roi_random_crop(
+    *data: Input,
+    crop_shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode,
+    roi_start: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode,
+    roi_end: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    roi_shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    in_shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Draw the start of a window of a fixed size that contains as much as possible of a region of interest: all of it,
+    or only parts of it. Input: optionally the data that will be cropped. Output: the start along each axis, int64.
+
+    Along each axis the start is uniform between ``roi_start`` and the region's end minus the window's extent, both
+    included. If the extents of the data are known (the input, or ``in_shape``), only windows within the data are drawn;
+    the region must lie within them, and the window must not be larger.
+
+    Args:
+        crop_shape: Extents of the window.
+        roi_start: Start of the region.
+        roi_end: End of the region.
+        roi_shape: Extents of the region, instead of `roi_end`.
+        in_shape: Extents of the data, instead of the input.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def rotate(
     x: Input,
     /,
@@ -2714,9 +3084,7 @@ def sequence_rearrange(
     """Put the frames of a video, or the elements along the first axis, in another order. Input: any type; the first
     axis is F or has no name. Output: as many elements as ``new_order`` has numbers; elements may repeat or be left out.
 
-    A constant order with equal steps, up to eight elements, moves no data. Other orders of up to eight elements are
-    native; longer ones, and orders whose length is known only at run time, run in Python. Unlike DALI, a tensor with
-    one axis is accepted.
+    A constant order with equal steps moves no data. Unlike DALI, a tensor with one axis is accepted.
 
     Args:
         new_order: Numbers of the elements, from 0, in their new order.
@@ -2998,6 +3366,65 @@ def stack(
     Args:
         axis: The new axis.
         axis_name: Name of the new axis; without it the output's axes have no names.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def tensor_resize(
+    x: Input,
+    /,
+    *,
+    interp_type: InterpType | DataNode = InterpType.INTERP_LINEAR,
+    min_filter: InterpType | DataNode | None = None,
+    mag_filter: InterpType | DataNode | None = None,
+    antialias: bool = True,
+    minibatch_size: int = 32,
+    temp_buffer_hint: int = 0,
+    sizes: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    scales: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    axis_names: str = "",
+    alignment: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 0.5,
+    size_rounding: Literal["round", "truncate", "ceil"] = "round",
+    mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
+    max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    subpixel_scale: bool = True,
+    roi_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    roi_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    roi_relative: bool = False,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Resize a tensor along one to three axes, of any layout. Input: any type. Output: the same axes and type, or
+    ``dtype``.
+
+    Two axes at most are resampled together, with the bits of `resize`; of three axes the last one is resampled after
+    the others, in float32, with one rounding at the end. A size of 0 keeps the extent, or with ``mode`` "default" the
+    average scale of the given ones; a negative size or scale mirrors the axis.
+
+    Args:
+        interp_type: Filter for shrinking and enlarging, one of `types.INTERP_*`.
+        min_filter: Filter for shrinking.
+        mag_filter: Filter for enlarging.
+        antialias: Widen the filter when shrinking, as Pillow does.
+        sizes: Output extents of the axes.
+        scales: Output extents as multiples of the input's.
+        axes: Axes to resize; negative ones count from the end. By default all.
+        axis_names: Letters of the axes in the layout, instead of `axes`.
+        alignment: Place of the region that keeps its position if the extent is rounded: 0 start, 1 end.
+        size_rounding: Rounding of extents: round, truncate or ceil.
+        mode: Meaning of several sizes, as for `resize`.
+        max_size: Limit of the output extents, one or one for each axis.
+        subpixel_scale: The region follows the rounding of the extent, so that the scale is exact.
+        roi_start: Start of the region, along each axis.
+        roi_end: End of the region; before the start: mirrored.
+        roi_relative: The region is relative to the extents.
+        dtype: Element type of the output; by default the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -4177,6 +4604,37 @@ class noise:
         ...
 
 class random:
+    @staticmethod
+    def beta(
+        *like: Input,
+        alpha: float | DataNode = 1.0,
+        beta: float | DataNode = 1.0,
+        dtype: DTypeLike = DType.FLOAT,
+        shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Draw from the beta distribution: the weights of `mixup`. Output: numbers in [0, 1], a scalar, ``shape`` or the
+        input's shape.
+
+        Source: the quotient of two gamma variates, as logarithms, so that small ``alpha`` and ``beta`` do not underflow
+        (Marsaglia and Tsang, "A simple method for generating gamma variables", 2000). Computed in double and rounded once.
+
+        Args:
+            alpha: First parameter, above 0.
+            beta: Second parameter, above 0.
+            dtype: Element type of the output, a floating-point type.
+            shape: Shape of the output; a scalar if not given.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
     @staticmethod
     def choice(
         a: Input,
@@ -5436,6 +5894,38 @@ class readers:
         ...
 
     @staticmethod
+    def partner(
+        reader: Any,
+        *,
+        number: int = 0,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Read another sample for each row of a reader: the second image of `mixup`, `cutmix` and `mosaic`.
+
+        Usage: ``others, other_labels = fn.readers.partner(files)`` with an output of ``fn.readers.file``, which returned
+        ``files, labels``. Outputs: those of the reader, of the sample at another position of the epoch's order. The row key
+        draws this position, among all others of the epoch and all shards. So a row has the same partner whatever the batch
+        size and the number of shards. Different ``number`` give different partners. An epoch of one sample has itself as
+        partner.
+
+        The reader needs an order with random access and a length: no streams, no endless samplers, no data from Python.
+
+        Args:
+            reader: An output of the reader, one of them.
+            number: Number of the partner, from 0; each is another draw.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
     def sequence(
         *,
         file_root: str | PathLike[str],
@@ -5972,6 +6462,163 @@ class reductions:
             axis_names: Names of the axes to reduce, such as HW, instead of `axes`.
             keep_dims: Keep these axes, with one element.
             ddof: Delta degrees of freedom: the sum is divided by the number of elements minus `ddof`.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+class segmentation:
+    @staticmethod
+    def random_mask_pixel(
+        mask: Input,
+        /,
+        *,
+        foreground: int | DataNode = 0,
+        threshold: float | DataNode = 0.0,
+        value: int | DataNode | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Draw the coordinates of a pixel of a mask. Input: a mask of any type, one to eight axes. Output: a coordinate
+        along each axis, int64.
+
+        With ``foreground`` the pixel is one above ``threshold``, or equal to ``value``; all of these are equally likely. If
+        there are none, and without ``foreground``, it is any pixel. A mask without pixels is an error; DALI returns numbers
+        without meaning.
+
+        Args:
+            foreground: Take only pixels of the foreground where not 0.
+            threshold: Pixels above it are the foreground.
+            value: Pixels equal to it are the foreground, instead of `threshold`.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def random_object_bbox(
+        mask: Input,
+        /,
+        *,
+        background: int | DataNode = 0,
+        cache_objects: bool = False,
+        class_weights: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        classes: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        foreground_prob: float | DataNode = 1.0,
+        format: Literal["anchor_shape", "start_end", "box"] = "anchor_shape",
+        ignore_class: bool = False,
+        k_largest: int | None = None,
+        output_class: Literal[False] = False,
+        threshold: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Draw an object of a label mask and return its bounding box. Input: labels of up to 32 bits, any number of axes.
+        Outputs, int32: anchor and shape, start and end, or one box of both; with ``output_class`` the object's label.
+
+        With the probability ``foreground_prob`` a class is drawn, all equally likely or by ``class_weights``, then one of
+        its objects. An object is a set of pixels of one label that are joined through faces, not corners. Objects smaller
+        than ``threshold`` do not count, nor those that are not among the ``k_largest`` boxes. A class without objects is
+        drawn again; if there is none left, the box is the whole mask and the label the background.
+
+        Args:
+            background: Label of the background; if not given and 0 is one of `classes`, the least number from 0
+                that is not.
+            class_weights: Weights of `classes`, or of the labels 1, 2, ... Not negative.
+            classes: Labels of the foreground; by default all but `background`.
+            foreground_prob: Probability of an object instead of the whole mask.
+            format: Outputs: anchor_shape, start_end or box.
+            ignore_class: All objects are equally likely, of whatever class.
+            k_largest: Number of objects with the largest boxes that count.
+            output_class: Also return the object's label.
+            threshold: Least extents of a box, one for all axes or one each.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def random_object_bbox(
+        mask: Input,
+        /,
+        *,
+        background: int | DataNode = 0,
+        cache_objects: bool = False,
+        class_weights: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        classes: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        foreground_prob: float | DataNode = 1.0,
+        format: Literal["anchor_shape", "start_end", "box"] = "anchor_shape",
+        ignore_class: bool = False,
+        k_largest: int | None = None,
+        output_class: Literal[True],
+        threshold: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode, DataNode]:
+        """Draw an object of a label mask and return its bounding box. Input: labels of up to 32 bits, any number of axes.
+        Outputs, int32: anchor and shape, start and end, or one box of both; with ``output_class`` the object's label.
+
+        With the probability ``foreground_prob`` a class is drawn, all equally likely or by ``class_weights``, then one of
+        its objects. An object is a set of pixels of one label that are joined through faces, not corners. Objects smaller
+        than ``threshold`` do not count, nor those that are not among the ``k_largest`` boxes. A class without objects is
+        drawn again; if there is none left, the box is the whole mask and the label the background.
+
+        Args:
+            background: Label of the background; if not given and 0 is one of `classes`, the least number from 0
+                that is not.
+            class_weights: Weights of `classes`, or of the labels 1, 2, ... Not negative.
+            classes: Labels of the foreground; by default all but `background`.
+            foreground_prob: Probability of an object instead of the whole mask.
+            format: Outputs: anchor_shape, start_end or box.
+            ignore_class: All objects are equally likely, of whatever class.
+            k_largest: Number of objects with the largest boxes that count.
+            output_class: Also return the object's label.
+            threshold: Least extents of a box, one for all axes or one each.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def select_masks(
+        mask_ids: Input,
+        polygons: Input,
+        vertices: Input,
+        /,
+        *,
+        reindex_masks: bool = False,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Select the polygons of some masks, in the form of `readers.coco`. Inputs: the numbers of the masks, int32 (N,),
+        each once; polygons, int32 (P, 3): mask, first vertex, end; vertices, any type (V, coordinates). Outputs: the
+        polygons of these masks, in the order of the numbers, and their vertices.
+
+        A mask keeps all of its polygons; DALI keeps only the last one. The numbers must be those of masks with polygons.
+        Polygons must not share vertices.
+
+        Args:
+            reindex_masks: Masks get the numbers of their places in the first input.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

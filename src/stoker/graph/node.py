@@ -288,7 +288,7 @@ class _JsonReader:
         low, high = operator.inputs
         if not low <= len(inputs) <= high:
             raise GraphError(f"node {i}, `{operator.name}`: expected {low} to {high} inputs, got {len(inputs)}")
-        outputs = operator().count_outputs(args)
+        outputs = operator().count_outputs_with(args, len(inputs))
         if _whole(n["outputs"]) != outputs:
             raise GraphError(f"node {i}, `{operator.name}`: expected {outputs} outputs, got {brief(n['outputs'])}")
         source = SourceLine(str(n["source"][0]), _whole(n["source"][1])) if n["source"] else None

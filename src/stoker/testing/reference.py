@@ -131,7 +131,7 @@ class Interpreter(Lowering):
         return outputs
 
     def _specs(self, scope: Scope, inputs: Sequence[Value]) -> tuple[Spec, ...]:
-        columns = self._evaluate(scope, inputs, scope.operator.count_outputs(scope.args))
+        columns = self._evaluate(scope, inputs, scope.operator.count_outputs_with(scope.args, len(inputs)))
         row = next(r for r, x in enumerate(columns[0]) if x is not None)
         layouts = scope.args.get("output_layouts") or (scope.args.get("layout"),)
         return specs_of(tuple(column[row] for column in columns), [name or "" for name in layouts])
@@ -241,7 +241,7 @@ def run_alone(
         nodes.append(Node(i, Fed, Fed.fill_defaults({"spec": spec, "per_frame": value.per_frame}, {})))
     edges = tuple((name, Edge(inputs + i)) for i, name in enumerate(scope.edges))
     operator = type(scope.operator)
-    count = scope.operator.count_outputs(scope.args)
+    count = scope.operator.count_outputs_with(scope.args, inputs)
     own = Node(
         len(nodes), operator, scope.args, tuple(Edge(i) for i in range(inputs)), edges, scope.draw, outputs=count
     )

@@ -19,6 +19,16 @@ def audio_resample(quality: float, aliasing: bool, /) -> Kernel:
         aliasing: DALI's filter, without an anti-aliasing band
     """
 
+def bbox_rotate(extent: int, numbers: Sequence[int], extents: bool, normalized: bool, /) -> Kernel:
+    """Boxes of a rotated image.
+
+    Args:
+        extent: an Extent
+        numbers: places of x, y and the second x, y in a box
+        extents: the second numbers are extents
+        normalized: numbers are relative to the image
+    """
+
 def blur(frame: int, height: int, width: int, channel: int, /) -> Kernel:
     """Gaussian blur.
 
@@ -31,6 +41,13 @@ def blur(frame: int, height: int, width: int, channel: int, /) -> Kernel:
 
 def boolean_mask() -> Kernel:
     """The elements of the first axis where a mask is true, and their count."""
+
+def box_encoder(offsets: bool, /) -> Kernel:
+    """Targets of anchors from boxes.
+
+    Args:
+        offsets: boxes are offsets from their anchors
+    """
 
 def box_iou(kind: int, rotated: bool, /) -> Kernel:
     """Overlaps of all pairs of boxes.
@@ -130,6 +147,14 @@ def draw_words(draw: int, own_seed: bool, seed: int, /) -> Kernel:
         own_seed: whether `seed` replaces the pipeline's
     """
 
+def element_numbers(argument: bytes, from_end: bool, /) -> Kernel:
+    """Numbers of elements, checked, as int64.
+
+    Args:
+        argument: its name in messages
+        from_end: negative numbers count from the end
+    """
+
 def equalize(frame: int, height: int, width: int, channel: int, /) -> Kernel:
     """Histogram equalization of every channel.
 
@@ -209,6 +234,9 @@ def filter(frame: int, height: int, width: int, channel: int, border: int, /) ->
         channel: the axis, -1: none
         border: a Border of filter/correlate.hpp
     """
+
+def gather() -> Kernel:
+    """Elements of the first axis by their numbers."""
 
 def image_of_datum() -> Kernel:
     """The image in a record of Caffe. The record is given twice."""
@@ -292,6 +320,13 @@ def mel_weights(filters: int, sample_rate: float, low: float, high: float, htk: 
         normalize: divide by half the width of the filter
     """
 
+def multi_paste(regions: int, /) -> Kernel:
+    """Regions of images, pasted onto a canvas in turn.
+
+    Args:
+        regions: as many as images
+    """
+
 def nms(labelled: bool, rotated: bool, /) -> Kernel:
     """Numbers of the boxes that no better box of their label overlaps, and their count.
 
@@ -347,6 +382,79 @@ def project(axis: int, /) -> Kernel:
 
 def python() -> Kernel:
     """A step whose Python twin makes every row."""
+
+def random_bbox_crop(
+    draw: int,
+    own_seed: bool,
+    seed: int,
+    axes: int,
+    low: Sequence[int],
+    high: Sequence[int],
+    extents: bool,
+    thresholds: Sequence[float],
+    overlap: bool,
+    all: bool,
+    may_keep_all: bool,
+    ratios: Sequence[float],
+    scaling: Sequence[float],
+    attempts: int,
+    total: int,
+    prune: float,
+    has_crop: bool,
+    has_input: bool,
+    /,
+) -> Kernel:
+    """A random window that keeps boxes, and these boxes in the window.
+
+    Args:
+        draw: which of the graph's random calls
+        own_seed: whether `seed` replaces the pipeline's
+        axes: 2 or 3
+        low: per axis, the number of a box that is its start
+        high: per axis, the number of a box that is its end or extent
+        extents: whether a box has extents instead of ends
+        overlap: the metric is the share of the box instead of IoU
+        all: all boxes must reach the threshold
+        may_keep_all: one outcome is no crop
+        ratios: ranges
+        scaling: range
+        attempts: per threshold
+        total: 0: no maximum
+        prune: below 0: boxes are kept by their centre
+        has_crop: fixed extents
+        has_input: the image's extents
+    """
+
+def random_mask_pixel(draw: int, own_seed: bool, seed: int, equal: bool, /) -> Kernel:
+    """Coordinates of a random pixel of a mask.
+
+    Args:
+        draw: which of the graph's random calls
+        own_seed: whether `seed` replaces the pipeline's
+        equal: foreground has a value
+    """
+
+def random_object(
+    draw: int, own_seed: bool, seed: int, classes: int, weights: int, ignore_class: bool, largest: int, /
+) -> Kernel:
+    """Start, end and class of a random connected object.
+
+    Args:
+        draw: which of the graph's random calls
+        own_seed: whether `seed` replaces the pipeline's
+        classes: number of classes, 0: all labels
+        weights: number of weights
+        ignore_class: all objects are equally likely
+        largest: number of objects that count, 0: all
+    """
+
+def random_start(draw: int, own_seed: bool, seed: int, /) -> Kernel:
+    """A random place in each of some ranges.
+
+    Args:
+        draw: which of the graph's random calls
+        own_seed: whether `seed` replaces the pipeline's
+    """
 
 def read_file_ref() -> Kernel:
     """The bytes of a file that the input refers to (io/file_ref.hpp)."""
@@ -435,6 +543,16 @@ def segmentation_masks() -> Kernel:
 
 def select() -> Kernel:
     """The second or the third input, by the first."""
+
+def select_polygons(renumber: bool, /) -> Kernel:
+    """Polygons of some masks.
+
+    Args:
+        renumber: masks get the numbers of their places
+    """
+
+def select_vertices() -> Kernel:
+    """Numbers of the vertices of selected polygons."""
 
 def shot() -> Kernel:
     """Shot noise: events of a factor's size, from the Poisson distribution."""

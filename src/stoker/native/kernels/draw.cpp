@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "base/whole.hpp"
-#include "base/philox.hpp"
 #include "kernels/registry.hpp"
+#include "kernels/row_stream.hpp"
 #include "kernels/store_scalar.hpp"
 #include "plan/check.hpp"
 #include "run/job.hpp"
@@ -17,19 +17,14 @@ namespace stoker {
 namespace {
 
 // The Python side (ops/random/) relies on the order of the enumerators.
-enum class Distribution : uint8_t { Uniform, Normal, Coin, Values };
+enum class Distribution : uint8_t { Uniform, Normal, Coin, Values, Beta };
 
 struct DrawSpec {
   Distribution distribution;
-  uint32_t draw;
-  bool own_seed = false;
-  uint64_t seed = 0;
+  DrawName name;
 };
 
-philox::Stream stream_of(const DrawSpec& spec, const Call& c) {
-  const uint64_t key = spec.own_seed ? philox::epoch_key(spec.seed, c.job.epochs[c.row]) : c.job.epoch_keys[c.row];
-  return {key, c.job.keys[c.row], spec.draw};
-}
+philox::Stream stream_of(const DrawSpec& spec, const Call& c) { return spec.name.of(c); }
 
 // Box-Muller method; 1 - u keeps the logarithm's argument away from zero.
 double normal(philox::Stream* s) {
@@ -37,11 +32,33 @@ double normal(philox::Stream* s) {
   return radius * xm::cos(6.283185307179586 * s->uniform());
 }
 
+// The logarithm of a number from the gamma distribution (Marsaglia and Tsang, "A simple method for generating gamma
+// variables", 2000). A shape below 1 is that of a larger one, times a power of a uniform number.
+double log_gamma_variate(philox::Stream* s, double shape) {
+  double power = 0, larger = shape;
+  if (shape < 1) larger = shape + 1;
+  const double d = larger - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  double result = 0;
+  for (;;) {
+    const double x = normal(s), u = 1.0 - s->uniform(), root = 1 + c * x, v = root * root * root;
+    if (!(v > 0) || !(xm::log(u) < 0.5 * x * x + d - d * v + d * xm::log(v))) continue;
+    result = xm::log(d * v);
+    break;
+  }
+  if (shape < 1) power = xm::log(1.0 - s->uniform()) / shape;
+  return result + power;
+}
+
+double beta(philox::Stream* s, double alpha, double beta) {
+  const double x = log_gamma_variate(s, alpha), y = log_gamma_variate(s, beta);
+  return x == y ? 0.5 : 1 / (1 + xm::exp(std::min(y - x, 709.0)));
+}
+
 class Draw : public Kernel {
  public:
   explicit Draw(DrawSpec spec) : spec_(spec) {}
   Ports ports() const override {
-    constexpr int32_t kParams[] = {2, 2, 1, 0};  // by distribution
+    constexpr int32_t kParams[] = {2, 2, 1, 0, 2};  // by distribution
     Ports ports{.kernel = "draw", .out = {{}}, .params = kParams[static_cast<size_t>(spec_.distribution)]};
     if (spec_.distribution == Distribution::Values) ports.in.push_back({});
     return ports;
@@ -66,6 +83,7 @@ class Draw : public Kernel {
           x = read_element(*c.in[0], std::min(k, count - 1));
           break;
         }
+        case Distribution::Beta: x = beta(&s, c.params[0], c.params[1]); break;
       }
       store_scalar(out.data + i * item, out.dtype, x);
     }
@@ -255,21 +273,19 @@ class CropWindow : public Kernel {
 };
 
 std::shared_ptr<Kernel> make_draw(Distribution distribution, uint32_t draw, bool own_seed, uint64_t seed) {
-  if (distribution > Distribution::Values) throw std::invalid_argument("expected a distribution");
-  return std::make_shared<Draw>(DrawSpec{distribution, draw, own_seed, seed});
+  if (distribution > Distribution::Beta) throw std::invalid_argument("expected a distribution");
+  return std::make_shared<Draw>(DrawSpec{distribution, {draw, own_seed, seed}});
 }
 std::shared_ptr<Kernel> make_draw_words(uint32_t draw, bool own_seed, uint64_t seed) {
-  return std::make_shared<DrawWords>(DrawSpec{Distribution::Uniform, draw, own_seed, seed});
+  return std::make_shared<DrawWords>(DrawSpec{Distribution::Uniform, {draw, own_seed, seed}});
 }
 std::shared_ptr<Kernel> make_choice(uint32_t draw, bool own_seed, uint64_t seed, bool has_weights) {
-  return std::make_shared<Choice>(DrawSpec{Distribution::Uniform, draw, own_seed, seed}, has_weights);
+  return std::make_shared<Choice>(DrawSpec{Distribution::Uniform, {draw, own_seed, seed}}, has_weights);
 }
 std::shared_ptr<Kernel> make_crop_window(uint32_t draw, bool own_seed, uint64_t seed, int attempts) {
-  return std::make_shared<CropWindow>(DrawSpec{Distribution::Uniform, draw, own_seed, seed}, attempts);
+  return std::make_shared<CropWindow>(DrawSpec{Distribution::Uniform, {draw, own_seed, seed}}, attempts);
 }
 
-constexpr const char *kDrawId = "which of the graph's random calls",
-                     *kOwnSeed = "whether `seed` replaces the pipeline's";
 const Registered kDraw{"draw",
                        "Random numbers.",
                        make_draw,

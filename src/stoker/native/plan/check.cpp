@@ -414,6 +414,7 @@ class Checker {
       const std::string name = port_name(where, "input", i);
       if (step.frames >= 0 && facts.in_rank(i) < 0) refuse(name, "an axis of frames", "none");
       check_port(port, facts.in_type(i), facts.in_rank(i), facts, name);
+      if (port.same_extents >= 0) step.alike.push_back({static_cast<int32_t>(i), port.same_extents, true});
       if (value(step.in[i]).storage == Storage::Planes && !port.in_planes)
         refuse(name, "pixels in memory", "an image in component planes");
     }
@@ -425,7 +426,7 @@ class Checker {
       const Storage s = value(step.out[o]).storage;
       if ((s == Storage::Words && !port.strided) || (s == Storage::Planes && !port.in_planes))
         refuse(name, "contiguous memory", "another arrangement, which the kernel does not write");
-      if (port.same_extents >= 0) step.alike.push_back({static_cast<int32_t>(o), port.same_extents});
+      if (port.same_extents >= 0) step.alike.push_back({static_cast<int32_t>(o), port.same_extents, false});
     }
   }
 

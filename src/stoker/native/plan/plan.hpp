@@ -109,9 +109,10 @@ struct Guard {
   bool wanted;
 };
 
-// Output whose extents are those of an input.
+// Port whose extents are those of an input.
 struct Alike {
-  int32_t out, in;
+  int32_t port, in;
+  bool of_input;  // the port is an input too
 };
 
 constexpr int kMaxStepInputs = 64, kMaxStepOutputs = 64;

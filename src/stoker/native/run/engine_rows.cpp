@@ -71,10 +71,10 @@ void Engine::leave_out(Job* job, int64_t row, const Step& step) const {
 
 Outcome Engine::run_kernel(const Step& step, const Call& call) {
   for (const Alike& alike : step.alike) {
-    const View &out = *call.out[alike.out], &in = *call.in[alike.in];
-    if (out.has_extents_of(in)) continue;
+    const View &port = *(alike.of_input ? call.in : call.out)[alike.port], &in = *call.in[alike.in];
+    if (port.has_extents_of(in)) continue;
     *call.error = "expected the extents of input " + std::to_string(alike.in) + ", " + extents_text(in) + ", got " +
-                  extents_text(out);
+                  extents_text(port);
     return Outcome::Error;
   }
   if (!step.kernel->fits(call)) return Outcome::Error;

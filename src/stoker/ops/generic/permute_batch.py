@@ -49,6 +49,3 @@ class PermuteBatch(Operator, name="permute_batch"):
             at = int(indices[row.batch_position[0] if isinstance(row["indices"], tuple) else 0])
             taken.append(inputs[at][0])
         return taken
-
-    def reference(self, row: RowContext, x: Any) -> Any:
-        raise NotImplementedError("a row alone has no other rows: see `run_rows`")

@@ -42,6 +42,3 @@ class Pooled(Operator, name="_pooled"):
         left = sum(counts) - rows[0]["ddof"]
         pooled = total / left if left > 0 else np.zeros_like(total)
         return [pooled.copy() for _ in rows]
-
-    def reference(self, row: RowContext, average: Any, extents: Any) -> Any:
-        raise NotImplementedError("a row alone has no other rows: see `run_rows`")

@@ -9,24 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from ...contract import expr as ex
 from ...contract import samples
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, Spec
-from ...contract.pixel import load
+from ...contract.operator import Operator, RowContext
 from ...contract.step import Value, ViewOp
-from ._join import MAX_INPUTS, channelled
+from .gather import gathered
 
 
 class SequenceRearrange(Operator, name="sequence_rearrange"):
     """Put the frames of a video, or the elements along the first axis, in another order. Input: any type; the first
     axis is F or has no name. Output: as many elements as ``new_order`` has numbers; elements may repeat or be left out.
 
-    A constant order with equal steps, up to eight elements, moves no data. Other orders of up to eight elements are
-    native; longer ones, and orders whose length is known only at run time, run in Python. Unlike DALI, a tensor with
-    one axis is accepted.
+    A constant order with equal steps moves no data. Unlike DALI, a tensor with one axis is accepted.
     """
 
     takes_bfloat16 = True
@@ -51,23 +47,20 @@ class SequenceRearrange(Operator, name="sequence_rearrange"):
             c.expect(order.rank <= 1, "expected `new_order` with one axis, got {0}", order.rank)
             c.expect(not order.per_frame, "expected `new_order` for the whole row, got one per frame")
         c.expect(count != 0, "expected at least one number as `new_order`, got an empty list")
-        if count is None or count > MAX_INPUTS:
-            inputs = [x, order] if isinstance(order, Value) else [x]
-            return c.python([Spec(x.dtype, (count, *x.shape[1:]), x.layout)], inputs)[0]
-        places = [c.scalar("new_order", i) for i in range(count)]
-        for at in places:
-            c.require(ex.equal(ex.floor(at), at), "expected whole numbers as `new_order`, got {0}", at)
-            c.require(at >= 0, "expected numbers from 0 in `new_order`, got {0}", at)
-            text = "expected `new_order` with numbers below {0}, the number of elements, got {1}"
-            c.require(at < x.shape[0], text, x.shape[0], at)
-        steps = {b - a for a, b in pairwise(places)} if all(map(ex.is_static, places)) else {0}
-        if len(steps) == 1 and 0 not in steps:
-            return c.view(x, [ViewOp("slice", 0, places[0], steps.pop(), count)])
         whole = c.with_properties(x, per_frame=False) if x.per_frame else x
-        frames = [c.view(whole, [ViewOp("slice", 0, at, 1, 1), ViewOp("drop", 0)]) for at in places]
-        program = [load(x.dtype, i, 0) for i in range(count)]
-        pre = [[ViewOp("insert", x.rank - 1)]] * count
-        return channelled(c, frames, pre, program, (count, *x.shape[1:]), 0, x.layout)
+        if isinstance(order, Value):
+            text = "expected at least one number as `new_order`, got an empty list"
+            c.require(1 if order.rank == 0 else order.shape[0] >= 1, text)
+            numbers = c.view(order, [ViewOp("insert", 0)]) if order.rank == 0 else order
+            return gathered(c, whole, numbers, argument="new_order")
+        places = [int(at) for at in np.asarray(order).reshape(-1)]
+        c.require(min(places) >= 0, "expected numbers from 0 in `new_order`, got {0}", min(places))
+        text = "expected `new_order` with numbers below {0}, the number of elements, got {1}"
+        c.require(max(places) < x.shape[0], text, x.shape[0], max(places))
+        steps = {b - a for a, b in pairwise(places)} or {1}
+        if len(steps) == 1 and 0 not in steps:
+            return c.view(x, [ViewOp("slice", 0, places[0], steps.pop(), len(places))])
+        return gathered(c, whole, c.constant(np.array(places, np.int64)), argument="new_order")
 
     def reference(self, row: RowContext, x: Any) -> Any:
         order = np.asarray(row["new_order"]).reshape(-1)

@@ -25,6 +25,3 @@ class LargestExtents(Operator, name="_largest_extents"):
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
         largest = np.max([extents for (extents,) in inputs], axis=0)
         return [largest.copy() for _ in rows]
-
-    def reference(self, row: RowContext, extents: Any) -> Any:
-        raise NotImplementedError("a row alone has no other rows: see `run_rows`")

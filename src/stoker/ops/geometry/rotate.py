@@ -58,7 +58,7 @@ class Rotate(WarpArguments, name="rotate"):
         height, width, angle = c.extent(x, "H"), c.extent(x, "W"), c.scalar("angle")
         c.require(ex.isfinite(angle), "expected a finite `angle`, got {0}", angle)
         c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
-        cos, sin = _turn(angle)
+        cos, sin = turn(angle)
         out_height, out_width = self._canvas(c, x, cos, sin)
         return warp(c, x, matrix(cos, sin, height, width, out_height, out_width), out_height, out_width)
 
@@ -84,7 +84,7 @@ class Rotate(WarpArguments, name="rotate"):
         axis = [c.scalar("axis", i) for i in range(3)]
         length = ex.sqrt(axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2])
         c.require(ex.both(length > 0, ex.isfinite(length)), "expected an `axis` of some length, got {0}", length)
-        rotation = rotation_of([a / length for a in axis], *_turn(angle))
+        rotation = rotation_of([a / length for a in axis], *turn(angle))
         size: Any = extents
         if c.given("size"):
             if c.const("keep_size"):
@@ -155,7 +155,7 @@ def _largest(c: Lowering, x: Value, sides: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(c.element(largest, i) for i in range(len(sides)))
 
 
-def _turn(angle: Scalar) -> tuple[Any, Any]:
+def turn(angle: Scalar) -> tuple[Any, Any]:
     """Return cosine and sine, rounded to 15 digits as in Pillow, so that 60 degrees give one half and 90 are exact."""
     turned = angle % 360
     theta = turned * (math.pi / 180)
