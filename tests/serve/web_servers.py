@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -68,8 +70,12 @@ def served(program: Path, health: str, *command: str) -> Iterator[str]:
         _wait(f"http://127.0.0.1:{port}{health}", server, log)
         yield f"http://127.0.0.1:{port}/predict"
     finally:
-        server.terminate()
-        server.wait(timeout=60)
+        os.killpg(server.pid, signal.SIGTERM)  # LitServe's other processes too, which outlive it
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(timeout=20)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
+        server.wait(timeout=20)
 
 
 def test_fastapi(page: dict[str, Any], program: Path, contents: list[bytes]) -> None:
