@@ -12,3 +12,8 @@ print(targets)
 # [[0.25  0.25  0.5   0.5  ]
 #  [0.75  0.625 0.5   0.25 ]
 #  [0.25  0.5   0.25  0.5  ]]
+
+# ---- figure ----
+from figures import cells
+
+figure = {"boxes": cells(boxes), "targets": cells(targets)}

@@ -11,3 +11,8 @@ print(eager.gather(table, np.array([2, 0], np.int32), axis=1))
 # [[ 2.  0.]
 #  [ 6.  4.]
 #  [10.  8.]]
+
+# ---- figure ----
+from figures import cells
+
+figure = {"table": cells(table), "columns 2, 0": cells(table[:, [2, 0]])}

@@ -2,7 +2,8 @@
 from stoker import eager
 
 image = eager.imread("cat.jpg")  # uint8 (300, 451, 3)
-start = eager.roi_random_crop(image, crop_shape=(200, 200, 3), roi_start=(40, 100, 0), roi_end=(180, 220, 3), seed=1)
+region = {"roi_start": (40, 100, 0), "roi_end": (180, 220, 3)}
+start = eager.roi_random_crop(image, crop_shape=(200, 200, 3), seed=1, **region)
 y, x = start[:2]
 window = image[y : y + 200, x : x + 200]
 print(start)  # [ 7 38  0]

@@ -13,3 +13,8 @@ labels = np.array(
 )
 anchor, shape, label = eager.segmentation.random_object_bbox(labels, output_class=True, seed=3)
 print(anchor, shape, label)  # [0 1] [2 2] 1
+
+# ---- figure ----
+from figures import cells
+
+figure = {"labels": cells(labels), "window": cells(labels[0:2, 1:3])}

@@ -8,3 +8,8 @@ vertices = np.arange(18, dtype=np.float32).reshape(9, 2)
 masks = np.array([1], np.int32)
 kept, points = eager.segmentation.select_masks(masks, polygons, vertices, reindex_masks=True)
 print(kept.tolist(), points.shape)  # [[0, 0, 3], [0, 3, 6]] (6, 2)
+
+# ---- figure ----
+from figures import cells
+
+figure = {"polygons": cells(polygons), "kept": cells(kept)}

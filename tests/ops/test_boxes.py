@@ -100,7 +100,7 @@ def test_windows_that_are_refused(x: Any, arguments: dict[str, Any], text: str) 
         (BOXES, LABELS[:2], {}, "expected a label for each of 3 boxes, got 2"),
         (BOXES, LABELS.astype(np.int64), {}, "expected labels of int32.*Cast them"),
         (BOXES, LABELS, {"stds": (1.0, 0.0, 1.0, 1.0)}, "expected `stds` other than 0"),
-        (BOXES, LABELS, {"means": (1.0,)}, "expected four finite numbers as `means`"),
+        (BOXES, LABELS, {"means": (1.0,)}, "expected four numbers of float32 as `means`"),
         (BOXES, LABELS, {"criteria": 1.5}, "expected `criteria` from 0 to 1"),
         (BOXES, LABELS, {"scale": 0.0}, "expected a finite `scale` above 0"),
     ],

@@ -184,7 +184,6 @@ def _per_row() -> tuple[Any, ...]:
         (lambda: fn.random.coin_flip(probability=1.5), "expected `probability` in"),
         (lambda: fn.random.uniform(shape=[-1]), "expected extents >= 0"),
         (lambda: fn.random.choice(1.5), "expected a whole number or elements"),
-        (lambda: fn.random.choice(np.arange(3), shape=[2]), "expected elements of at most 32 bits"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_refused_when_the_pipeline_is_built(define: Callable[[], Any], text: str) -> None:

@@ -222,12 +222,13 @@ nb::object take_output(JobBox& box, int index) {
 }
 
 nb::object take_row(JobBox& box, size_t index) {
-  OutputMemory& memory = delivered(*box.job, static_cast<int>(index));
-  if (memory.device) return take_output(box, static_cast<int>(index));
+  if (index >= box.job->outputs.size()) throw nb::index_error("expected one of the plan's outputs");
+  if (box.job->outputs[index].device) return take_output(box, static_cast<int>(index));
   if (box.job->plan->outputs[index].root >= 0) {
     nb::object rows = take_output(box, static_cast<int>(index));
     return rows[0];
   }
+  OutputMemory& memory = delivered(*box.job, static_cast<int>(index));
   const Value& value = box.job->plan->values[static_cast<size_t>(box.job->plan->outputs[index].value)];
   auto* block = new BlockPool::Block(std::move(memory.block));
   nb::capsule owner(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });

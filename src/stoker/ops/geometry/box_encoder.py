@@ -19,6 +19,7 @@ from ...contract.step import Launches, Value, ViewOp
 from ...contract.types import DType
 
 _MOST_ANCHORS = 1 << 20
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class BoxEncoder(Operator, name="box_encoder"):
@@ -68,8 +69,8 @@ class BoxEncoder(Operator, name="box_encoder"):
             raise ArgumentError("`box_encoder`: expected finite `anchors` whose ends lie above their starts")
         for name in ("means", "stds"):
             numbers = args[name]
-            if len(numbers) != 4 or not all(map(math.isfinite, numbers)):
-                raise ArgumentError(f"`box_encoder`: expected four finite numbers as `{name}`, got {numbers}")
+            if len(numbers) != 4 or not all(abs(x) <= _LARGEST for x in numbers):
+                raise ArgumentError(f"`box_encoder`: expected four numbers of float32 as `{name}`, got {numbers}")
         if not np.asarray(args["stds"], np.float32).all():
             raise ArgumentError(f"`box_encoder`: expected `stds` other than 0, got {args['stds']}")
         if not 0 <= args["criteria"] <= 1:
