@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -249,7 +250,7 @@ def table(array: Any) -> Table:
 # ---- two makers of numbers: expressions, and arrays ----
 
 
-class Maker:
+class Maker(ABC):
     """Source of the numbers of one call of the function."""
 
     def wrap(self, content: Any) -> Number:
@@ -285,23 +286,29 @@ class Maker:
         common = promote(self.dtype_of(a), self.dtype_of(b))
         return self.wrap(self.choose(self.content_of(condition), self.cast(a, common), self.cast(b, common)))
 
+    @abstractmethod
     def constant(self, x: Any, dtype: DType) -> Any:
-        raise NotImplementedError
+        """Return a constant of the type."""
 
+    @abstractmethod
     def apply(self, op: str, contents: list[Any]) -> Any:
-        raise NotImplementedError
+        """Return the result of an operation on contents."""
 
+    @abstractmethod
     def dtype_of(self, content: Any) -> DType:
-        raise NotImplementedError
+        """Return the type of a content."""
 
+    @abstractmethod
     def cast(self, content: Any, dtype: DType) -> Any:
-        raise NotImplementedError
+        """Return the content as another type."""
 
+    @abstractmethod
     def choose(self, condition: Any, a: Any, b: Any) -> Any:
-        raise NotImplementedError
+        """Return ``a`` where the condition holds, else ``b``."""
 
+    @abstractmethod
     def entry(self, table: Table, index: Number) -> Number:
-        raise NotImplementedError
+        """Return the entry of a table at an index."""
 
 
 class Traced(Maker):
@@ -388,7 +395,7 @@ class Uses:
         self.draws = 0
 
 
-class Pixel:
+class Pixel(ABC):
     """Pixel of an input, as functions under ``stoker.fuse`` see it.
 
     Attributes:
@@ -406,20 +413,25 @@ class Pixel:
             raise ArgumentError(f"expected an input with an axis {name}, got layout {self._layout!r}")
         return self._layout.index(name)
 
+    @abstractmethod
     def _element(self) -> Number:
-        raise NotImplementedError
+        """Return the element of the pixel in the channel that is computed."""
 
+    @abstractmethod
     def _in_channel(self, channel: int) -> Number:
-        raise NotImplementedError
+        """Return the element of the pixel in another channel."""
 
+    @abstractmethod
     def _index(self, axis: int) -> Number:
-        raise NotImplementedError
+        """Return the index along an axis."""
 
+    @abstractmethod
     def _extent(self, axis: int) -> Any:
-        raise NotImplementedError
+        """Return the extent of an axis."""
 
+    @abstractmethod
     def _draw(self) -> Number:
-        raise NotImplementedError
+        """Return a random number of the element."""
 
     @property
     def value(self) -> Number:
