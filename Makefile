@@ -146,7 +146,7 @@ test-packages: .venv-packages/.package
 	@.venv-packages/bin/python -m pytest -W ignore tests/takeover/packages_smoke.py $(TESTS)
 
 test-jax test-tf test-paddle: test-%: .venv-%/.package
-	@XLA_FLAGS=--xla_force_host_platform_device_count=8 JAX_PLATFORMS=cpu TF_CPP_MIN_LOG_LEVEL=2 \
+	@JAX_PLATFORMS=cpu TF_CPP_MIN_LOG_LEVEL=2 \
 		.venv-$*/bin/python -m pytest -W ignore::DeprecationWarning tests/frameworks/$*_batches.py $(TESTS)
 
 test-triton: .venv-triton/.package

@@ -25,7 +25,7 @@ def test_sums_have_one_order(shape: tuple[int, int], isa: str) -> None:
     try:
         _native.set_isa(isa)
     except ValueError:
-        pytest.skip(f"no {isa} here")
+        pytest.skip(f"this processor lacks the instructions of the {isa} form")
     try:
         for axis in (0, 1):
             rows: Any = np.moveaxis(x.astype(np.float64), axis, 1)

@@ -62,11 +62,16 @@ def test_volumes_equal_the_reference(name: str, layout: str) -> None:
         check_operator(find(name), rows, cases=[case], layouts=(layout,), **tolerance(name, dtype))
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("dtype", ["uint16", "int16", "int32", "float32", "float16", "bool"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype)
+        for name in CASES
+        for dtype in ("uint16", "int16", "int32", "float32", "float16", "bool")
+        if (name, dtype) != ("gaussian_blur", "bool")  # refused
+    ],
+)
 def test_types(name: str, dtype: str) -> None:
-    if name == "gaussian_blur" and dtype == "bool":
-        pytest.skip("truth values are not blurred")
     rows = [(noise("DHWC", dtype),)]
     check_operator(find(name), rows, cases=CASES[name][:1], layouts=("DHWC",), **tolerance(name, dtype))
 

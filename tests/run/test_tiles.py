@@ -82,7 +82,7 @@ def test_a_chain_has_the_bits_of_its_kernels(chain: str, isa: str) -> None:
     try:
         _native.set_isa(isa)
     except ValueError:
-        pytest.skip(f"no {isa} here")
+        pytest.skip(f"this processor lacks the instructions of the {isa} form")
     try:
         for got, want in zip(run(define, True, clips()), wanted, strict=True):
             np.testing.assert_array_equal(got, want)

@@ -217,19 +217,16 @@ def data_iterator(
     Raises:
         ArgumentError: both `sharding` and `devices` are given, or `devices` in one of several processes.
     """
-    options = {
-        "output_map": output_map, "size": size, "reader_name": reader_name, "auto_reset": auto_reset,
-        "last_batch_padded": last_batch_padded, "last_batch_policy": last_batch_policy,
-        "prepare_first_batch": prepare_first_batch,
-    }  # fmt: skip
-    return _decorated(DALIGenericIterator, pipeline_fn, options, sharding, devices, pmap_compatible)
+    return _decorated(
+        DALIGenericIterator, pipeline_fn, sharding, devices, pmap_compatible, output_map=output_map, size=size,
+        reader_name=reader_name, auto_reset=auto_reset, last_batch_padded=last_batch_padded,
+        last_batch_policy=last_batch_policy, prepare_first_batch=prepare_first_batch,
+    )  # fmt: skip
 
 
 def peekable_data_iterator(
     pipeline_fn: Callable[..., Any] | None = None, output_map: Sequence[str] = (), size: int = -1,
-    reader_name: str | None = None, auto_reset: Any = False, last_batch_padded: bool = False,
-    last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL, prepare_first_batch: bool = True, sharding: Any = None,
-    devices: Sequence[Any] | None = None, pmap_compatible: bool | None = None,
+    reader_name: str | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Do the same as :func:`data_iterator`, with a :class:`DALIGenericPeekableIterator`.
 
@@ -238,29 +235,20 @@ def peekable_data_iterator(
         output_map: names of the outputs.
         size: rows of an epoch, for pipelines without a reader.
         reader_name: the reader whose epochs count.
-        auto_reset: begin the next epoch after StopIteration, without ``reset``.
-        last_batch_padded: the rows that fill an epoch's last batch are padding.
-        last_batch_policy: FILL or DROP.
-        prepare_first_batch: accepted; the first batch is computed when it is requested.
-        sharding: a ``jax.sharding.Sharding`` of all outputs.
-        devices: local devices for ``jax.pmap``.
-        pmap_compatible: outputs have a first axis for devices.
+        **options: the other arguments of :func:`data_iterator`.
     """
-    options = {
-        "output_map": output_map, "size": size, "reader_name": reader_name, "auto_reset": auto_reset,
-        "last_batch_padded": last_batch_padded, "last_batch_policy": last_batch_policy,
-        "prepare_first_batch": prepare_first_batch,
-    }  # fmt: skip
-    return _decorated(DALIGenericPeekableIterator, pipeline_fn, options, sharding, devices, pmap_compatible)
+    known = {"output_map": output_map, "size": size, "reader_name": reader_name, **options}
+    return _decorated(DALIGenericPeekableIterator, pipeline_fn, **known)
 
 
 def _decorated(
-    kind: Callable[..., Any], function: Any, options: dict[str, Any], sharding: Any, devices: Any, stacks: bool | None
-) -> Any:
+    kind: Callable[..., Any], function: Any, sharding: Any = None, devices: Any = None,
+    pmap_compatible: bool | None = None, **options: Any,
+) -> Any:  # fmt: skip
     if sharding is not None and devices is not None:
         raise ArgumentError("`data_iterator`: expected `sharding` or `devices`, got both")
     if function is None:
-        return lambda function: _decorated(kind, function, options, sharding, devices, stacks)
+        return lambda function: _decorated(kind, function, sharding, devices, pmap_compatible, **options)
 
     @functools.wraps(function)
     def make(*args: Any, checkpoints: Sequence[Any] | None = None, **settings: Any) -> Any:
@@ -268,7 +256,7 @@ def _decorated(
         settings.setdefault("num_threads", default_threads())
         if sharding is None and devices is None:
             pipes = [define(*args, checkpoint=checkpoints[0] if checkpoints else None, **settings)]
-            return kind(pipes, pmap_compatible=stacks, **options)
+            return kind(pipes, pmap_compatible=pmap_compatible, **options)
         if devices is not None and jax.local_device_count() != jax.device_count():
             raise ArgumentError("`data_iterator`: expected one process for `devices`; use `sharding` with several")
         own = list(devices) if devices is not None else jax.local_devices()
@@ -288,6 +276,7 @@ def _decorated(
             )
             for number, device in enumerate(own)
         ]  # fmt: skip
-        return kind(pipes, sharding=sharding, pmap_compatible=None if sharding is not None else stacks, **options)
+        stacks = None if sharding is not None else pmap_compatible
+        return kind(pipes, sharding=sharding, pmap_compatible=stacks, **options)
 
     return make
