@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jpeg/picture.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace stoker::jpeg {

@@ -2,6 +2,7 @@
 // The reactions to damage are libjpeg's, so that a damaged file gives the pixels that users know.
 #include "jpeg/segments.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "jpeg/parse.hpp"

@@ -2,6 +2,7 @@
 // Chain of kernels that runs part by part (kernels/tiled.hpp).
 #include "kernels/tiled.hpp"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <stdexcept>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recipe steps that move pixels: windows, frames, sizes, flips and warps.
+#include <algorithm>
 #include <utility>
 
 #include "recipe/images.hpp"
