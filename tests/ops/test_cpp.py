@@ -15,7 +15,7 @@ import pytest
 
 from stoker import cpp, eager, fn, pipeline_def
 from stoker.contract import samples
-from stoker.contract.errors import ArgumentError, DataError, ResourceError, UnsupportedError
+from stoker.contract.errors import ArgumentError, DataError, ResourceError
 from stoker.frontends.compiled import build as building
 from stoker.native import _native
 from stoker.testing import check_operator
@@ -207,10 +207,8 @@ def test_sources_that_are_wrong() -> None:
         cpp.load("missing.cpp", "t_wrong")
     with pytest.raises(ArgumentError, match=r"C\+\+ code or the path"):
         cpp.load(3, "t_wrong")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="built-in"):
-        load("input x: uint8 (h)\noutput: like x", "", "resize")
-    with pytest.raises(UnsupportedError, match="CUDA are not supported yet"):
-        load("input x: uint8 (h)\noutput: like x", "", "t_wrong", cuda=True)
+    with pytest.raises(ArgumentError, match="outside of the group `stoker`"):
+        load("input x: uint8 (h)\noutput: like x", "", "stoker.wrong")
 
 
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ class Lowering(Scoped):
 
     def apply(self, name: str, *inputs: Value, **args: Any) -> Any:
         """Lower another operator in place of this one. Constants and values are given by argument name."""
-        op_class = self._find(name)
+        op_class = self._find_for(self.scope.operator, name)
         edges = {k: v for k, v in args.items() if isinstance(v, Value)}
         given = {k: v for k, v in args.items() if not isinstance(v, Value) and v is not None}
         outer = self.scope
@@ -125,6 +125,11 @@ class Lowering(Scoped):
         scope = Scope(op_class(), consts, edges, outer.node, outer.draw, outer.guards)
         result = self.lower(scope, inputs)
         return result[0] if len(result) == 1 else result
+
+    def _find_for(self, caller: Operator, name: str) -> type[Operator]:
+        """Return the operator that ``caller`` means: a built-in one never means a user's of the same name."""
+        found = self._find(name)
+        return self._find(f"stoker.{name}") if caller.is_built_in() and not found.is_built_in() else found
 
     def axis(self, x: Value, name: str) -> int:
         """Return the axis called ``name``. Unnamed images of rank 3 are HWC, of rank 2 HW."""

@@ -186,6 +186,11 @@ class Operator:
         return cls._overrides("compose")
 
     @classmethod
+    def is_built_in(cls) -> bool:
+        """Return whether Stoker itself has the operator."""
+        return cls.__module__.startswith(("stoker.ops.", "stoker.readers."))
+
+    @classmethod
     def is_python(cls) -> bool:
         """Return whether the operator has no native form: its reference runs in a Python segment."""
         return not cls._overrides("lower", "compose")

@@ -162,11 +162,15 @@ class OwnKernel:
     of the class, ``void pass(const Row&, uint32_t block)``, and one launch for the whole batch, in this order. The
     step's last numbers are the blocks of each pass for a row, the bytes of dynamic shared memory of passes that use
     some, and the bytes of device memory that the row needs between the passes.
+
+    A user's operator brings its own ``source`` instead, CUDA C++ for ``native/device/stoker/op.cuh``. Its constants
+    are, for each pass, the index of the number with the count of threads, or -1 for a pass of whole blocks.
     """
 
     name: str
     passes: tuple[CompiledPass, ...]
     constants: tuple[int, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,17 +209,19 @@ class Launches:
         passes: blocks per row (or a :class:`LaunchPass`) of each pass, in order.
         scratch_bytes: device memory of a row in which passes leave results for later ones. It is not cleared.
         constants: numbers that the code is compiled with. Keep their number of values small: each is a separate kernel.
+        source: code of a user's operator.
     """
 
     name: str
     passes: Mapping[str, Scalar | LaunchPass]
     scratch_bytes: Scalar = 0
     constants: tuple[int, ...] = ()
+    source: str = ""
 
     def kernel(self) -> OwnKernel:
         """Return the part of the description that kernels are compiled from."""
         passes = tuple(CompiledPass(name, p.threads, p.max_shared_bytes) for name, p in self._passes().items())
-        return OwnKernel(self.name, passes, self.constants)
+        return OwnKernel(self.name, passes, self.constants, self.source)
 
     def numbers(self) -> tuple[Scalar, ...]:
         """Return the numbers that follow the step's own numbers."""

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..contract.errors import DeviceError, UnsupportedError
+from ..contract.errors import ArgumentError, DeviceError, UnsupportedError
 from ..contract.step import Compiled, Native, OwnKernel, Sources, Stage
 from ..contract.types import DType
 from ..native import _native
@@ -103,6 +104,7 @@ class Gpu:
         if isinstance(form, OwnKernel):
             shared = [p.max_shared_bytes for p in form.passes]
             functions = self.functions(own_sources(form, in_types, out_types), shared)
+            functions = _naming_users_lines(form.name, functions) if form.source else functions
             numbers = len(in_types), len(out_types), len(body.params)
             threads = [p.threads for p in form.passes]
             host = getattr(_native.kernels, body.kernel)(*body.attrs)  # checks what the GPU kernel is given
@@ -112,3 +114,23 @@ class Gpu:
         functions = self.functions(form.kernels)
         make: Any = getattr(_native.gpu, body.kernel)
         return lambda: make(functions(), *body.attrs)
+
+
+_USERS_ERROR = re.compile(r"^(.*?)\((\d+)\): (?:catastrophic )?error:? (.*)$", re.MULTILINE)
+Functions = Callable[[], list[_native.gpu.Function]]
+
+
+def _naming_users_lines(name: str, functions: Functions) -> Functions:
+    """Return ``functions`` with errors of the compiler as errors of the user's source, with its line."""
+
+    def compiled() -> list[_native.gpu.Function]:
+        try:
+            return functions()
+        except RuntimeError as error:
+            found = _USERS_ERROR.search(str(error))
+            if isinstance(error, DeviceError) or found is None:
+                raise
+            text = f"{found.group(1)}:{found.group(2)}: {found.group(3)}"
+            raise ArgumentError(f"`{name}`: the compiler refused the CUDA source: {text}") from error
+
+    return compiled

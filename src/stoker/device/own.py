@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA C++ of an operator's own kernel: its class from ``native/device``, instantiated for the types that occur."""
+"""CUDA C++ of an operator's own kernel, for its types: its class from ``native/device``, or a user's code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ def own_sources(
     kernel: OwnKernel, in_types: Sequence[DType], out_types: Sequence[DType]
 ) -> tuple[tuple[str, str], ...]:
     """Return (name, source) of each pass. Each pass is a separate source, for concurrent compilation."""
-    types = ", ".join(ELEMENTS[t] for t in (*in_types, *out_types))
+    elements = [ELEMENTS[t] for t in (*in_types, *out_types)]
+    if kernel.source:
+        return _users_sources(kernel, elements, len(in_types))
+    types = ", ".join(elements)
     arguments = ", ".join([f"Types<{types}>", *map(str, kernel.constants)])
     header = f"device/own_{kernel.name.lower()}.cuh"
 
@@ -25,3 +28,17 @@ def own_sources(
 
     names = {p: f"stoker_{kernel.name.lower()}_{p.name}" for p in kernel.passes}
     return tuple((names[p], source(names[p], p)) for p in kernel.passes)
+
+
+def _users_sources(kernel: OwnKernel, elements: Sequence[str], inputs: int) -> tuple[tuple[str, str], ...]:
+    """Return (name, source) of each pass of a user's operator."""
+    types = ", ".join(f"stoker::own::{e}" for e in elements)
+    row = f"namespace st {{\nusing Row = RowOf<stoker::own::Types<{types}>, {inputs}>;\n}}\n"
+    head = f'#include "device/stoker/op.cuh"\n\n{row}\n'
+    found = []
+    for own, count in zip(kernel.passes, kernel.constants, strict=True):
+        name = f"stoker_user_{own.name}"
+        numbers = f"st_kernel_{own.name}, {count}" if count >= 0 else f"st_kernel_{own.name}"
+        form = f"st::impl::{'Threads' if count >= 0 else 'Blocks'}<st::Row, {numbers}>::pass"
+        found.append((name, f'{head}{kernel.source}\n#line 1 "launch"\nSTOKER_PASS({name}, {own.threads}, {form})\n'))
+    return tuple(found)

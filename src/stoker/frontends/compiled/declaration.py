@@ -142,7 +142,7 @@ def _output(d: Declaration, line: str) -> None:
         raise ArgumentError("expected `output: like INPUT` or `output: TYPE (EXTENT, EXTENT)`")
     kind, extents = match.groups()
     number = d.input_number(kind.removeprefix("type of ")) if kind.startswith("type of ") else -1
-    parsed = _expression(f"({extents},)" if extents.strip() else "()")
+    parsed = expression(f"({extents},)" if extents.strip() else "()")
     assert isinstance(parsed, ast.Tuple)
     items, counted = list(parsed.elts), False
     if items and isinstance(items[0], ast.Compare):
@@ -176,7 +176,7 @@ def _check(d: Declaration, line: str) -> None:
     match = _CHECK.match(line)
     if match is None:
         raise ArgumentError("expected `check CONDITION: text`")
-    d.checks.append((_expression(match.group(1)), match.group(2)))
+    d.checks.append((expression(match.group(1)), match.group(2)))
 
 
 def _draws(d: Declaration, line: str) -> None:
@@ -195,7 +195,12 @@ def _type(name: str) -> DType:
         raise ArgumentError(f"expected an element type such as uint8 or float32, got {name.strip()!r}") from None
 
 
-def _expression(text: str) -> ast.expr:
+def expression(text: str) -> ast.expr:
+    """Return the parsed expression.
+
+    Raises:
+        ArgumentError: the text is no expression.
+    """
     try:
         return ast.parse(text.strip(), mode="eval").body
     except SyntaxError:

@@ -22,6 +22,7 @@ from ...contract.types import DType
 from ..data_node import DataNode
 from ..registry import register
 from .build import HEADERS, build
+from .cuda import CudaForm, parse_cuda
 from .declaration import Declaration, DeclaredOutput, evaluate, parse
 
 ABI = 1  # native/shared/stoker/op.h: ST_ABI
@@ -33,6 +34,7 @@ class _Compiled(Operator):
 
     declaration: Declaration
     library: bytes
+    cuda: CudaForm | None
     defined_by: Reference | None
 
     def lower(self, c: Lowering, *inputs: Value) -> Value | tuple[Value, ...]:
@@ -49,8 +51,12 @@ class _Compiled(Operator):
         counted = d.outputs[0].counted
         attrs = (self.library, ports, specs, len(d.arguments), counted, *c.draw)
         params = tuple(names[key] for key in d.arguments)
+        own = None
+        if self.cuda is not None:
+            counts, own = self.cuda.launches(self.name, len(params), names)
+            params += counts
         if not counted:
-            result = c.native("user_code", inputs, outputs, attrs=attrs, params=params)
+            result = c.native("user_code", inputs, outputs, attrs=attrs, params=params, own=own)
         else:
             bounds = [shape[0] for _, shape, _ in outputs]
             same = all(ex.same(b, bounds[0]) for b in bounds)
@@ -136,13 +142,13 @@ def load(
     source: str | os.PathLike[str],
     name: str,
     *,
+    cuda: str | os.PathLike[str] | None = None,
     reference: Reference | None = None,
     cases: Sequence[Mapping[str, Any]] = ({},),
     case_inputs: Callable[[Mapping[str, Any]], Any] | None = None,
     flags: Sequence[str] = (),
     include: Sequence[str | os.PathLike[str]] = (),
     checked: bool = False,
-    cuda: bool = False,
 ) -> CompiledOperator:
     """Compile an operator in C++ and register it: ``fn.<name>`` and ``eager.<name>``.
 
@@ -152,41 +158,50 @@ def load(
     Args:
         source: the code, or the path of a file with it (``.cpp``, ``.cc``, ``.cxx``).
         name: name of the operator.
+        cuda: the same operator in CUDA, or the path of a file with it (``.cu``, ``.cuh``). The code includes
+            ``stoker/op.cuh``, and NVRTC compiles it when a pipeline places the operator on a GPU.
         reference: the same operator as a function on arrays in NumPy, for tests.
         cases: arguments for tests.
         case_inputs: function that returns the inputs of a case for tests; by default images.
         flags: further flags of the compiler, such as ``-lopencv_core``.
         include: folders of headers.
         checked: check the number of each element that the code reads and writes through ``st::Array``.
-        cuda: compile for GPUs; not supported yet.
 
     Raises:
         ArgumentError: the compiler refused the source, or its declaration is wrong.
         ResourceError: there is no compiler.
     """
-    if cuda:
-        raise UnsupportedError(f"`{name}`: operators in CUDA are not supported yet; without `cuda` the CPU runs it")
-    text, shown = _text_of(source, name)
+    text, shown = _text_of(source, name, "C++", (".cpp", ".cc", ".cxx"))
     library = build(text, name, flags=flags, include=[os.fspath(p) for p in include], checked=checked, shown=shown)
-    return load_library(library, name, reference=reference, cases=cases, case_inputs=case_inputs)
+    version = zlib.crc32(text.encode())
+    if cuda is not None:
+        version = zlib.crc32(_cuda_text(cuda, name)[0].encode(), version)
+    return load_library(
+        library, name, cuda=cuda, reference=reference, cases=cases, case_inputs=case_inputs, version=version
+    )  # fmt: skip
 
 
 def load_library(
     library: str | os.PathLike[str],
     name: str,
     *,
+    cuda: str | os.PathLike[str] | None = None,
     reference: Reference | None = None,
     cases: Sequence[Mapping[str, Any]] = ({},),
     case_inputs: Callable[[Mapping[str, Any]], Any] | None = None,
+    version: int | None = None,
 ) -> CompiledOperator:
     """Register the operator of a library that is already compiled.
 
     Args:
         library: path of the library, which must not change while the process runs.
         name: name of the operator.
+        cuda: the same operator in CUDA, or the path of a file with it; see :func:`load`.
         reference: the same operator as a function on arrays in NumPy, for tests.
         cases: arguments for tests.
         case_inputs: function that returns the inputs of a case for tests; by default images.
+        version: number that changes when results change. States and graphs of another version are refused. By default
+            it follows from the library's contents.
 
     Raises:
         ArgumentError: the file is no library of an operator, or its declaration is wrong.
@@ -196,13 +211,18 @@ def load_library(
     reserved = next((key for key in declared.arguments if hasattr(Operator, key)), None)
     if reserved is not None:
         raise ArgumentError(f"`{name}`: expected another name than `{reserved}` for an argument; operators have that")
+    form = None if cuda is None else parse_cuda(*_cuda_text(cuda, name), declared)
+    number = zlib.crc32(path.read_bytes()) if version is None else version
+    if form is not None and version is None:
+        number = zlib.crc32(form.source.encode(), number)
 
     def fill(namespace: dict[str, Any]) -> None:
         namespace.update(declared.arguments)
         namespace.update(
-            __doc__=declared.doc, declaration=declared, library=os.fsencode(path), devices=("cpu",),
+            __doc__=declared.doc, declaration=declared, library=os.fsencode(path), cuda=form,
+            devices=("cpu",) if form is None else ("cpu", "gpu"),
             inputs=(len(declared.inputs),) * 2, outputs=len(declared.outputs), draws=int(declared.draws),
-            cases=tuple(dict(case) for case in cases), version=zlib.crc32(path.read_bytes()),
+            cases=tuple(dict(case) for case in cases), version=number,
             defined_by=None if reference is None else staticmethod(reference),
         )  # fmt: skip
         if case_inputs is not None:
@@ -218,19 +238,25 @@ def header_folder() -> Path:
     return HEADERS
 
 
-def _text_of(source: Any, name: str) -> tuple[str, str]:
+def _text_of(source: Any, name: str, language: str, suffixes: tuple[str, ...]) -> tuple[str, str]:
     """Return the code, and the name of its file for messages."""
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and "\n" not in source and source.endswith(
-        (".cpp", ".cc", ".cxx")
-    )):  # fmt: skip
+    if isinstance(source, os.PathLike) or (
+        isinstance(source, str) and "\n" not in source and source.endswith(suffixes)
+    ):
         path = Path(source)
         try:
             return path.read_text(encoding="utf-8"), str(path)
         except (OSError, UnicodeDecodeError) as error:
             raise ArgumentError(f"`{name}`: the source cannot be read: {error}") from None
     if not isinstance(source, str):
-        raise ArgumentError(f"`{name}`: expected C++ code or the path of a file with it, got {brief(source)}")
+        raise ArgumentError(f"`{name}`: expected {language} code or the path of a file with it, got {brief(source)}")
     return source, ""
+
+
+def _cuda_text(source: Any, name: str) -> tuple[str, str, str]:
+    """Return the CUDA code, the operator's name, and the name of the code's file for messages."""
+    text, shown = _text_of(source, name, "CUDA", (".cu", ".cuh"))
+    return text, name, shown
 
 
 def _declaration_of(path: Path, name: str) -> str:
