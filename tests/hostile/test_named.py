@@ -132,6 +132,14 @@ def test_big_endian_arrays_are_numbers() -> None:
     assert types.Constant(x).value.dtype == np.int16
 
 
+@pytest.mark.parametrize("batched", [False, True])
+def test_unaligned_arrays_are_copied(batched: bool) -> None:
+    x = np.frombuffer(b"x" + np.arange(72, dtype=np.float32).tobytes(), np.float32, offset=1).reshape(2, 4, 9)
+    assert not x.flags.aligned
+    got = eager.reductions.mean(list(x), axis_names="HW") if batched else eager.reductions.mean(x)
+    np.testing.assert_array_equal(got, x.mean((1, 2)) if batched else x.mean())
+
+
 def test_constants_keep_their_numbers() -> None:
     with pytest.raises(ArgumentError, match=r"expected numbers up to .* as float32, got 3.5e"):
         types.Constant(3.5e38)
@@ -282,6 +290,39 @@ def test_more_threads_than_the_system_gives() -> None:
 def test_fills_of_a_perspective(value: Any) -> None:
     with pytest.raises(ArgumentError, match=r"expected finite numbers as `fill_value`"):
         eager.experimental.warp_perspective(IMAGE, matrix=np.eye(3).reshape(-1).tolist(), fill_value=value)
+
+
+@pytest.mark.parametrize("border", ["constant", "wrap"])
+def test_no_fill_of_a_perspective(border: str) -> None:
+    with pytest.raises(ArgumentError, match=r"expected at least one number as `fill_value`, got an empty list"):
+        eager.experimental.warp_perspective(IMAGE, matrix=np.eye(3).reshape(-1), fill_value=[], border_mode=border)
+
+
+@pytest.mark.parametrize("end", [3.5e38, 1e300])
+def test_anchors_beyond_float32(end: float) -> None:
+    with pytest.raises(ArgumentError, match=r"expected finite `anchors`"):
+        eager.box_encoder(np.zeros((1, 4), np.float32), np.zeros(1, np.int32), anchors=[0, 0.1, 0.3, end])
+
+
+@pytest.mark.parametrize("scale", [-1e300, 1e300, 3.5e38, 1e-60, math.nan])
+def test_scales_beyond_float32(scale: float) -> None:
+    with pytest.raises(ArgumentError, match=r"expected a finite `scale` above 0"):
+        eager.box_encoder(np.zeros((1, 4), np.float32), np.zeros(1, np.int32), anchors=[0, 0, 0.3, 0.4], scale=scale)
+
+
+def test_elements_beyond_int64() -> None:
+    for shape in ((4, 2), (None, None)):
+        pipe = Pipeline(batch_size=1, num_threads=1, exec_async=False)
+        with pytest.raises((ArgumentError, DataError), match=r"expected (numbers of int64 in )?`new_order`"), pipe:
+            x = types.Constant(np.zeros(shape)) if shape[0] else fn.external_source(lambda: [np.zeros((4, 2))])
+            pipe.set_outputs(fn.sequence_rearrange(x, new_order=[1, 2**63]))
+            with pipe:
+                pipe.run()
+
+
+def test_more_weights_than_classes_may_be() -> None:
+    with pytest.raises(ArgumentError, match=r"expected at most 256 numbers as `class_weights`, got 70000"):
+        eager.segmentation.random_object_bbox(IMAGE, class_weights=[1.0] * 70000)
 
 
 def test_braces_in_arguments() -> None:

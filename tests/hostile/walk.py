@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import random
+import re
 import resource
 import select
 import subprocess
@@ -43,6 +44,7 @@ import containers  # noqa: E402
 
 _SLOWDOWN = 4 if _native.sanitized else 1
 _CPU_S = 40.0 * _SLOWDOWN  # of processor time for a call that returns: 2**31 random numbers take half
+_SANITIZER_REPORT = re.compile("^.*(runtime error|ERROR: AddressSanitizer): .*$", re.MULTILINE)
 _SHOWN_PER_KIND = 3  # faults of one kind that are printed
 # Sanitizers reserve terabytes of address space, so they limit each allocation instead. One that they refuse fails as
 # on a machine without memory.
@@ -94,7 +96,10 @@ class Fault:
     text: str
 
     def __str__(self) -> str:
-        return f"[{self.number}] {self.call}\n    {self.kind}\n    {self.text[-1500:]}"
+        begin = max(0, len(self.text) - 1500)
+        if report := _SANITIZER_REPORT.search(self.text):
+            begin = min(begin, report.start())
+        return f"[{self.number}] {self.call}\n    {self.kind}\n    {self.text[begin : begin + 3000]}"
 
 
 # ---- the process that calls ----
@@ -126,6 +131,13 @@ def _judge(case: Case) -> tuple[str, str] | None:
         return f"{inside[0].category.__name__} at {inside[0].filename}:{inside[0].lineno}", str(inside[0].message)
     used = time.process_time() - begin
     return ("processor time", f"{used:.0f} s") if used > _CPU_S else None
+
+
+def _crash(code: int, text: str) -> str:
+    """Return the kind of a crash: the exit code, and the first line of a sanitizer's report without addresses."""
+    report = _SANITIZER_REPORT.search(text)
+    reason = ": " + re.sub("0x[0-9a-f]+|==[0-9]+==", "", report[0]).strip() if report else ""
+    return f"crash: the process ended with {code}{reason}"
 
 
 def _kind(error: BaseException) -> str:
@@ -253,7 +265,7 @@ class Walk:
                 raise RuntimeError(f"the process ended between calls, with {code}: {text[-3000:]}")
             self.next = running["begin"] + 1
             self.calls += 1
-            yield Fault(running["begin"], running["call"], why or f"crash: the process ended with {code}", text)
+            yield Fault(running["begin"], running["call"], why or _crash(code, text), text)
 
     def _read(self, child: subprocess.Popen[bytes], until: float | None) -> tuple[bytes, str]:
         """Return bytes that the child wrote; none at its end, or with the reason to end it."""

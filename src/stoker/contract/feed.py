@@ -222,7 +222,9 @@ def to_array(data: Any) -> npt.NDArray[Any]:
     try:
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
-        return np.ascontiguousarray(array) if array.ndim else array.copy() if not array.flags.aligned else array
+        if not array.flags.aligned:
+            return array.copy()
+        return np.ascontiguousarray(array) if array.ndim else array
     except (MemoryError, ValueError):  # NumPy's ValueError: more bytes than an address has
         text = f"expected an array that fits into memory, got {array.dtype} of shape {array.shape}"
         raise ResourceError(f"{text}, without memory for a contiguous copy") from None

@@ -141,7 +141,7 @@ def _spec(x: Any, layout: str = "") -> tuple[Any, ...]:
 
 def _sample(x: Any, name: str) -> tuple[Any, tuple[Any, ...]]:
     """Return the input as an array, with its type."""
-    if type(x) is np.ndarray and x.dtype in _DTYPES:
+    if type(x) is np.ndarray and x.dtype in _DTYPES and x.flags.aligned:
         return x, _spec(x)
     if isinstance(x, Constant):
         return x.value, _spec(x.value, x.layout)

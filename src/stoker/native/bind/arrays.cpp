@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bind/arrays.hpp"
 
+#include <cstdint>
+
 namespace nb = nanobind;
 
 namespace stoker {
@@ -40,6 +42,7 @@ View view_of(const AnyArray& a) {
   View v;
   v.data = static_cast<uint8_t*>(const_cast<void*>(a.data()));
   v.dtype = dtype_of(a.dtype());
+  if (reinterpret_cast<uintptr_t>(v.data) % size_of(v.dtype)) throw nb::value_error("expected aligned numbers");
   v.rank = static_cast<int32_t>(a.ndim());
   for (int i = 0; i < v.rank; ++i) {
     v.shape[i] = static_cast<int64_t>(a.shape(i));

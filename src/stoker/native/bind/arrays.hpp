@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 
 #include <memory>
+#include <new>
 
 #include "base/tensor.hpp"
 
@@ -25,7 +26,8 @@ nanobind::object array_over(const View& v, nanobind::handle owner, bool writable
 // Return a new array whose element i is make(i).
 template <class T, class F>
 nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> column(size_t n, F make) {
-  std::unique_ptr<T[]> items(new T[n ? n : 1]);
+  std::unique_ptr<T[]> items(new (std::nothrow) T[n ? n : 1]);  // a sanitizer's plain `new` ends the process
+  if (!items) throw std::bad_alloc();
   for (size_t i = 0; i < n; ++i) items[i] = make(i);
   T* const out = items.release();
   nanobind::capsule owner(out, [](void* p) noexcept { delete[] static_cast<T*>(p); });

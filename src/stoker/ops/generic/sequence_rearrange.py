@@ -54,6 +54,8 @@ class SequenceRearrange(Operator, name="sequence_rearrange"):
             numbers = c.view(order, [ViewOp("insert", 0)]) if order.rank == 0 else order
             return gathered(c, whole, numbers, argument="new_order")
         places = [int(at) for at in np.asarray(order).reshape(-1)]
+        wide = max(map(abs, places))
+        c.expect(wide < 1 << 63, f"expected numbers of int64 in `new_order`, got {wide}")
         c.require(min(places) >= 0, "expected numbers from 0 in `new_order`, got {0}", min(places))
         text = "expected `new_order` with numbers below {0}, the number of elements, got {1}"
         c.require(max(places) < x.shape[0], text, x.shape[0], max(places))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,7 +59,8 @@ class BoxEncoder(Operator, name="box_encoder"):
         return rows
 
     def validate(self, args: Mapping[str, Any]) -> None:
-        anchors = np.asarray(args["anchors"], np.float32)
+        wide = np.asarray(args["anchors"], np.float64)
+        anchors = np.where(np.abs(wide) <= _LARGEST, wide, np.inf).astype(np.float32)
         if not anchors.size or anchors.size % 4 or anchors.size > 4 * _MOST_ANCHORS:
             text = f"expected `anchors` of four numbers each, at least one and at most {_MOST_ANCHORS} anchors"
             raise ArgumentError(f"`box_encoder`: {text}, got {anchors.size} numbers")
@@ -75,7 +75,7 @@ class BoxEncoder(Operator, name="box_encoder"):
             raise ArgumentError(f"`box_encoder`: expected `stds` other than 0, got {args['stds']}")
         if not 0 <= args["criteria"] <= 1:
             raise ArgumentError(f"`box_encoder`: expected `criteria` from 0 to 1, got {args['criteria']}")
-        if not 0 < np.float32(args["scale"]) < math.inf:
+        if not 0 < args["scale"] <= _LARGEST or np.float32(args["scale"]) == 0:
             raise ArgumentError(f"`box_encoder`: expected a finite `scale` above 0, got {args['scale']}")
 
     def lower(self, c: Lowering, boxes: Value, labels: Value) -> tuple[Value, ...]:

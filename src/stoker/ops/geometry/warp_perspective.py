@@ -78,6 +78,8 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
     def lower(self, c: Lowering, x: Value, matrix: Value | None = None) -> Value:
         height, width = c.extent(x, "H"), c.extent(x, "W")
         c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
+        text = "expected at least one number as `fill_value`, got an empty list"
+        c.expect(len(c.const("fill_value")) > 0, text)
         fills = _fills(c.const("fill_value"))
         m = matrix_numbers(c, matrix, _ELEMENTS)
         numbers = _normalised(c, m, c.const("inverse_map"), c.const("pixel_origin") == "center")

@@ -114,16 +114,13 @@ class RandomObjectBBox(Operator, name="segmentation.random_object_bbox"):
     def _classes(c: Lowering) -> tuple[list[Any], list[Any]]:
         weights: list[Any] = []
         if c.given("class_weights"):
-            weights = [c.scalar("class_weights", i) for i in range(c.fixed_length("class_weights"))]
-            c.expect(len(weights) > 0, "expected at least one number as `class_weights`, got an empty list")
+            weights = _scalars(c, "class_weights")
             for w in weights:
                 right = ex.both(ex.isfinite(w), w >= 0)
                 c.require(right, "expected finite `class_weights` of at least 0, got {0}", w)
         if not c.given("classes"):
             return list(range(1, len(weights) + 1)), weights
-        classes: list[Any] = [c.scalar("classes", i) for i in range(c.fixed_length("classes"))]
-        c.expect(len(classes) > 0, "expected at least one number as `classes`, got an empty list")
-        c.expect(len(classes) <= _MOST_CLASSES, f"expected at most {_MOST_CLASSES} `classes`, got {len(classes)}")
+        classes = _scalars(c, "classes")
         text = f"expected as many `class_weights` as `classes` ({len(classes)}), got {len(weights)}"
         c.expect(len(weights) in (0, len(classes)), text)
         return classes, weights
@@ -189,6 +186,14 @@ class RandomObjectBBox(Operator, name="segmentation.random_object_bbox"):
         if row["k_largest"] is not None and row["k_largest"] < len(blobs):
             blobs = sorted(blobs, key=lambda b: -math.prod(int(n) for n in b[1] - b[0]))[: row["k_largest"]]
         return blobs[min(int(row.stream.uniform() * len(blobs)), len(blobs) - 1)]
+
+
+def _scalars(c: Lowering, argument: str) -> list[Any]:
+    """Return the numbers of an argument of one number per class."""
+    count = c.fixed_length(argument)
+    c.expect(count > 0, f"expected at least one number as `{argument}`, got an empty list")
+    c.expect(count <= _MOST_CLASSES, f"expected at most {_MOST_CLASSES} numbers as `{argument}`, got {count}")
+    return [c.scalar(argument, i) for i in range(count)]
 
 
 def _blobs(mask: Any, classes: list[int] | None, background: int) -> list[tuple[Any, Any, int]]:
