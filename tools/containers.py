@@ -223,6 +223,22 @@ def stored_zip(members: Iterable[tuple[str, bytes]]) -> bytes:
     return out.getvalue()
 
 
+def tables(folder: Path, name: str, images: Sequence[bytes], labels: Sequence[int], classes: Sequence[str]) -> None:
+    """Write images with labels as ``NAME.parquet`` and as a data set of Hugging Face, ``NAME-hf``."""
+    import datasets  # the corpus of the fuzzer needs none of the two
+    import pyarrow.parquet
+
+    table = pyarrow.table({"image": list(images), "label": list(labels)})
+    pyarrow.parquet.write_table(table, folder / f"{name}.parquet", row_group_size=2)
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=list(classes))})
+    rows = [{"image": {"bytes": i, "path": None}, "label": n} for i, n in zip(images, labels, strict=True)]
+    bar = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bar()
+    datasets.Dataset.from_list(rows, features=features).save_to_disk(folder / f"{name}-hf")
+    if bar:
+        datasets.enable_progress_bar()
+
+
 def write_examples(folder: Path) -> None:
     """Write the photographs of ``folder/photos`` as container files, for the examples of the readers."""
     photos = sorted((folder / "photos").rglob("*.jpg"))
@@ -246,6 +262,7 @@ def write_examples(folder: Path) -> None:
     (folder / "photos.lmdb" / "data.mdb").write_bytes(lmdb(values))
     samples = [{"image": data, "label": struct.pack("<q", label)} for _, label, data in labelled]
     mds(folder / "photos-mds", samples, {"image": ("jpeg", None), "label": ("int", 8)}, per_shard=3)
+    tables(folder, "photos", [data for *_, data in labelled], [label for _, label, _ in labelled], classes)
     (folder / "photos.json").write_text(json.dumps(coco_annotations(folder / "photos", photos, classes)))
 
 

@@ -76,6 +76,14 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
         "readers.mds": [
             {"path": str(top / "mds"), "columns": ["image", "label"]}, {"path": str(top / "mds"), "columns": "label"},
         ],
+        "readers.huggingface": [
+            {"source": str(top / "a-hf"), "columns": ["image", "label"]},
+            {"source": str(top / "a-hf"), "columns": "label", "random_shuffle": True},
+        ],
+        "readers.parquet": [
+            {"paths": str(top / "a.parquet"), "columns": ["image", "label"], "label": "label"},
+            {"paths": [str(top / "a.parquet")], "columns": "image", "cache_bytes": 0},
+        ],
         "readers.caffe": [
             {"path": str(top / "lmdb")}, {"path": [str(top / "lmdb" / "data.mdb")], "label_available": False},
         ],

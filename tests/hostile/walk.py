@@ -72,6 +72,7 @@ def write_files(folder: Path) -> Path:
     (folder / "a.tar").write_bytes(containers.tar((f"{i}.jpg", c) for i, c in enumerate(contents)))
     (folder / "a.zip").write_bytes(containers.stored_zip((f"class/{i}.jpg", c) for i, c in enumerate(contents)))
     (folder / "a.bag").write_bytes(containers.bagz(contents))
+    containers.tables(folder, "a", contents, [i % 2 for i in range(len(contents))], ["even", "odd"])
     (folder / "lmdb").mkdir()
     data = {b"%d" % i: containers.datum(data=c, label=i) for i, c in enumerate(contents)}
     (folder / "lmdb" / "data.mdb").write_bytes(containers.lmdb(data))

@@ -5410,6 +5410,80 @@ class readers:
         ...
 
     @staticmethod
+    def huggingface(
+        source: Any,
+        columns: Any,
+        *,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Read columns of a Hugging Face ``datasets.Dataset``. Outputs: a dict with a node per column.
+
+        Bytes and texts are uint8 ``(N,)``. Images and audio files are their encoded bytes, uint8 ``(N,)``, whether the
+        data set holds them or their paths: decode them with ``decoders.image`` or ``decoders.audio``. A number is ``(1,)``
+        of its type. A class label is int32 ``(1,)``, and samplers balance by the first column of labels. Lists of numbers
+        are ``(N,)``, and ``Array2D`` to ``Array5D`` have their axes. A missing value has no elements.
+
+        The data set keeps its rows in Arrow files. This reader reads a row as a byte range of its file, without the
+        library, in every order at the same speed. ``shuffle``, ``select``, ``sort``, ``filter`` and
+        ``concatenate_datasets`` hold. Numbers are read into memory when the pipeline is built.
+
+        Args:
+            columns: Names of the columns to read, such as ["image", "label"].
+            source: The data set, or the folder that its `save_to_disk` has written.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
     def mds(
         path: str | PathLike[str],
         columns: Any,
@@ -5444,8 +5518,8 @@ class readers:
         Shards must not be compressed, because parts of compressed ones cannot be read.
 
         Args:
-            path: Folder with the data set's index.json.
             columns: Names of the columns to read, such as ["image", "label"].
+            path: Folder with the data set's index.json.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
             seed: Seed of the order; by default the pipeline's.
@@ -5861,6 +5935,84 @@ class readers:
             cache_header_information: No effect: a header is read with its array.
             register_buffers: No effect: it is for GPUDirect Storage.
             use_o_direct: No effect: files are read through the page cache.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def parquet(
+        paths: Any,
+        columns: Any,
+        *,
+        label: str | None = None,
+        cache_bytes: int = 1073741824,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Read columns of Parquet files. Outputs: a dict with a node per column.
+
+        Bytes and texts are uint8 ``(N,)``; so are images in the form of Hugging Face, a struct of bytes and a path. A
+        number is ``(1,)`` of its type, and a list of numbers ``(N,)``. A missing value has no elements.
+
+        Parquet compresses rows in groups, so one row costs the decoding of its group. Threads decode groups before their
+        rows are needed, and keep them in memory up to `cache_bytes`. Shuffle with `samplers.Windowed`, which takes the
+        rows of a window from few groups: ``sampler=samplers.Windowed(block=1000, window=16)`` for groups of 1000 rows. A
+        shuffle of the whole data set suits data whose groups fit into `cache_bytes`. Numbers are read into memory when the
+        pipeline is built.
+
+        Args:
+            columns: Names of the columns to read, such as ["image", "label"].
+            paths: Parquet file, or a list of files with the same columns.
+            label: Column of class labels among `columns`: int32, and samplers balance by it.
+            cache_bytes: Memory for decoded row groups, in bytes.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
             seed: Seed of the order; by default the pipeline's.

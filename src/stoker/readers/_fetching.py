@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
@@ -28,51 +29,32 @@ _CLOSED = "the pipeline is closed"
 Asked = dict[int, "Future[bytes]"]
 
 
-class AsyncStorage(Storage):
-    """Byte ranges in an asynchronous store.
+class RequestedStorage(Storage):
+    """Records that are requested as soon as the rows of a batch are known, and awaited when the rows run.
 
-    The storage requests records from the store as soon as the rows of a batch are known, which is as early as batches
-    are prefetched (``prefetch_queue_depth``). A Python step waits for them. Records of unexpected rows, such as
-    substitutes of bad ones, are requested when the row runs.
-
-    Args:
-        store: the client; closed with the pipeline.
-        paths: names of the store's objects.
-        file: number of the path, per record.
-        offset: first byte, per record.
-        length: number of bytes, per record.
-        absent: mask of samples that lack the record; by default all have it.
-
-    Raises:
-        ArgumentError: the numbers do not fit together.
+    A batch is known as early as batches are prefetched (``prefetch_queue_depth``). A Python step waits for its records.
+    Records of unexpected rows, such as substitutes of bad ones, are requested when the row runs.
     """
 
     asynchronous = True
 
-    def __init__(
-        self, store: Store, paths: Sequence[str | os.PathLike[str]], file: Numbers, offset: Numbers, length: Numbers,
-        absent: npt.ArrayLike | None = None,
-    ) -> None:  # fmt: skip
-        self._store = store
-        self._paths = [os.fspath(p) for p in paths]
-        self._ranges = checked_ranges(file, offset, length, absent)
-        present = self._ranges[0][self._ranges[3] == RecordForm.STORED]
-        if present.size and int(present.max()) >= len(self._paths):
-            raise ArgumentError(f"expected numbers of {len(self._paths)} paths as `file`, got {int(present.max())}")
+    def __init__(self) -> None:
         self._ahead: deque[Asked] = deque()
         self._lock = threading.Lock()
         self._cancelled = False
 
-    def __len__(self) -> int:
-        return len(self._ranges[0])
+    @abstractmethod
+    def _begin(self, records: Sequence[int]) -> Asked:
+        """Begin to read records, each of which exists and occurs once. Errors belong into the futures."""
 
-    def locate(self, record: int) -> RecordLocation:
-        file, offset, length, codec = (int(column[record]) for column in self._ranges)
-        return RecordLocation() if codec == RecordForm.ABSENT else RecordLocation(self._paths[file], offset, length)
+    @abstractmethod
+    def _checked(self, record: int, content: bytes) -> bytes | BaseException:
+        """Return the value of a record whose bytes have arrived, or the error of its row."""
 
-    def absent(self) -> Bools | None:
-        gone: Bools = self._ranges[3] == RecordForm.ABSENT
-        return gone if gone.any() else None
+    def lower(self, c: Lowering, reader: int, dtype: DType, item: tuple[int, ...], layout: str) -> Value:
+        number = c.native("index", [], [(DType.INT64, (), "")], attrs=(reader,))[0]
+        fetched: Value = c.apply("_fetch", number, storage=self, spec=Spec(dtype, (None, *item), layout))
+        return fetched
 
     def content(self, record: int) -> bytes:
         found = self.take([record])[0]
@@ -80,29 +62,12 @@ class AsyncStorage(Storage):
             raise OSError(str(found)) from found
         return found
 
-    def lower(self, c: Lowering, reader: int, dtype: DType, item: tuple[int, ...], layout: str) -> Value:
-        number = c.native("index", [], [(DType.INT64, (), "")], attrs=(reader,))[0]
-        fetched: Value = c.apply("_fetch", number, storage=self, spec=Spec(dtype, (None, *item), layout))
-        return fetched
-
-    def joined(self, others: Sequence[AsyncStorage]) -> AsyncStorage:
-        parts = (self, *others)
-        if any(o._store is not self._store for o in others):
-            raise ArgumentError("expected parts that read from one store, got several")
-        starts = np.cumsum([0, *(len(p._paths) for p in parts)])
-        files = np.concatenate([p._ranges[0] + starts[i] for i, p in enumerate(parts)])
-        offset, length, codec = (np.concatenate([p._ranges[k] for p in parts]) for k in (1, 2, 3))
-        paths = [path for p in parts for path in p._paths]
-        return AsyncStorage(self._store, paths, files, offset, length, codec == RecordForm.ABSENT)
-
-    # ---- requests and waiting ----
-
     def request(self, records: npt.NDArray[np.int64], batches: int) -> None:
         wanted = [int(r) for r in records if 0 <= r < len(self)]
         with self._lock:
             if self._cancelled:
                 return
-        asked = self._ask(wanted)
+        asked = self._begin(list(dict.fromkeys(wanted)))
         expired: list[Asked] = []
         with self._lock:
             self._ahead.append(asked)
@@ -121,47 +86,25 @@ class AsyncStorage(Storage):
         with self._lock:
             for batch in self._ahead:
                 asked |= {r: batch.pop(r) for r in wanted & batch.keys() - asked.keys()}
-        asked |= self._ask([r for r in wanted if r not in asked and 0 <= r < len(self)])
+        asked |= self._begin([r for r in wanted if r not in asked and 0 <= r < len(self)])
         found = {r: self._result(r, asked.get(r)) for r in wanted}
         return [found[r] for r in records]
-
-    def _ask(self, records: Sequence[int]) -> Asked:
-        """Begin to read records."""
-        asked: Asked = {}
-        stored: list[int] = []
-        for r in dict.fromkeys(records):
-            if self._ranges[3][r] == RecordForm.STORED and self._ranges[2][r] > 0:
-                stored.append(r)
-            else:
-                asked[r] = _done(b"")
-        places = [self.locate(r) for r in stored]
-        ranges = [ByteRange(p.path, p.offset, p.length or 0) for p in places]
-        try:
-            fetched = self._store.fetch(ranges) if ranges else []
-            asked |= {r: g if isinstance(g, Future) else _done(g) for r, g in zip(stored, fetched, strict=True)}
-        except Exception as error:  # noqa: BLE001 - a store may raise anything; its rows carry it
-            asked |= {r: _failed(error) for r in stored}
-        return asked
 
     def _result(self, record: int, future: Future[bytes] | None) -> bytes | BaseException:
         if future is None:
             return DataError(f"expected a sample below {len(self)} from the sampler, got {record}")
-        place = self.locate(record)
         try:
-            content = bytes(self._wait(future))
-        except StateError as error:
+            content = self._wait(future)
+        except (StateError, DataError) as error:
             return error
         except Exception as error:  # noqa: BLE001 - a store may raise anything; its row carries it
             if is_system_failure(error):
                 return error
+            place = self.locate(record)
             bad = DataError(f"cannot read {place.path!r} at byte {place.offset}: {type(error).__name__}: {error}")
             bad.__cause__ = error
             return bad
-        if len(content) != (place.length or 0):
-            return DataError(
-                f"expected {place.length} bytes at byte {place.offset} of {place.path!r}, got {len(content)}"
-            )
-        return content
+        return self._checked(record, content)
 
     def _wait(self, future: Future[bytes]) -> bytes:
         while True:
@@ -183,6 +126,81 @@ class AsyncStorage(Storage):
     def cancel(self) -> None:
         self._cancelled = True
         self.drop()
+
+
+class AsyncStorage(RequestedStorage):
+    """Byte ranges in an asynchronous store.
+
+    Args:
+        store: the client; closed with the pipeline.
+        paths: names of the store's objects.
+        file: number of the path, per record.
+        offset: first byte, per record.
+        length: number of bytes, per record.
+        absent: mask of samples that lack the record; by default all have it.
+
+    Raises:
+        ArgumentError: the numbers do not fit together.
+    """
+
+    def __init__(
+        self, store: Store, paths: Sequence[str | os.PathLike[str]], file: Numbers, offset: Numbers, length: Numbers,
+        absent: npt.ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self._store = store
+        self._paths = [os.fspath(p) for p in paths]
+        self._ranges = checked_ranges(file, offset, length, absent)
+        present = self._ranges[0][self._ranges[3] == RecordForm.STORED]
+        if present.size and int(present.max()) >= len(self._paths):
+            raise ArgumentError(f"expected numbers of {len(self._paths)} paths as `file`, got {int(present.max())}")
+
+    def __len__(self) -> int:
+        return len(self._ranges[0])
+
+    def locate(self, record: int) -> RecordLocation:
+        file, offset, length, codec = (int(column[record]) for column in self._ranges)
+        return RecordLocation() if codec == RecordForm.ABSENT else RecordLocation(self._paths[file], offset, length)
+
+    def absent(self) -> Bools | None:
+        gone: Bools = self._ranges[3] == RecordForm.ABSENT
+        return gone if gone.any() else None
+
+    def joined(self, others: Sequence[AsyncStorage]) -> AsyncStorage:
+        parts = (self, *others)
+        if any(o._store is not self._store for o in others):
+            raise ArgumentError("expected parts that read from one store, got several")
+        starts = np.cumsum([0, *(len(p._paths) for p in parts)])
+        files = np.concatenate([p._ranges[0] + starts[i] for i, p in enumerate(parts)])
+        offset, length, codec = (np.concatenate([p._ranges[k] for p in parts]) for k in (1, 2, 3))
+        paths = [path for p in parts for path in p._paths]
+        return AsyncStorage(self._store, paths, files, offset, length, codec == RecordForm.ABSENT)
+
+    def _begin(self, records: Sequence[int]) -> Asked:
+        asked: Asked = {}
+        stored: list[int] = []
+        for r in records:
+            if self._ranges[3][r] == RecordForm.STORED and self._ranges[2][r] > 0:
+                stored.append(r)
+            else:
+                asked[r] = _done(b"")
+        places = [self.locate(r) for r in stored]
+        ranges = [ByteRange(p.path, p.offset, p.length or 0) for p in places]
+        try:
+            fetched = self._store.fetch(ranges) if ranges else []
+            asked |= {r: g if isinstance(g, Future) else _done(g) for r, g in zip(stored, fetched, strict=True)}
+        except Exception as error:  # noqa: BLE001 - a store may raise anything; its rows carry it
+            asked |= {r: _failed(error) for r in stored}
+        return asked
+
+    def _checked(self, record: int, content: bytes) -> bytes | BaseException:
+        place = self.locate(record)
+        content = bytes(content)
+        if len(content) != (place.length or 0):
+            return DataError(
+                f"expected {place.length} bytes at byte {place.offset} of {place.path!r}, got {len(content)}"
+            )
+        return content
 
     def close(self) -> None:
         self.cancel()
@@ -213,7 +231,7 @@ class Fetch(Operator, name="_fetch"):
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
         if not rows:
             return []
-        storage: AsyncStorage = rows[0]["storage"]
+        storage: RequestedStorage = rows[0]["storage"]
         spec: Spec = rows[0]["spec"]
         found = storage.take([int(number) for (number,) in inputs])
         return [f if isinstance(f, BaseException) else _items(f, spec) for f in found]

@@ -20,8 +20,9 @@ from ..contract.step import ALIASES, Value
 from ..contract.storage import Bools, RecordForm, Storage
 from ..contract.text import brief, printable
 from ..contract.types import DType
-from ._containers import ContainerReader, digest_of, is_missing, storage_of
+from ._containers import digest_of, storage_of
 from ._index_files import ContainerIndex
+from ._named_columns import NamedColumnsReader, chosen_columns, require_columns
 
 _BYTES = ("bytes", "str", "jpeg", "jpegarray", "png", "pil", "json", "pkl")
 _NUMBERS = {
@@ -40,7 +41,7 @@ class _Layout:
     sizes: tuple[int, ...]
 
 
-class MDSReader(ContainerReader, name="readers.mds"):
+class MDSReader(NamedColumnsReader, name="readers.mds"):
     """Read columns of a data set in the form of MosaicML Streaming (MDS). Outputs: a dict with a node per column.
 
     Numbers (``int``, ``float32``, ...) are arrays ``(1,)`` of their type. All other columns are uint8 ``(N,)``, as
@@ -49,21 +50,8 @@ class MDSReader(ContainerReader, name="readers.mds"):
     """
 
     positional = ("path", "columns")
-    outputs = 1  # for one column
-    result_neutral = (*ContainerReader.result_neutral, "path")
+    result_neutral = (*NamedColumnsReader.result_neutral, "path")
     path = arg("str", doc="Folder with the data set's index.json.")
-    columns = arg("object", doc='Names of the columns to read, such as ["image", "label"].')
-
-    def validate(self, args: Mapping[str, Any]) -> None:
-        """Check everything that does not depend on the disk."""
-        super().validate(args)
-        _chosen(args["columns"])
-
-    def count_outputs(self, args: Mapping[str, Any]) -> int:
-        return 1 if is_missing(args["columns"]) else len(_chosen(args["columns"]))
-
-    def arrange_outputs(self, args: Mapping[str, Any], outputs: Sequence[Any]) -> dict[str, Any]:
-        return dict(zip(_chosen(args["columns"]), outputs, strict=True))
 
     @classmethod
     def dataset(cls, args: Mapping[str, Any]) -> DataSet:
@@ -80,17 +68,8 @@ class MDSReader(ContainerReader, name="readers.mds"):
         storage = storage_of(paths, indexes, RecordForm.STORED)
         if not len(storage):
             raise ArgumentError(f"expected samples in '{printable(folder)}', got none")
-        columns = tuple(_FieldColumn(layout, name, storage) for name in _chosen(args["columns"]))
+        columns = tuple(_FieldColumn(layout, name, storage) for name in chosen_columns(args["columns"]))
         return DataSet(columns, digest_of(paths, indexes, repr(layout)))
-
-
-def _chosen(value: Any) -> list[str]:
-    listed = [value] if isinstance(value, str) else value
-    if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(n, str) for n in listed):
-        raise ArgumentError(f'expected a list of names as `columns`, such as ["image", "label"], got {brief(value)}')
-    if len(set(listed)) < len(listed):
-        raise ArgumentError(f"expected different names as `columns`, got {brief(value)}")
-    return list(listed)
 
 
 def _read_index(folder: str) -> tuple[_Layout, list[tuple[str, int]]]:
@@ -160,8 +139,7 @@ class _FieldColumn(Column):
     optional = False
 
     def __init__(self, layout: _Layout, name: str, storage: Storage) -> None:
-        if name not in layout.names:
-            raise ArgumentError(f"expected `columns` among {', '.join(map(repr, layout.names))}, got {name!r}")
+        require_columns([name], layout.names)
         self.name, self._layout, self._storage = name, layout, storage
         self._field = layout.names.index(name)
         self._shape: tuple[int, ...] | None = None  # of numbers
