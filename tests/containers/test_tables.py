@@ -46,6 +46,7 @@ def sample(i: int) -> dict[str, Any]:
 @pytest.fixture(scope="module", autouse=True)
 def arrow_threads(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Start Arrow's own threads, which live as long as the process: one of each kind."""
+    datasets.disable_progress_bars()  # they start a thread
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     path = tmp_path_factory.mktemp("arrow") / "a.parquet"

@@ -80,6 +80,10 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
             {"source": str(top / "a-hf"), "columns": ["image", "label"]},
             {"source": str(top / "a-hf"), "columns": "label", "random_shuffle": True},
         ],
+        "readers.dataset": [
+            {"source": [np.zeros(3, np.uint8)] * ROWS}, {"source": [(1, 2.0)] * ROWS, "num_outputs": 2},
+            {"source": [{"a": 1, "b": b"b"}] * ROWS, "columns": ["a", "b"]},
+        ],
         "readers.parquet": [
             {"paths": str(top / "a.parquet"), "columns": ["image", "label"], "label": "label"},
             {"paths": [str(top / "a.parquet")], "columns": "image", "cache_bytes": 0},

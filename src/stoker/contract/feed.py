@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from .errors import ResourceError, SourceLine, StateError
 from .operator import Spec
 from .text import brief, reason_of
 from .types import DType
+from .workers import WorkerPool as WorkerPool
 
 
 @dataclass(frozen=True)
@@ -74,39 +74,6 @@ class GpuArray:
 
 
 _WIDEST = 8  # bytes of an element: there is no longdouble
-
-
-class WorkerPool(Protocol):
-    """Interface of the worker processes that run a source's Python code."""
-
-    @property
-    def count(self) -> int:
-        """Return the number of worker processes."""
-        ...
-
-    def add(self, producer: Callable[[Any], Any], *, stateful: bool) -> int:
-        """Register a producer before the start and return its number. A stateful producer stays in one process."""
-        ...
-
-    def submit(self, producer: int, request: Any) -> Any:
-        """Send a request to a producer and return a task for :meth:`result`."""
-        ...
-
-    def result(self, task: Any) -> Any:
-        """Wait for a task and return its result."""
-        ...
-
-    def ready(self, task: Any) -> bool:
-        """Return whether :meth:`result` would return without waiting."""
-        ...
-
-    def wait(self) -> None:
-        """Wait until a result arrives, or for a short time."""
-        ...
-
-    def drop(self, task: Any) -> None:
-        """Discard a task: its result is not needed."""
-        ...
 
 
 class Feeder(ABC):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # `import stoker` does not load the step classes
 
     from .lowering import Lowering
     from .step import Value
+    from .workers import WorkerPool
 
 Bools = npt.NDArray[np.bool_]
 
@@ -120,6 +121,16 @@ class Storage(ABC):
     @abstractmethod
     def joined(self, others: Sequence[Any]) -> Storage:
         """Return a storage with this storage's records followed by those of ``others``, which are of the same class."""
+
+    def use(self, make_workers: Callable[[], WorkerPool]) -> None:  # noqa: B027 - most have nothing to do
+        """Take worker processes if the storage needs some. The pipeline calls this once, when it is built.
+
+        Args:
+            make_workers: function that returns a pool of processes, which have not started. The storage closes it.
+
+        Raises:
+            ArgumentError: the storage's code cannot be sent to another process.
+        """
 
     def request(self, records: npt.NDArray[np.int64], batches: int) -> None:  # noqa: B027 - most have nothing to do
         """Request the records of a batch that will be read soon.

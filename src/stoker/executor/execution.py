@@ -37,7 +37,7 @@ from .failures import Failures, ResolvedBatch
 from .flight import Feeds, RowFailure, SuppliedMemory
 from .inline_heuristic import InlineHeuristic
 from .meter import Meter
-from .opening import open_sources, open_workers
+from .opening import offer_workers, open_sources, open_workers
 from .planning import Planning
 from .record_prefetch import RecordPrefetcher
 from .report import Assignment, Report
@@ -88,6 +88,7 @@ class Execution(Exclusive):
             feeder.device = gpu.device if gpu is not None else None
         self._workers = open_workers(graph, self._feeders, config.workers)
         readers = {k: v for k, v in opened.items() if isinstance(v, OpenSource)}
+        offer_workers(graph, readers, config.workers)
         # The schedule takes the first reader's epochs.
         first = [k for k in readers if config.epoch_reader is not None and graph.nodes[k].name == config.epoch_reader]
         self.sources: dict[int, OpenSource] = {k: readers[k] for k in dict.fromkeys([*first, *readers])}

@@ -49,3 +49,14 @@ def open_workers(graph: Graph, feeders: Mapping[int, Feeder], config: WorkerConf
             node = graph.nodes[number]
             raise ArgumentError(message(node.operator.name, str(error), source=node.source_line)) from error
     return workers
+
+
+def offer_workers(graph: Graph, sources: Mapping[int, OpenSource], config: WorkerConfig) -> None:
+    """Give worker processes to the storages that need some."""
+    for number, source in sources.items():
+        for storage in dict.fromkeys(source.storages()):
+            try:
+                storage.use(lambda: ProcessWorkerPool(config))
+            except ArgumentError as error:
+                node = graph.nodes[number]
+                raise ArgumentError(message(node.operator.name, str(error), source=node.source_line)) from error

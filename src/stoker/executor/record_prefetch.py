@@ -20,7 +20,8 @@ class RecordPrefetcher:
         self._storages: list[tuple[int, Storage]] = []  # (the reader's column in `Rows.indices`, storage)
         for column, (node, source) in enumerate(sources.items()):
             used = {e.output for e in edges if e.node == node}
-            self._storages += [(column, s) for s in source.storages(used) if s.asynchronous]
+            # Columns may share a storage, which is asked once.
+            self._storages += [(column, s) for s in dict.fromkeys(source.storages(used)) if s.asynchronous]
 
     def request(self, rows: Rows, batches: int) -> None:
         """Request the records that the rows of a batch will read.

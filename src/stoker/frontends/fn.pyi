@@ -5328,6 +5328,134 @@ class readers:
         """
         ...
 
+    @overload
+    @staticmethod
+    def dataset(
+        source: Any,
+        *,
+        num_outputs: Literal[1] = 1,
+        columns: Any = None,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Take samples from a map-style data set, such as a ``torch.utils.data.Dataset``, in worker processes.
+
+        The pipeline's worker processes (``py_num_workers``, ``py_start_method``) call ``source[index]`` for the rows of the
+        next batches, and the values return in shared memory. The order of samples, shards and states are those of all
+        readers, for any number of processes: give `sampler` in place of a DataLoader's one.
+
+        A sample is a tuple of `num_outputs` values, or a dict with the keys `columns`. In the latter case the outputs are
+        a dict. A value is an array, a tensor, a Pillow image, a number, a text (UTF-8) or bytes. The values of the first
+        batch decide the types. A sample that raises an exception is a bad sample, for which `on_error` holds. So is one
+        whose process dies; another process replaces that one.
+
+        Random numbers that the data set draws itself are its own: each process seeds the generators of Python, NumPy and
+        torch differently, and a state does not restore them. Draw with Stoker's operators to have the same numbers again.
+
+        Args:
+            source: Object with `__getitem__` for whole numbers and `__len__`.
+            num_outputs: Number of values of a sample.
+            columns: Keys of the values, for samples that are dicts; in place of `num_outputs`.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def dataset(
+        source: Any,
+        *,
+        num_outputs: int,
+        columns: Any = None,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, ...]:
+        """Take samples from a map-style data set, such as a ``torch.utils.data.Dataset``, in worker processes.
+
+        The pipeline's worker processes (``py_num_workers``, ``py_start_method``) call ``source[index]`` for the rows of the
+        next batches, and the values return in shared memory. The order of samples, shards and states are those of all
+        readers, for any number of processes: give `sampler` in place of a DataLoader's one.
+
+        A sample is a tuple of `num_outputs` values, or a dict with the keys `columns`. In the latter case the outputs are
+        a dict. A value is an array, a tensor, a Pillow image, a number, a text (UTF-8) or bytes. The values of the first
+        batch decide the types. A sample that raises an exception is a bad sample, for which `on_error` holds. So is one
+        whose process dies; another process replaces that one.
+
+        Random numbers that the data set draws itself are its own: each process seeds the generators of Python, NumPy and
+        torch differently, and a state does not restore them. Draw with Stoker's operators to have the same numbers again.
+
+        Args:
+            source: Object with `__getitem__` for whole numbers and `__len__`.
+            num_outputs: Number of values of a sample.
+            columns: Keys of the values, for samples that are dicts; in place of `num_outputs`.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
     @staticmethod
     def file(
         *,
