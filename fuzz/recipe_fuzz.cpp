@@ -6,6 +6,7 @@
 //
 // STOKER_FUZZ_FILES names JPEG files, separated by colons, that recipes may decode; without it they begin with pixels.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/simd.hpp"
@@ -306,6 +308,7 @@ class Writer {
         for (int64_t i = 0; i < count; ++i) add_below(p, 9), add_reals(p, 3, -2, 2);
         break;
       }
+      case Op::Arrange: add_arrangement(p, form); break;
       case Op::StorePixels: add_below(p, kOutputs), p.push_back(static_cast<double>(8 * choose_.below(40))); break;
       case Op::Store:
         add_below(p, kOutputs), p.push_back(static_cast<double>(8 * choose_.below(40)));
@@ -315,6 +318,19 @@ class Writer {
       default: break;
     }
     return p;
+  }
+
+  // Patches in a random order of their axes, with copies; sometimes of another size, which is refused.
+  void add_arrangement(Numbers& p, const Form& form) {
+    const int64_t down = choose_.between(1, 3), across = choose_.between(1, 3);
+    const int64_t sides[2] = {form.height / down, form.width / across};
+    std::vector<std::array<int64_t, 3>> axes{{0, form.channels, 1}, {1, down, sides[0]}, {1, sides[0], 1},
+                                             {2, across, sides[1]}, {2, sides[1], 1},    {3, choose_.between(1, 3), 0}};
+    for (size_t i = axes.size() - 1; i > 0; --i)
+      std::swap(axes[i], axes[static_cast<size_t>(choose_.below(static_cast<int64_t>(i) + 1))]);
+    p.push_back(static_cast<double>(3 * axes.size()));
+    for (const auto& axis : axes)
+      for (const int64_t number : axis) p.push_back(static_cast<double>(number));
   }
 
   void add_matrix(Numbers& p, const Form& form, int count) {

@@ -58,12 +58,42 @@ class Backend(Base):
 
 
 class Patches(Backend):
-    """Processor with a step that is not recorded."""
+    """Processor that divides its batch into patches."""
 
     def _preprocess(self, images: Any, **kwargs: Any) -> Any:
         batch = super()._preprocess(images, **kwargs)
         batch["pixel_values"] = batch["pixel_values"].reshape(-1, 3, 4, 10, 40).permute(0, 2, 1, 3, 4).reshape(-1, 1200)
         return batch
+
+
+class Sequences(Backend):
+    """Processor whose images have any number of patches, as Qwen2-VL's."""
+
+    def _preprocess(self, images: Any, **kwargs: Any) -> Any:
+        made = []
+        for image in images:
+            height, width = (8 * (side // 8) for side in image.shape[-2:])
+            resized = F.resize(image.unsqueeze(0), [height, width], antialias=True)
+            values = F.normalize(resized.to(torch.float32), [120.0], [60.0], inplace=True)
+            patches = values.reshape(1, 3, height // 8, 8, width // 8, 8).permute(0, 2, 4, 1, 3, 5).unsqueeze(4)
+            made.append(patches.expand(-1, -1, -1, -1, 2, -1, -1).reshape(1, height * width // 64, 384)[0])
+        return UserDict(pixel_values=torch.cat(made, dim=0), first=made[0])
+
+
+class Padded(Backend):
+    """Processor that pads its images and makes masks, as DETR's."""
+
+    def _preprocess(self, images: Any, size: int = 900, **kwargs: Any) -> Any:
+        made, masks = [], []
+        for at, image in enumerate(images):
+            height, width = size - 100 * (at % 2), size
+            resized = F.resize(image.unsqueeze(0), [height, width], antialias=True)
+            values = F.normalize(resized.to(torch.float32), [120.0], [60.0], inplace=True)
+            made.append(F.pad(values, [0, 0, 0, size - height], fill=0)[0])
+            mask = torch.zeros((1, size, size), dtype=torch.int64)
+            mask[..., :height, :width] = 1
+            masks.append(mask[0])
+        return UserDict(pixel_values=torch.stack(made), pixel_mask=torch.stack(masks, dim=0))
 
 
 @pytest.fixture
@@ -104,7 +134,7 @@ def _opened(kind: str, photos: list[Path]) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", ["files", "bytes", "loaded", "results"])
-@pytest.mark.parametrize("owner", [Backend, Patches])
+@pytest.mark.parametrize("owner", [Backend, Patches, Sequences, Padded])
 def test_a_call(module: Any, photos: list[Path], owner: Any, kind: str) -> None:
     expected = owner().preprocess(_opened(kind, photos))
     with stoker.torchvision.enabled():
@@ -195,8 +225,11 @@ def test_within_a_data_set(module: Any, photos: list[Path], workers: int) -> Non
 class Collated:
     """Collation that calls a processor."""
 
+    def __init__(self, owner: Any) -> None:
+        self.processor = owner()
+
     def __call__(self, images: list[Any]) -> Any:
-        return Backend().preprocess(images)
+        return self.processor.preprocess(images)
 
 
 class Opened(Processed):
@@ -208,15 +241,19 @@ class Opened(Processed):
         return Image.open(self.files[index])
 
 
-def test_within_a_collation(module: Any, photos: list[Path]) -> None:
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("owner", [Backend, Patches, Sequences, Padded])
+def test_within_a_collation(module: Any, photos: list[Path], owner: Any, workers: int) -> None:
     def batches() -> list[Any]:
-        return list(DataLoader(Opened(photos, Backend), batch_size=4, collate_fn=Collated()))
+        loader = DataLoader(Opened(photos, owner), batch_size=4, collate_fn=Collated(owner), num_workers=workers)
+        return list(loader)
 
     expected = batches()
     with stoker.torchvision.enabled():
         for one, other in zip(expected, batches(), strict=True):
             same(one, other)
-    assert counts.totals()[counts.NATIVE] >= len(photos)
+        total = counts.totals()
+    assert total[counts.NATIVE] + total[counts.FORCED] >= len(photos)
 
 
 def test_disabled_is_untouched(module: Any) -> None:

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "pixel/rows.hpp"
+#include "recipe/arrange.hpp"
 #include "recipe/images.hpp"
 #include "recipe/pixels.hpp"
 #include "shared/border.hpp"
@@ -115,6 +117,20 @@ void channels(Images& images, const View& v, const double* p) {
   }
 }
 
+void arrange(Images& images, const View& v, const double* p) {
+  const Arrangement order(p, v.shape[0], v.shape[1], v.shape[2]);
+  const View out = images.fresh_floats(v.shape[0], v.shape[1] * v.shape[2] * order.copies(), 1);
+  RowsOf<float> rows(v);
+  std::vector<float> plane(static_cast<size_t>(v.shape[1]));
+  for (int64_t y = 0; y < v.shape[0]; ++y) {
+    const float* row = rows.row(y);
+    for (int64_t c = 0; c < v.shape[2]; ++c) {
+      for (int64_t x = 0; x < v.shape[1]; ++x) plane[static_cast<size_t>(x)] = row[x * v.shape[2] + c];
+      order.put(reinterpret_cast<float*>(out.data), c, y, 0, v.shape[1], plane.data());
+    }
+  }
+}
+
 // ---- colours ----
 
 torch_float_color::Generation generation(const double* p) {
@@ -164,6 +180,7 @@ void make_floats(Images& images, Op op, const View& v, const double* p) {
     case Op::Pointwise: pointwise(images, v, p); return;
     case Op::FloatPad: pad(images, v, p); return;
     case Op::PadEdges: pad_edges(images, v, p); return;
+    case Op::Arrange: arrange(images, v, p); return;
     case Op::Spread: images.push(thrice(v)); return;
     case Op::Channels: channels(images, v, p); return;
     case Op::Correlate: correlate(images, v, p, false, images.alike_floats(v)); return;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "io/file_ref.hpp"
 #include "jpeg/jpeg.hpp"
@@ -73,6 +74,7 @@ class Interpreter {
   size_t several(size_t at) {
     if (steps_[at].op == Op::Resize) return resize_and_store(at);
     if (steps_[at].op == Op::TorchResize) return torch_resize_and_store(at);
+    if (steps_[at].op == Op::Floats) return arrange_and_store(at);
     if (at != 0) return 0;
     if (steps_.size() > 2 && steps_[1].op == Op::TorchResize && is_used_once_by(1)) return torch_resize_and_store(1);
     if (steps_.size() != 2 || steps_[0].op != Op::Decode || steps_[1].op != Op::StorePixels || steps_[1].from != 0)
@@ -150,7 +152,8 @@ class Interpreter {
 
   // Steps after a resize that only choose pixels and store them.
   struct Tail {
-    size_t last = 0;  // the `Store` step; 0: there are other steps
+    size_t last = 0;    // the `Store` step; 0: there are other steps
+    size_t floats = 0;  // the `Floats` step, if the values are stored in another order; the step after it has the order
     torch_resize::Region window{};
     bool mirror[2] = {false, false};  // columns, rows
   };
@@ -161,10 +164,7 @@ class Interpreter {
     tail.window = {0, 0, whole(steps_[at].p[1]), whole(steps_[at].p[0])};
     for (size_t next = at + 1; next < steps_.size() && is_used_once_by(next); ++next) {
       const RecordedStep& s = steps_[next];
-      if (s.op == Op::Store) {
-        tail.last = next;
-        return tail;
-      }
+      if (is_end(tail, next)) return tail;
       const double kind = s.op == Op::Transpose ? s.p[0] : -1;
       if (kind == 0 || kind == 1 || kind == 3) {  // rows, columns, both
         tail.mirror[0] ^= kind != 1;
@@ -176,6 +176,23 @@ class Interpreter {
       }
     }
     return tail;
+  }
+
+  // Return whether the steps from `next` on only store; note them in `tail`.
+  bool is_end(Tail& tail, size_t next) const {
+    if (steps_[next].op == Op::Store) {
+      tail.last = next;
+      return true;
+    }
+    if (steps_[next].op != Op::Floats || !is_arranged_and_stored(next + 1)) return false;
+    tail.floats = next;
+    tail.last = next + 2;
+    return true;
+  }
+
+  bool is_arranged_and_stored(size_t at) const {
+    return at + 1 < steps_.size() && steps_[at].op == Op::Arrange && steps_[at + 1].op == Op::Store &&
+           is_used_once_by(at) && is_used_once_by(at + 1);
   }
 
   // Return the window of the resized image that a crop of its mirrored window shows.
@@ -190,6 +207,11 @@ class Interpreter {
   // Return the destination of an image of this size at the end of `tail`.
   Planes planes_of(const Tail& tail, const View& out, bool spread) {
     Planes planes = place(out, steps_[tail.last].p);
+    if (tail.floats != 0) {
+      order_.emplace(steps_[tail.floats + 1].p, out.shape[0], out.shape[1], out.shape[2]);
+      planes.arrangement = &*order_;
+      set_table(planes, images_.table(steps_[tail.floats].p[0]));
+    }
     planes.mirror_x = tail.mirror[0];
     planes.mirror_y = tail.mirror[1];
     planes.spread = spread;
@@ -239,6 +261,16 @@ class Interpreter {
       throw InvalidRecipe{"an image that cannot be resized"};
     images_.skip_to(tail.last + 1);
     return from_file ? tail.last + 1 : tail.last - at + 1;
+  }
+
+  // Store floats in another order in one pass.
+  size_t arrange_and_store(size_t at) {
+    Tail tail;
+    if (!is_end(tail, at)) return 0;
+    const View source = images_.at(steps_[at].from);
+    recipe::store_image(planes_of(tail, source, false), source);
+    images_.skip_to(tail.last + 1);
+    return tail.last - at + 1;
   }
 
   static View part_of(View v, const torch_resize::Region& r) {
@@ -293,9 +325,15 @@ class Interpreter {
   }
 
   Planes place(const View& v, const double* p) {
-    const Table* t = p[2] < 0 ? nullptr : &images_.table(p[2]);
-    return {images_.place(p),      v.shape[0],           v.shape[1], v.shape[2], t ? t->data : nullptr,
-            t ? t->item_bytes : 1, t && t->channels > 1, false,      false,      false};
+    Planes planes{images_.place(p), v.shape[0], v.shape[1], v.shape[2], nullptr, 1, false, false, false, false};
+    if (p[2] >= 0) set_table(planes, images_.table(p[2]));
+    return planes;
+  }
+
+  static void set_table(Planes& planes, const Table& table) {
+    planes.table = table.data;
+    planes.item = table.item_bytes;
+    planes.per_channel = table.channels > 1;
   }
 
   void patch(const double* p) {
@@ -314,6 +352,7 @@ class Interpreter {
   Images images_;
   std::vector<RecordedStep> steps_;
   std::vector<int> uses_;
+  std::optional<Arrangement> order_;  // of the image that is being stored
 };
 
 }  // namespace

@@ -16,15 +16,26 @@ namespace {
 
 constexpr int64_t kChunkPixels = 2048;  // so few that planes of bytes stay in the L1 cache
 
-// Store `n` bytes of one channel to elements from `to` on.
-void store_bytes(const pixel::Kernels& k, const Planes& p, int64_t channel, const uint8_t* bytes, uint8_t* to, int n) {
+const uint8_t* table_of(const Planes& p, int64_t channel) {
+  return p.table + (p.per_channel ? 256 * p.item * channel : 0);
+}
+
+// Store `n` bytes of one channel of row `y`, from column `x` on.
+void store_bytes(const pixel::Kernels& k, const Planes& p, int64_t channel, int64_t y, int64_t x, const uint8_t* bytes,
+                 int n) {
+  if (p.arrangement) {
+    alignas(64) float values[kChunkPixels + 16];
+    k.lookup[p.item](reinterpret_cast<uint8_t*>(values), bytes, table_of(p, channel), n);
+    return p.arrangement->put(reinterpret_cast<float*>(p.to), channel, y, x, n, values);
+  }
+  uint8_t* const to = p.to + ((channel * p.height + y) * p.width + x) * p.item;
   if (!p.table) {
     std::memcpy(to, bytes, static_cast<size_t>(n));
     return;
   }
   // A batch is larger than the caches: non-temporal stores avoid reading its cache lines before they are written.
   const auto lookup = k.lookup_past[p.item] ? k.lookup_past[p.item] : k.lookup[p.item];
-  lookup(to, bytes, p.table + (p.per_channel ? 256 * p.item * channel : 0), n);
+  lookup(to, bytes, table_of(p, channel), n);
 }
 
 void store_row(const pixel::Kernels& k, const Planes& p, int64_t y, const uint8_t* pixels) {
@@ -42,7 +53,7 @@ void store_row(const pixel::Kernels& k, const Planes& p, int64_t y, const uint8_
         k.reverse[1](turned, bytes, n);
         bytes = turned;
       }
-      store_bytes(k, p, c, bytes, p.to + ((c * p.height + y) * p.width + first) * p.item, n);
+      store_bytes(k, p, c, y, first, bytes, n);
     }
   }
 }
@@ -55,7 +66,7 @@ void gather_row(const pixel::Kernels& k, const Planes& p, int64_t y, const View&
       const int n = static_cast<int>(std::min(kChunkPixels, p.width - x));
       const uint8_t* from = v.data + y * v.stride[0] + x * v.stride[1] + c * v.stride[2];
       for (int i = 0; i < n; ++i) bytes[i] = from[i * v.stride[1]];
-      store_bytes(k, p, c, bytes, p.to + ((c * p.height + y) * p.width + x) * p.item, n);
+      store_bytes(k, p, c, y, x, bytes, n);
     }
 }
 

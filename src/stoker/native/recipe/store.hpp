@@ -4,11 +4,13 @@
 #include <cstdint>
 
 #include "base/tensor.hpp"
+#include "recipe/arrange.hpp"
 
 namespace stoker::recipe {
 
 // Destination of an image: [C,H,W] of elements of `item` bytes, optionally mirrored. The table has 256 elements for
-// each channel, or for all (`per_channel` 0); without a table the 8 bits are stored, and `item` is 1.
+// each channel, or for all (`per_channel` 0); without a table the 8 bits are stored, and `item` is 1. `arrangement`
+// gives another order, of floats.
 struct Planes {
   uint8_t* to;
   int64_t height, width, channels;
@@ -16,6 +18,7 @@ struct Planes {
   int64_t item;
   bool per_channel, mirror_x, mirror_y;
   bool spread;  // rows have one channel, which is stored in all planes
+  const Arrangement* arrangement = nullptr;
 };
 
 // Store rows [y0, y1) of the image before mirroring; pixels are contiguous, rows are `pitch` bytes apart.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "filter/box_blur.hpp"
+#include "recipe/arrange.hpp"
 #include "shared/border.hpp"
 #include "shared/resample_taps.hpp"
 #include "torch/color.hpp"
@@ -42,6 +43,7 @@ Takes takes(Op op) {
     case Op::Pixels: return Takes::File;
     case Op::Pointwise:
     case Op::FloatPad:
+    case Op::Arrange:
     case Op::FloatContrast: return Takes::Floats;
     case Op::Crop:
     case Op::Transpose:
@@ -194,6 +196,7 @@ class Verifier {
       case Op::Correlate:
       case Op::TorchProducts:
       case Op::Blur: check_filter(step); return form;
+      case Op::Arrange: return arranged(step, form);
       default: check_color(step, form); return form;
     }
   }
@@ -250,6 +253,12 @@ class Verifier {
             "an image that does not fit into its frame");
     for (int c = 0; c < 3 && step.op == Op::Pad; ++c) byte(p[4 + c]);
     return out;
+  }
+
+  static Form arranged(const RecordedStep& step, const Form& form) {
+    const int64_t copies = count_copies(step.p, form.height, form.width, form.channels);
+    require(copies <= kMaxBytes / form.bytes(), "an image larger than can be addressed");
+    return {form.height, form.width * form.channels * copies, 1, true};
   }
 
   void check_stored(const RecordedStep& step, const Form& form) const {

@@ -65,6 +65,8 @@ namespace stoker::recipe {
   X(TorchProducts, -1, false, "height width weights*:float") \
     /* Correlate of one channel, in the order of a product of matrices (torch/products.hpp) */ \
   X(TorchSharpenProducts, 2, false, "generation factor:float")  /* TorchSharpen, filtered in that order */ \
+  X(Arrange, -1, false, "axes*:int") \
+    /* the floats in another order; the count comes first, then axis, extent, unit of each (recipe/arrange.hpp) */ \
   X(StorePixels, 2, false, "output first_byte")  /* [H,W,C] as they are */ \
   X(Store, 3, true, "output first_byte table:table")  /* [C,H,W] of the output's type, through a table or -1 */ \
   X(Patch, 13, true, "output first_byte item height width window[6] single table:table") \

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..tensors.lazy_base import LazyBase
+from ..tensors.rearranged import LazyView, RearrangedTensor
 from ..tensors.tensor import LazyTensor, materialize
 from .deferred import DeferredTensor
 from .program import Program
@@ -28,6 +30,12 @@ def find_lazy(data: Any) -> list[LazyTensor]:
         else:
             found |= {id(leaf): leaf for leaf in x._program.leaves.values()}
     return list(found.values())
+
+
+def find_rearranged(data: Any) -> list[RearrangedTensor]:
+    """Return all rearranged tensors of a batch that are not materialized, including those of which it has views."""
+    found = (x._base_tensor if type(x) is LazyView else x for x in _iterate(data, (RearrangedTensor, LazyView)))
+    return list({id(x): x for x in found if type(x) is RearrangedTensor and x._materialized is None}.values())
 
 
 def find_programs(data: Any) -> list[Program]:
@@ -67,42 +75,53 @@ def _is_open(data: Any) -> bool:
 
 def iterate_lazy(data: Any) -> Iterator[Any]:
     """Yield the lazy and the deferred tensors of a batch."""
-    if issubclass(type(data), (LazyTensor, DeferredTensor)):
+    return _iterate(data, (LazyTensor, DeferredTensor))
+
+
+def _iterate(data: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
+    if issubclass(type(data), kinds):
         yield data
     elif isinstance(data, (*_MAPPINGS, list, tuple)):
         for value in data.values() if isinstance(data, _MAPPINGS) else data:
-            yield from iterate_lazy(value)
+            yield from _iterate(value, kinds)
 
 
 def _same(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def to_plain(data: Any, place: Callable[[torch.Tensor], torch.Tensor] = _same) -> Any:
+def _plain_tensor(x: Any, place: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    if issubclass(type(x), LazyTensor):
+        kind = type(x).represented_class
+        values = place(materialize(x))
+        return values if kind is torch.Tensor else values.as_subclass(kind)
+    lazy = x.as_lazy() if issubclass(type(x), DeferredTensor) else None
+    return place(x.materialize() if lazy is None else materialize(lazy))
+
+
+def to_plain(
+    data: Any, place: Callable[[torch.Tensor], torch.Tensor] = _same, kinds: tuple[type, ...] = (LazyBase,)
+) -> Any:
     """Return the batch with plain tensors in place of lazy ones; containers keep their types.
 
     Args:
         data: the batch.
         place: returns a computed tensor where it is delivered.
+        kinds: classes of lazy tensors; those of other classes stay lazy.
     """
-    if issubclass(type(data), LazyTensor):
-        kind = type(data).represented_class
-        values = place(materialize(data))
-        return values if kind is torch.Tensor else values.as_subclass(kind)
-    if issubclass(type(data), DeferredTensor):
-        lazy = data.as_lazy()
-        return place(data.materialize() if lazy is None else materialize(lazy))
+    if issubclass(type(data), LazyBase):
+        return _plain_tensor(data, place) if issubclass(type(data), kinds) else data
     if isinstance(data, _MAPPINGS):
         for key, value in data.items():
-            result = to_plain(value, place)
+            result = to_plain(value, place, kinds)
             if result is not value:
                 data[key] = result
         return data
     if isinstance(data, list):
-        data[:] = [to_plain(value, place) for value in data]
+        data[:] = [to_plain(value, place, kinds) for value in data]
         return data
     if isinstance(data, tuple):
-        result = [to_plain(value, place) for value in data]
+        result = [to_plain(value, place, kinds) for value in data]
         if all(a is b for a, b in zip(result, data, strict=True)):
             return data
         return type(data)(*result) if hasattr(data, "_fields") else type(data)(result)

@@ -15,6 +15,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from ..materialize.materialization import allocate, is_large
+from ..tensors.rearranged import filled
 
 
 class LargeResults(TorchFunctionMode):
@@ -41,6 +42,10 @@ def _zeros(args: Any, kwargs: Any) -> torch.Tensor | None:
     if set(kwargs) - {"dtype", "device"} or str(kwargs.get("device") or torch.get_default_device()) != "cpu":
         return None
     like = torch.zeros(*args, **{**kwargs, "device": "meta"})
+    if is_large(like.numel() * like.element_size()):
+        lazy = filled(like.shape, like.dtype, 0)
+        if lazy is not None:
+            return lazy
     memory = _new(like.shape, like.dtype)
     return None if memory is None else _owned(memory).zero_()
 

@@ -12,6 +12,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
@@ -20,9 +21,11 @@ from .. import counts, recording
 from ..collation import batches, plain
 from ..ir import recipe, steps
 from ..ir.recipe import Node
-from ..materialize.materialization import Materialization
+from ..ir.rows import RecordedTensor
+from ..materialize.materialization import Materialization, is_large
 from ..pillow.image import CHANNELS, LazyImage, RecordingImage, is_small, pixels_node
 from ..pillow.jpeg_file import LazyJpeg, open_plain
+from ..tensors import rearranged
 from ..tensors.lazy_base import LazyBase
 from ..tensors.tensor import image_tensor
 from .large_results import LargeResults
@@ -73,10 +76,14 @@ def preprocess(
         args: further arguments of the method.
         kwargs: further arguments of the method.
     """
-    if recording.is_on() or str(kwargs.get("device") or "cpu") != "cpu" or not _has_images(images):
+    if str(kwargs.get("device") or "cpu") != "cpu" or not _has_images(images):
         return original(processor, images, *args, **kwargs)
+    if recording.is_on():
+        with rearranged.rearranging():
+            result = original(processor, images, *args, **kwargs)
+            return _without_rearranged(result)
     try:
-        with fetching(), recording.tracking(), LargeResults():
+        with fetching(), recording.tracking(), rearranged.rearranging(), LargeResults():
             result = original(processor, _lazily(images), *args, **kwargs)
             _materialize(result)
             return result
@@ -88,11 +95,13 @@ def preprocess(
 
 def _materialize(result: Any) -> None:
     """Make all tensors of a result plain, together."""
-    lazies = batches.find_lazy(result)
+    others = batches.find_rearranged(result)
+    lazies: list[RecordedTensor] = [*batches.find_lazy(result), *(x for x in others if x._rows)]
     if lazies:
-        materialization = Materialization(lazies)
+        materialization = Materialization(lazies, _take)
         _native.recipe.materialize(materialization.native_batch)
         materialization.finish()
+    rearranged.materialize_together(others, _take)
     batches.to_plain(result)
     for reference in recording.take_created():  # objects that the processor keeps, or that are in unknown ones
         x = reference()
@@ -100,6 +109,21 @@ def _materialize(result: Any) -> None:
             plain.become_plain(x)
         elif isinstance(x, RecordingImage):
             x.become_plain()
+
+
+def _without_rearranged(result: Any) -> Any:
+    """Make the rearranged tensors of a result plain; the lazy ones wait for their batch."""
+    rearranged.materialize_together(batches.find_rearranged(result))
+    return batches.to_plain(result, kinds=(rearranged.RearrangedTensor, rearranged.LazyView))
+
+
+def _take(size: int) -> torch.Tensor:
+    """Return memory for a result. That of large results is reused, because new memory costs more than its values."""
+    return torch.from_numpy(_blocks.take(size)) if is_large(size) else torch.empty(size, dtype=torch.uint8)
+
+
+_KEPT_BLOCKS = 2  # a batch of images, and its mask
+_blocks = _native.recipe.block_pool(_KEPT_BLOCKS)
 
 
 def _has_images(images: Any) -> bool:

@@ -126,6 +126,8 @@ def _parameters_of(step: tuple[Any, ...]) -> tuple[float, ...]:
     """Return a step's parameters in native form. A variable number of parameters is preceded by their count."""
     if isinstance(step, (s.Correlate, s.TorchProducts)):
         return (2 + len(step.weights), step.height, step.width, *step.weights)
+    if isinstance(step, s.Arrange):
+        return (len(step.axes), *step.axes)
     return (len(step.operations), *step.operations) if isinstance(step, s.Pointwise) else step
 
 

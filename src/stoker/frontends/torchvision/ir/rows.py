@@ -21,7 +21,7 @@ class LazyRow(NamedTuple):
 
 
 class RecordedTensor(Protocol):
-    """Images that are materialized together: those of a lazy tensor (`tensors/tensor.py`)."""
+    """Images that are materialized together, one after the other: those of a lazy tensor (`tensors/tensor.py`)."""
 
     _rows: Sequence[LazyRow]
     _materialized: torch.Tensor | None  # None until it is materialized
@@ -32,7 +32,7 @@ class RecordedTensor(Protocol):
 
     @property
     def shape(self) -> torch.Size:
-        """Return ``(..., channels, height, width)``."""
+        """Return the tensor's shape, which has as many values as all images: ``(..., channels, height, width)``."""
 
     def element_size(self) -> int:
         """Return the size of a value in bytes."""

@@ -46,9 +46,10 @@ FLOAT_PAD = 37
 FLOAT_CONTRAST = 38
 TORCH_PRODUCTS = 39
 TORCH_SHARPEN_PRODUCTS = 40
-STORE_PIXELS = 41
-STORE = 42
-PATCH = 43
+ARRANGE = 41
+STORE_PIXELS = 42
+STORE = 43
+PATCH = 44
 
 
 class Decode(NamedTuple):
@@ -468,6 +469,12 @@ class TorchSharpenProducts(NamedTuple):
     factor: float
 
 
+class Arrange(NamedTuple):
+    """The floats in another order; the count comes first, then axis, extent, unit of each (recipe/arrange.hpp)."""
+
+    axes: tuple[int, ...]
+
+
 class StorePixels(NamedTuple):
     """[H,W,C] as they are."""
 
@@ -549,6 +556,7 @@ CLASSES: tuple[type[tuple[Any, ...]], ...] = (
     FloatContrast,
     TorchProducts,
     TorchSharpenProducts,
+    Arrange,
     StorePixels,
     Store,
     Patch,

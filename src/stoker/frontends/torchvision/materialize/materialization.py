@@ -34,12 +34,15 @@ class Materialization:
         self._memory: list[torch.Tensor] = []
         rows: list[Row] = []
         for at, tensor in enumerate(self.tensors):
-            size = tensor.element_size() * math.prod(tensor._rows[0][0].size) * tensor._rows[0][0].channels
-            self._memory.append((take or allocate)(size * len(tensor._rows)))
-            for i, (node, table, patches) in enumerate(tensor._rows):
+            item = tensor.element_size()
+            self._memory.append((take or allocate)(item * math.prod(tensor.shape)))
+            first = 0
+            for node, table, patches in tensor._rows:
+                size = item * math.prod(node.size) * node.channels
                 if begin is not None and node.op != recipe.RAW:
                     node = begin(node)
-                rows.append(Row(node, storage_table(node, table), at, i * size, patches=patches))
+                rows.append(Row(node, storage_table(node, table), at, first, patches=patches))
+                first += size
         self._packed = packing.pack(rows, [m.numpy() for m in self._memory])
         self.native_batch = self._packed.native_batch
 

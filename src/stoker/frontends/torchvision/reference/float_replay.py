@@ -75,6 +75,15 @@ def _pad(x: torch.Tensor, p: steps.FloatPad) -> torch.Tensor:
     return result
 
 
+def _arrange(x: torch.Tensor, p: steps.Arrange) -> torch.Tensor:
+    """Return the values in another order, as one channel."""
+    x = x.contiguous()
+    strides = (*x.stride(), 0)  # of channels, rows, columns, copies
+    axes = [p.axes[at : at + 3] for at in range(0, len(p.axes), 3)]
+    order = [extent for _, extent, _ in axes], [unit * strides[of] for of, _, unit in axes]
+    return x.as_strided(*order).reshape(1, x.shape[1], -1)
+
+
 def _contrast(x: torch.Tensor, p: steps.FloatContrast) -> torch.Tensor:
     """Adjust the contrast with the mean that the recording process would have computed with its number of threads."""
     first, factor, order = p.generation == 1, p.factor, Order(p.lanes, p.threads)
@@ -103,6 +112,7 @@ _STEPS: dict[int, Callable[[torch.Tensor, Any], torch.Tensor]] = {
     steps.TRANSPOSE: _transpose,
     steps.POINTWISE: _pointwise,
     steps.FLOAT_PAD: _pad,
+    steps.ARRANGE: _arrange,
     steps.PAD_EDGES: lambda x, p: torch.from_numpy(by_torch.pad_edges(x.numpy(), p, 1)),
     steps.SPREAD: lambda x, p: x.expand(3, *x.shape[1:]),
     steps.CHANNELS: lambda x, p: x[list(p)],

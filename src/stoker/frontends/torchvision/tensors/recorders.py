@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from . import mixing, pointwise, resizes, tensor, views
+from . import mixing, pointwise, rearranged, resizes, tensor, views
 
 
 def recorder_table() -> tensor.Recorders:
@@ -14,4 +14,5 @@ def recorder_table() -> tensor.Recorders:
         **views.FUNCTIONS,
         **resizes.FUNCTIONS,
         **mixing.FUNCTIONS,
+        **rearranged.FUNCTIONS,
     }

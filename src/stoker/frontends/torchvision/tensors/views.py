@@ -269,7 +269,7 @@ def bind_arguments(args: Any, kwargs: Any, defaults: dict[str, Any]) -> list[Any
     return [arguments.get(name, default) for name, default in defaults.items()]
 
 
-def _reshape(func: Any, args: Any, kwargs: Any) -> Any:
+def reshape(func: Any, args: Any, kwargs: Any) -> Any:
     """Record other axes before the images'."""
     x, *shape = args
     if not is_lazy(x) or kwargs:
@@ -333,7 +333,7 @@ FUNCTIONS: Recorders = {
     _T.__setitem__: _set_item,
     **dict.fromkeys([_T.flip, torch.flip], _flip),
     **dict.fromkeys([_T.rot90, torch.rot90], _turn),
-    **dict.fromkeys([_T.reshape, torch.reshape, _T.view], _reshape),
+    **dict.fromkeys([_T.reshape, torch.reshape, _T.view], reshape),
     **dict.fromkeys([_T.as_strided, torch.as_strided], _as_strided),
     **dict.fromkeys([_T.unsqueeze, torch.unsqueeze], _unsqueeze),
     **dict.fromkeys([_T.squeeze, torch.squeeze], _squeeze),
