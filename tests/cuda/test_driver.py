@@ -110,6 +110,28 @@ for n in range(0, 80, 2):
 print(driver.fake_alive(), *sorted(calls))
 """
 
+PLANES = """
+import ctypes, sys
+from stoker import fn, pipeline_def
+from stoker.device.gpu import Gpu
+
+driver = ctypes.CDLL("libcuda.so.1")
+Gpu.compiled = lambda self, source: b"a kernel"
+
+@pipeline_def(batch_size=4, num_threads=2, device_id=0, seed=1, gpu_decoder_load=1.0)
+def chain():
+    files, labels = fn.readers.file(file_root=sys.argv[1])
+    x = fn.decoders.image(files, device="mixed")
+    return fn.resize(x, size=[32, 32])
+
+pipe = chain()
+pipe.build()
+for _ in range(4):
+    pipe.run()
+pipe.close()
+print("done")
+"""
+
 CALLS = """
 import collections, ctypes, sys
 import numpy as np
@@ -375,6 +397,12 @@ def test_a_device_that_fails_permanently_is_an_error_each_time(
     alive, *calls = run(BROKEN, with_driver, str(tmp_path), where).stdout.split()
     assert alive == "0"
     assert {"cuMemAlloc_v2", "cuMemHostAlloc"} <= set(calls), calls
+
+
+def test_a_batch_of_progressive_files_in_planes_needs_no_memory(with_driver: dict[str, str], tmp_path: Path) -> None:
+    """Their coefficients come from the host, and a stage reads the samples before they are pixels."""
+    photographs(tmp_path / "a", 5, 640, 720, progressive=True)
+    assert run(PLANES, with_driver, str(tmp_path)).stdout.split() == ["done"]
 
 
 @pytest.mark.parametrize("where", ["threads", "here"])

@@ -274,7 +274,8 @@ def _common_spec(x: Any) -> tuple[Any, ...] | None:
     if type(x) is not list or not x or {*map(type, x)} != {np.ndarray} or x[0].dtype not in _DTYPES:
         return None
     first = x[0]
-    if not 3 <= first.ndim <= 4 or len({(v.dtype, v.ndim, v.shape[-1:]) for v in x}) != 1:
+    kinds = {(v.dtype, v.ndim, v.shape[-1:], v.flags.aligned) for v in x}
+    if not 3 <= first.ndim <= 4 or len(kinds) != 1 or not first.flags.aligned:
         return None
     return _spec(first)
 

@@ -287,16 +287,16 @@ class Decode : public stoker::gpu::Kernel {
   std::vector<Group> group(const Row* rows, const std::vector<uint32_t>& order) const {
     std::vector<Group> groups;
     BumpAllocator working, coefficients;
-    size_t taken = set_.memory;
+    size_t taken = 0;
     for (const uint32_t i : order) {
       const size_t own = memory_of(rows[i], set_.entropy_threads);
-      taken += own;
-      if (taken > set_.memory) {
+      if (groups.empty() || taken + own > set_.memory) {  // a row may need no memory
         groups.emplace_back();
         groups.back().row_buffers.reserve(order.size());
         working = coefficients = {};
-        taken = own;
+        taken = 0;
       }
+      taken += own;
       Group& g = groups.back();
       g.row_buffers.push_back(allocate_row(rows[i], i, set_.entropy_threads, working, coefficients));
       g.working = working.used();
