@@ -289,3 +289,106 @@ def test_bad_programs_are_refused(build):
 def test_op_numbers():
     assert OPS["Load"] == 0 and len(set(OPS.values())) == len(OPS) == max(OPS.values()) + 1
     assert _native.PIXEL_INSTR_SIZE == 16
+
+
+def mix_program(weights, *, before=None, after=None, floors=False, order=(0, 1, 2), planes=False) -> Asm:
+    """Weighted sums of the channels `order`, one per output channel."""
+    asm = Asm(["uint8"], ["uint8"], 3)
+    for c, row in enumerate(weights):
+        terms = [
+            asm.op("Mul", asm.cast(asm.load(0, k), "float32"), asm.uniform(w)) for k, w in zip(order, row, strict=True)
+        ]
+        x = terms[0] if before is None else asm.op("Add", terms[0], asm.uniform(before))
+        x = asm.op("Add", asm.op("Add", x, terms[1]), terms[2])
+        x = x if after is None else asm.op("Add", x, asm.uniform(after))
+        asm.store(asm.cast(asm.op("Floor", x) if floors else x, "uint8"), 0, c)
+    return asm
+
+
+GRAY = [[19595 / 65536, 38470 / 65536, 7471 / 65536]]
+MATRIX = [[0.9, -0.3, 0.6], [-1.5, 2.0, 0.25], [0.5, 0.5, 0.5]]
+MIXES = {
+    "gray": (GRAY, {"before": 0.5, "floors": True}),
+    "gray of BGR": (GRAY, {"before": 0.5, "floors": True, "order": (2, 1, 0)}),
+    "rounded": (GRAY, {"after": 0.25}),
+    "matrix": (MATRIX, {"after": -7.5}),
+    "matrix, no offset": (MATRIX, {}),
+    "not finite": ([[np.inf, -np.inf, 1.0]], {"after": 1.0}),
+}
+
+
+@pytest.mark.parametrize("name", MIXES)
+@pytest.mark.parametrize("size", [(1, 1), (3, 21), (5, 33), (64, 1), (7, 2111)])
+def test_mixes_of_bytes_equal_direct(isa, name, size):
+    weights, options = MIXES[name]
+    image = np.random.default_rng(size).integers(0, 256, (*size, 3), dtype=np.uint8)
+    asm = mix_program(weights, **options)
+    for x in (
+        image,
+        np.ascontiguousarray(image.transpose(2, 0, 1)).transpose(1, 2, 0),
+        image[:, ::-1],
+        image[::-1, ::2],
+    ):
+        for planar in (False, True):
+            shape = (*x.shape[:2], len(weights))
+            results = []
+            for tables in (True, False):
+                _native.pixel_set_tables(tables)
+                out = np.zeros(shape, np.uint8)
+                out = np.zeros((shape[2], *shape[:2]), np.uint8).transpose(1, 2, 0) if planar else out
+                asm.run([x], [out])
+                assert not (asm.program().used_mix and not tables)
+                if x is image and not planar:
+                    assert asm.program().used_mix == (tables and isa != "plain")
+                    rows = np.zeros(shape, np.uint8)
+                    asm.program().run_rows(asm.uniforms, [x], [rows], 2)
+                    same(rows, out)
+                results.append(out)
+            _native.pixel_set_tables(True)
+            same(*results)
+
+
+@pytest.mark.parametrize("planar", [False, True])
+def test_mixes_in_place(isa, planar):
+    image = np.random.default_rng(0).integers(0, 256, (50, 61, 3), dtype=np.uint8)
+    image = np.ascontiguousarray(image.transpose(2, 0, 1)).transpose(1, 2, 0) if planar else image
+    asm = mix_program(MATRIX, after=3.0)
+    _native.pixel_set_tables(False)
+    want = np.empty(image.shape, np.uint8)
+    asm.run([image], [want])
+    _native.pixel_set_tables(True)
+    asm.run([image], [image])
+    assert asm.program().used_mix == (isa != "plain")
+    same(image, want)
+
+
+def test_other_sums_are_not_mixes(isa):
+    """Sums in another order, of other channels, or that are used twice keep their own rounding."""
+    image = np.random.default_rng(0).integers(0, 256, (9, 40, 3), dtype=np.uint8)
+    asm = Asm(["uint8"], ["uint8"], 3)
+    r, g, b = (asm.op("Mul", asm.cast(asm.load(0, k), "float32"), asm.uniform(0.3)) for k in range(3))
+    asm.store(asm.cast(asm.op("Add", r, asm.op("Add", g, b)), "uint8"), 0, 0)
+    asm.store(asm.cast(asm.op("Add", asm.op("Add", r, r), asm.op("Mul", g, b)), "uint8"), 0, 1)
+    out = np.zeros((9, 40, 2), np.uint8)
+    asm.run([image], [out])
+    assert not asm.program().used_mix
+    x = image.astype(np.float32) * np.float32(0.3)
+    sums = np.stack([x[..., 0] + (x[..., 1] + x[..., 2]), x[..., 0] + x[..., 0] + x[..., 1] * x[..., 2]], -1)
+    same(out, np.rint(sums).clip(0, 255).astype(np.uint8))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float64"])
+@pytest.mark.parametrize("channels", [0, 3])
+def test_copies_by_rows(isa, dtype, channels):
+    """A program without arithmetic, between rows and views of one layout or of two."""
+    image = np.random.default_rng(0).integers(0, 256, (20, 37, 3)).astype(dtype)
+    asm = Asm([dtype], [dtype], channels)
+    for c in range(max(1, channels)):
+        asm.store(asm.load(0, c), 0, c)
+    for out in (
+        np.zeros_like(image),
+        np.zeros((3, 20, 37), dtype).transpose(1, 2, 0),
+        np.zeros((20, 74, 3), dtype)[:, ::2],
+    ):
+        asm.program().run_rows(asm.uniforms, [image], [out], 3)
+        same(np.ascontiguousarray(out), image)

@@ -62,11 +62,12 @@ class PixelProgram {
 
   bool run(const std::vector<double>& uniforms, nb::list inputs, nb::list outputs) {
     bind(uniforms, inputs, outputs);
-    used_table_ = false;
+    used_table_ = used_mix_ = false;
     if (pixel::run_as_copies(program_, in_.data(), out_.data())) return true;
     pixel::Bound bound;
     bound.prepare(program_, uniforms.data(), in_.data(), out_.data(), scratch_);
     used_table_ = bound.uses_table();
+    used_mix_ = bound.uses_mix();
     return bound.run();
   }
 
@@ -82,6 +83,7 @@ class PixelProgram {
     pixel::Bound bound;
     bound.prepare_rows(program_, uniforms.data(), in_.data(), out_.data(), scratch_);
     used_table_ = bound.uses_table();
+    used_mix_ = bound.uses_mix();
     bool ok = true;
     for (int64_t y = 0; y < height; y += rows) {
       const int64_t end = std::min(height, y + rows);
@@ -112,6 +114,7 @@ class PixelProgram {
   }
 
   bool used_table() const { return used_table_; }
+  bool used_mix() const { return used_mix_; }
 
  private:
   void bind(const std::vector<double>& uniforms, nb::list inputs, nb::list outputs) {
@@ -129,7 +132,7 @@ class PixelProgram {
   pixel::Program program_;
   Scratch scratch_;
   std::vector<View> in_, out_;
-  bool used_table_ = false;
+  bool used_table_ = false, used_mix_ = false;
 };
 
 nb::dict op_numbers() {
@@ -158,7 +161,8 @@ void bind_pixel(nb::module_& m) {
       .def("run_rows", &PixelProgram::run_rows, nb::arg("uniforms"), nb::arg("inputs"), nb::arg("outputs"),
            nb::arg("rows"), nb::arg("pad") = 0, nb::lock_self())
       .def("time", &PixelProgram::time, nb::lock_self())
-      .def_prop_ro("used_table", &PixelProgram::used_table, nb::lock_self());
+      .def_prop_ro("used_table", &PixelProgram::used_table, nb::lock_self())
+      .def_prop_ro("used_mix", &PixelProgram::used_mix, nb::lock_self());
   m.def("pixel_run",
         [](nb::bytes code, int channels, const std::vector<int>& input_dtypes, const std::vector<int>& output_dtypes,
            const std::vector<double>& uniforms, nb::list inputs, nb::list outputs) {

@@ -18,7 +18,8 @@ namespace {
 std::atomic<bool> tables_on{true};
 
 constexpr int kMaxLanes = 1024;
-constexpr int kTableLanes = 2048;  // table lookups need no register blocks, only staging
+constexpr int kTableLanes = 2048;    // table lookups need no register blocks, only staging
+constexpr int kCopyLanes = 1 << 16;  // copies need no memory of their own
 constexpr int kTableBytes = 256 * 8;
 // For register blocks; the rest of a 32 KiB L1 cache is for memory that is loaded and stored.
 constexpr int kRegisterBudget = 20 << 10;
@@ -85,7 +86,7 @@ void set_tables(bool on) { tables_on.store(on, std::memory_order_relaxed); }
 
 // Offsets of the binding's parts in the scratch memory.
 struct Bound::ScratchLayout {
-  size_t micros, loads, stores, splats, slots4, slots8, stage, source_stage, tables, ramp, bytes;
+  size_t micros, loads, stores, splats, slots4, slots8, stage, source_stage, tables, ramp, mixes, bytes;
   uint8_t* base = nullptr;
   int lanes = 0;
 
@@ -108,10 +109,12 @@ struct Bound::ScratchLayout {
     slots8 = place(static_cast<size_t>(plan.slots8) * 8 * lanes);
     // One plane for each channel of a group and one to reverse it. The space is reserved even if tables are used, since
     // tables may be given up later.
-    stage = place(static_cast<size_t>(std::max(8 * moved, 8 * lanes * (kMaxGroup + 1))));
+    const int mixed = plan.mixes.empty() ? 0 : 2 * kMixed * kTableLanes;
+    stage = place(static_cast<size_t>(std::max({8 * moved, 8 * lanes * (kMaxGroup + 1), mixed})));
     source_stage = place(table ? moved : 0);
     tables = place(table ? static_cast<size_t>(plan.store_lanes) * kTableBytes : 0);
     ramp = place(table ? 256 : 0);
+    mixes = place(plan.mixes.size() * sizeof(Mix));
     bytes = end;
   }
   uint8_t* slot(const Operand& o) const {
@@ -224,6 +227,39 @@ void Bound::resolve_tables(const ScratchLayout& layout) {
   }
 }
 
+// Bind the program as a copy. Return false if it is none, or its memory has another layout.
+bool Bound::resolve_copy() {
+  if (!plan_->moves || plan_->stores.size() != 1) return false;
+  const Access& store = plan_->stores[0];
+  const int source = plan_->sources[store.source[0]].port;
+  if (!bind_copy(*plan_, store, place(inputs_ + store.port), place(source), &stores_[0])) return false;
+  load_count_ = compute_count_ = 0;
+  store_count_ = 1;
+  return true;
+}
+
+// Bind the program as mixes of bytes. Return false if it is no such program, or its memory has another layout.
+bool Bound::resolve_mixes(const ScratchLayout& layout, const double* uniforms) {
+  if (plan_->mixes.empty() || !tables_on.load(std::memory_order_relaxed)) return false;
+  const Access& store = plan_->stores[0];
+  const auto number = [&](int uniform) { return uniform == kNoUniform ? 0.0f : static_cast<float>(uniforms[uniform]); };
+  if (!bind_mix(kernels(), *plan_, place(inputs_ + store.port), place(plan_->mixed_port), &stores_[0])) return false;
+  auto* mixes = reinterpret_cast<Mix*>(layout.base + layout.mixes);
+  for (size_t c = 0; c < plan_->mixes.size(); ++c) {
+    const MixRecipe& recipe = plan_->mixes[c];
+    for (int k = 0; k < kMixed; ++k) mixes[c].weight[k] = number(recipe.weight[k]);
+    mixes[c].before = number(recipe.before);
+    mixes[c].after = number(recipe.after);
+    mixes[c].floors = recipe.floors;
+  }
+  stores_[0].mixes = mixes;
+  stores_[0].stage = layout.base + layout.stage;
+  stores_[0].plane = kTableLanes;
+  load_count_ = compute_count_ = 0;
+  store_count_ = 1;
+  return true;
+}
+
 // Lookups run one after the other, while direct code loads everything before it stores anything. In place, the results
 // are equal only if no lookup reads what another one has written.
 bool Bound::tables_are_safe() const {
@@ -259,6 +295,7 @@ void Bound::bind(const Program& program, const double* uniforms, const View* inp
   inputs_ = program.inputs;
   ports_ = program.inputs + program.outputs;
   channelled_ = program.channels > 0;
+  mixed_ = false;
   fault_ = 0;
   bind_axes(inputs, outputs, rows);
   // A table pays off if it saves more than the cost of running the program 256 times.
@@ -277,9 +314,17 @@ void Bound::bind(const Program& program, const double* uniforms, const View* inp
   }
   table_ = table_ && fill_tables(layout);
   fault_ = 0;
-  if (table_) resolve_tables(layout);
-  else resolve_direct(layout);
-  block_ = table_ ? kTableLanes : layout.lanes;
+  if (table_) {
+    resolve_tables(layout);
+    block_ = kTableLanes;
+  } else if (resolve_copy()) {
+    block_ = kCopyLanes;
+  } else if ((mixed_ = resolve_mixes(layout, uniforms))) {
+    block_ = kTableLanes;
+  } else {
+    resolve_direct(layout);
+    block_ = layout.lanes;
+  }
 }
 
 void Bound::prepare(const Program& program, const double* uniforms, const View* inputs, const View* outputs,

@@ -39,6 +39,16 @@ using WeaveFn = void (*)(uint8_t* pixels, const uint8_t* const* planes, int n);
 using CountFn = void (*)(int32_t* dst, int32_t first, int32_t step, int n);
 using LookupFn = void (*)(void* dst, const uint8_t* src, const void* table, int n);
 
+// Weighted sum of three bytes in float: (((x0 * weight[0] + before) + x1 * weight[1]) + x2 * weight[2]) + after, every
+// result rounded. The byte is the sum within 0..255, NaN as 0, rounded half to even, or cut off if `floors`.
+struct Mix {
+  float weight[3], before, after;
+  bool floors;
+};
+constexpr int kMixed = 3;  // planes that are mixed
+// Write `count` planes of n bytes, 1 or 3, from kMixed planes. The planes may be the same memory.
+using MixFn = void (*)(uint8_t* const* to, const uint8_t* const* from, const Mix* mixes, int count, int n);
+
 // F32 operations that can run in pairs, with the intermediate value in a vector register: pair[first][second] is (arg0
 // first arg1) second arg2. Both results are rounded, as in two separate operations.
 constexpr int kPaired = 3;
@@ -70,6 +80,7 @@ struct Kernels {
   CountFn count = nullptr;
   LookupFn lookup[9] = {};       // [element size of the result]
   LookupFn lookup_past[9] = {};  // with non-temporal stores, for data that is read much later; optional; needs a fence
+  MixFn mix = nullptr;           // optional
   int store_alignment = 1;       // direct stores of whole vectors do not pay off below this alignment
 };
 

@@ -143,6 +143,26 @@ void look_up_pixels(const Mover& m, uint8_t* const* at, int, int n) {
   m.lookup(at[m.port], at[m.source_port], m.table, n * static_cast<int>(m.stride));
 }
 
+void copy_lanes(const Mover& m, uint8_t* const* at, int, int n) {
+  std::memmove(at[m.port] + m.offset, at[m.source_port] + m.source_offset, static_cast<size_t>(n * m.stride));
+}
+
+// Planes of interleaved pixels are staged; others are used where they are.
+void mix_bytes(const Mover& m, uint8_t* const* at, int, int n) {
+  const uint8_t* from[kMixed];
+  uint8_t *to[kMixed], *dealt[kMixed];
+  const uint8_t* woven[kMixed];
+  uint8_t* const src = at[m.source_port];
+  for (int k = 0; k < kMixed; ++k) dealt[k] = m.stage + k * m.plane;
+  if (m.deal) m.deal(dealt, src, n);
+  for (int k = 0; k < kMixed; ++k) {
+    from[k] = m.deal ? dealt[m.source_channels[k]] : src + m.source_channels[k] * m.source_offset;
+    woven[k] = to[k] = m.weave ? m.stage + (kMixed + k) * m.plane : at[m.port] + k * m.offset;
+  }
+  m.mix(to, from, m.mixes, m.count, n);
+  if (m.weave) m.weave(at[m.port], woven, n);
+}
+
 }  // namespace
 
 bool interleaves(const Access& a, bool load, const PortStrides& place) {
@@ -198,6 +218,55 @@ Mover bind_lookup(const Kernels& k, const Access& a, int channel, const Source& 
   m.source_stride = source_place.lane_stride;
   m.lookup = k.lookup[m.element];
   return m;
+}
+
+bool bind_copy(const Plan& plan, const Access& a, const PortStrides& place, const PortStrides& source_place,
+               Mover* out) {
+  const int64_t element = size_of(a.dtype);
+  const auto dense = [&](const PortStrides& p) {
+    return p.lane_stride == a.count * element && (a.count == 1 || p.channel_stride == element);
+  };
+  const Source& first = plan.sources[a.source[0]];
+  for (int c = 0; c < a.count; ++c) {
+    const Source& s = plan.sources[a.source[c]];
+    if (s.port != first.port || s.channel != first.channel + c) return false;
+  }
+  if (!dense(place) || !dense(source_place)) return false;
+  Mover m;
+  m.run = copy_lanes;
+  m.port = place.port;
+  m.source_port = source_place.port;
+  m.offset = a.first * place.channel_stride;
+  m.source_offset = first.channel * source_place.channel_stride;
+  m.stride = place.lane_stride;
+  *out = m;
+  return true;
+}
+
+bool bind_mix(const Kernels& k, const Plan& plan, const PortStrides& place, const PortStrides& source_place,
+              Mover* out) {
+  Mover m;
+  m.kernels = &k;
+  m.run = mix_bytes;
+  m.mix = k.mix;
+  m.count = static_cast<int>(plan.mixes.size());
+  m.port = place.port;
+  m.source_port = source_place.port;
+  m.offset = place.channel_stride;
+  m.source_offset = source_place.channel_stride;
+  for (int c = 0; c < kMixed; ++c) m.source_channels[c] = plan.mixed_channel[c];
+  if (!m.mix) return false;
+  if (source_place.lane_stride == kMixed && source_place.channel_stride == 1) {
+    for (const int64_t c : m.source_channels)
+      if (c >= kMixed) return false;
+    m.deal = k.deal[1][kMixed];
+  } else if (source_place.lane_stride != 1) {
+    return false;
+  }
+  if (m.count == kMixed && place.lane_stride == kMixed && place.channel_stride == 1) m.weave = k.weave[1][kMixed];
+  else if (place.lane_stride != 1) return false;
+  *out = m;
+  return true;
 }
 
 void widen_lookup(Mover& m) { m.run = look_up_pixels; }

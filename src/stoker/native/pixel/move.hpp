@@ -36,6 +36,10 @@ struct Mover {
   uint8_t* source_stage = nullptr;
   int source_port = 0;
   int64_t source_offset = 0, source_stride = 0;
+  // For mixes of bytes: the kernel, one mix per channel, and the source's channels.
+  MixFn mix = nullptr;
+  const Mix* mixes = nullptr;
+  int64_t source_channels[kMixed] = {};
 };
 
 // Strides of a port's lanes and channels, in bytes.
@@ -52,6 +56,14 @@ bool interleaves(const Access& a, bool load, const PortStrides& place);
 // Bind one channel of a store that is a table lookup.
 Mover bind_lookup(const Kernels& k, const Access& a, int channel, const Source& source, const PortStrides& place,
                   const PortStrides& source_place);
+// Bind a store of loaded elements of its own type as a copy. Return false if the lanes are not contiguous in both places,
+// or the channels in another order.
+bool bind_copy(const Plan& plan, const Access& a, const PortStrides& place, const PortStrides& source_place,
+               Mover* out);
+// Bind all channels of a store that are mixes of bytes; the caller sets the mixes and the stage, which has room for
+// 2 * kMixed planes. Return false if the kernel does not exist or cannot reach the bytes.
+bool bind_mix(const Kernels& k, const Plan& plan, const PortStrides& place, const PortStrides& source_place,
+              Mover* out);
 // For pixels whose channels all use one table: extend the lookup of channel 0 to all channels.
 void widen_lookup(Mover& m);
 

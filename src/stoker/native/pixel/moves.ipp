@@ -208,6 +208,65 @@ void weave_rgb_bytes(uint8_t* pixels, const uint8_t* const* planes, int n) {
   weave<3, uint8_t>(pixels + 3 * i, rest, n - i);
 }
 
+// The bytes from `floats` of one mix: truncation is floor, because the numbers are not negative.
+template <bool kFloors>
+inline V<int32_t> mixed_bytes(V<float> x) {
+  if constexpr (kFloors) return __builtin_convertvector(clamp_float(x, V<float>{}, V<float>{} + 255.0f), V<int32_t>);
+  else return round_to_bytes(x);
+}
+
+template <int kCount, bool kFloors>
+void mix_planes(uint8_t* const* to, const uint8_t* const* from, const Mix* mixes, int n) {
+  static_assert(kNarrowed % kWidened == 0);
+  constexpr int kStep = kNarrowed * kLanes<int32_t>;
+  V<float> weight[kCount][kMixed], before[kCount], after[kCount];
+  for (int c = 0; c < kCount; ++c) {
+    for (int k = 0; k < kMixed; ++k) weight[c][k] = V<float>{} + mixes[c].weight[k];
+    before[c] = V<float>{} + mixes[c].before;
+    after[c] = V<float>{} + mixes[c].after;
+  }
+  const auto mix = [&](uint8_t* const* out, const uint8_t* const* in, int i) {
+    V<int32_t> bytes[kCount][kNarrowed];
+    for (int first = 0; first < kNarrowed; first += kWidened) {
+      V<int32_t> x[kMixed][kWidened];
+      for (int k = 0; k < kMixed; ++k) widen_bytes(in[k] + i + first * kLanes<int32_t>, x[k]);
+      for (int v = 0; v < kWidened; ++v) {
+        V<float> f[kMixed];
+        for (int k = 0; k < kMixed; ++k) f[k] = __builtin_convertvector(x[k][v], V<float>);
+        for (int c = 0; c < kCount; ++c) {
+          V<float> sum = f[0] * weight[c][0] + before[c];
+          sum = sum + f[1] * weight[c][1];
+          sum = sum + f[2] * weight[c][2];
+          bytes[c][first + v] = mixed_bytes<kFloors>(sum + after[c]);
+        }
+      }
+    }
+    for (int c = 0; c < kCount; ++c) narrow_bytes(out[c] + i, bytes[c]);
+  };
+  int i = 0;
+  for (; i + kStep <= n; i += kStep) mix(to, from, i);
+  if (i == n) return;
+  uint8_t in[kMixed][kStep] = {}, out[kCount][kStep];
+  uint8_t* last_out[kCount];
+  const uint8_t* last_in[kMixed];
+  for (int k = 0; k < kMixed; ++k) {
+    std::memcpy(in[k], from[k] + i, static_cast<size_t>(n - i));
+    last_in[k] = in[k];
+  }
+  for (int c = 0; c < kCount; ++c) last_out[c] = out[c];
+  mix(last_out, last_in, 0);
+  for (int c = 0; c < kCount; ++c) std::memcpy(to[c] + i, out[c], static_cast<size_t>(n - i));
+}
+
+void mix_bytes(uint8_t* const* to, const uint8_t* const* from, const Mix* mixes, int count, int n) {
+  if (count == 1) {
+    if (mixes[0].floors) mix_planes<1, true>(to, from, mixes, n);
+    else mix_planes<1, false>(to, from, mixes, n);
+  } else {
+    mix_planes<kMixed, false>(to, from, mixes, n);
+  }
+}
+
 void lookup_bytes(void* dst, const uint8_t* src, const void* table, int n) {
   auto* d = static_cast<uint8_t*>(dst);
   const auto* t = static_cast<const uint8_t*>(table);
@@ -241,4 +300,5 @@ void fill_moves(Kernels& k) {
   k.deal[1][3] = deal_rgb_bytes;
   k.weave[1][3] = weave_rgb_bytes;
   k.lookup[1] = lookup_bytes;
+  k.mix = mix_bytes;
 }

@@ -184,6 +184,7 @@ class Bound {
   bool run_rows(int64_t y0, int64_t y1, const uint8_t* band, int64_t pitch);
 
   bool uses_table() const { return table_; }
+  bool uses_mix() const { return mixed_; }
 
  private:
   struct Cursor;
@@ -200,6 +201,8 @@ class Bound {
   void resolve_direct(const ScratchLayout& layout);
   void resolve_ramp(const ScratchLayout& layout);
   void resolve_tables(const ScratchLayout& layout);
+  bool resolve_copy();
+  bool resolve_mixes(const ScratchLayout& layout, const double* uniforms);
   bool fill_tables(const ScratchLayout& layout);
   void walk(uint8_t* const* base, const Axis* axes, int count);
   void step(const Cursor& cursor);
@@ -209,7 +212,7 @@ class Bound {
   const Plan* plan_ = nullptr;
   int inputs_ = 0, ports_ = 0;  // ports are the inputs, then the outputs
   bool channelled_ = false;
-  bool table_ = false;
+  bool table_ = false, mixed_ = false;
   int block_ = 0;       // lanes of a register block
   int axes_count_ = 0;  // without the row axis
   // The row axis, then the others from outer to inner; the last one has the lanes. One array, so that a call on a band
@@ -227,7 +230,8 @@ class Bound {
   int fault_ = 0;
 };
 
-// Switch lookup tables on or off. Tests switch them off to compare with direct execution; the default is on.
+// Switch lookup tables and mixes of bytes on or off. Tests switch them off to compare with direct execution; the default
+// is on.
 void set_tables(bool on);
 
 }  // namespace stoker::pixel

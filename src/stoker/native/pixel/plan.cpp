@@ -49,6 +49,8 @@ class Planner {
   void count_uses();
   void mark(int value);
   void trace_sources();
+  bool find_mix(const Node& store, MixRecipe& recipe, Instr (&loads)[kMixed]) const;
+  void find_mixes();
   void order_accesses();
   void allocate();
   void group(const std::vector<int>& nodes, std::vector<std::vector<int>>& out) const;
@@ -138,7 +140,8 @@ void Planner::mark(int value) {
 void Planner::fuse_loads() {
   std::vector<char> other(nodes_.size(), 0);
   const auto converted = [&](const Node& n) {
-    return n.in.op == Op::Cvt && n.in.type == Type::F32 && n.in.from == Type::I32 && !n.arg[0].uniform;
+    const bool casts = n.in.op == Op::Cvt || (n.in.op == Op::Cast && n.in.dtype == DType::F32);
+    return casts && n.in.type == Type::F32 && n.in.from == Type::I32 && !n.arg[0].uniform;
   };
   for (const Node& n : nodes_)
     if (n.live && !converted(n))
@@ -205,6 +208,7 @@ void Planner::fuse() {
   count_uses();
   fuse_stores();
   count_uses();
+  find_mixes();
   fuse_pairs();
 }
 
@@ -271,6 +275,56 @@ void Planner::trace_sources() {
     merge(i);
     plan_.tabular &= source_[i] >= 0 && size_of(plan_.sources[source_[i]].dtype) == 1;
   }
+}
+
+// Match a store of ((x0 * w0 [+ u]) + x1 * w1) + x2 * w2 [+ u], with or without floor, from the last addition on.
+bool Planner::find_mix(const Node& store, MixRecipe& recipe, Instr (&loads)[kMixed]) const {
+  const auto is_float = [](const Node& n, Op op) { return n.in.op == op && n.in.type == Type::F32; };
+  const auto product = [&](const Node& n, int k) {
+    if (!is_float(n, Op::Mul) || n.arg[0].uniform || !n.arg[1].uniform) return false;
+    loads[k] = nodes_[n.arg[0].index].in;
+    recipe.weight[k] = n.arg[1].index;
+    return loads[k].op == Op::Load && loads[k].dtype == DType::U8 && loads[k].type == Type::F32;
+  };
+  if (store.in.dtype != DType::U8 || store.in.type != Type::F32) return false;
+  const Node* n = &nodes_[store.arg[0].index];
+  if (is_float(*n, Op::Floor) && !n->arg[0].uniform) {
+    recipe.floors = true;
+    n = &nodes_[n->arg[0].index];
+  }
+  int terms = kMixed;  // whose products are to be found
+  for (; is_float(*n, Op::Add) && !n->arg[0].uniform; n = &nodes_[n->arg[0].index]) {
+    const Argument& added = n->arg[1];
+    if (!added.uniform) {
+      if (terms == 1 || recipe.before != kNoUniform || !product(nodes_[added.index], --terms)) return false;
+      continue;
+    }
+    int& place = terms == 1 ? recipe.before : recipe.after;
+    if ((terms != 1 && terms != kMixed) || place != kNoUniform) return false;
+    place = added.index;
+  }
+  return terms == 1 && product(*n, 0);
+}
+
+void Planner::find_mixes() {
+  Instr loads[kMixed], first[kMixed];
+  std::vector<MixRecipe> mixes;
+  uint8_t port = 0;
+  for (const Node& n : nodes_) {
+    if (n.in.op != Op::Store) continue;
+    MixRecipe recipe;
+    if (mixes.empty()) port = n.in.port;
+    if (n.in.port != port || n.in.channel != mixes.size() || !find_mix(n, recipe, loads)) return;
+    if (mixes.empty()) std::copy_n(loads, kMixed, first);
+    for (int k = 0; k < kMixed; ++k)
+      if (loads[k].port != first[0].port || loads[k].channel != first[k].channel) return;
+    mixes.push_back(recipe);
+  }
+  const bool floors = std::any_of(mixes.begin(), mixes.end(), [](const MixRecipe& m) { return m.floors; });
+  if (mixes.size() != 1 && (mixes.size() != kMixed || floors)) return;
+  plan_.mixes = std::move(mixes);
+  plan_.mixed_port = first[0].port;
+  for (int k = 0; k < kMixed; ++k) plan_.mixed_channel[k] = first[k].channel;
 }
 
 Operand Planner::operand(const Argument& a, Type type) {

@@ -58,6 +58,13 @@ struct Splat {
   Type type;
 };
 
+// Byte that is a weighted sum of three loaded bytes; see Mix. The numbers index the uniforms; kNoUniform: there is none.
+constexpr int kNoUniform = -1;
+struct MixRecipe {
+  int weight[kMixed], before = kNoUniform, after = kNoUniform;
+  bool floors = false;
+};
+
 struct Plan {
   std::vector<Access> loads, stores;
   std::vector<Compute> computes;
@@ -68,7 +75,11 @@ struct Plan {
   int store_lanes = 0;   // the same for stores
   bool tabular = false;  // every store depends on exactly one byte
   bool moves = false;    // every store takes a loaded element of its own type
-  float cost = 0;        // estimated cycles per lane with the widest vectors
+  // If the program has one store, and all its channels are sums of the same three bytes, in the same order: the recipes,
+  // and the channels of the bytes in `mixed_port`. Else no recipes.
+  std::vector<MixRecipe> mixes;
+  uint8_t mixed_port = 0, mixed_channel[kMixed] = {};
+  float cost = 0;  // estimated cycles per lane with the widest vectors
 };
 
 }  // namespace stoker::pixel

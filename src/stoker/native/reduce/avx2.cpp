@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Column statistics for AVX2.
 #if defined(__x86_64__)
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -20,9 +22,16 @@ namespace {
 
 #include "reduce/columns.ipp"
 
+inline V<uint64_t> byte_sums(V<uint8_t> x) { return (V<uint64_t>)_mm256_sad_epu8((__m256i)x, _mm256_setzero_si256()); }
+
+#include "reduce/byte_sums.ipp"
+
 }  // namespace
 
-void fill_avx2(Kernels& k) { fill_kernels(k); }
+void fill_avx2(Kernels& k) {
+  fill_kernels(k);
+  k.add[static_cast<int>(Statistic::Sum)][0] = add_bytes;
+}
 
 }  // namespace stoker::columns
 

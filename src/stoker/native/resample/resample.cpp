@@ -17,6 +17,9 @@ namespace stoker::resample {
 
 namespace {
 
+// Picked rows are short and not neighbours, so that the processor's own prefetching does not follow them.
+constexpr int64_t kRowsAhead = 2;
+
 template <class T>
 class Stream {
   static constexpr bool kU8 = std::is_same_v<T, uint8_t>;
@@ -172,6 +175,9 @@ class Stream {
 
   void emit(int64_t y) {
     if (v_.count[y] == 0 || h_.most == 0) return emit_zero(y);
+    if (v_.picks() && y + kRowsAhead < v_.window.out && source_.packed())
+      source_.prefetch(v_.start[y + kRowsAhead], h_.first * source_.pixel_bytes(),
+                       (h_.end - h_.first) * source_.pixel_bytes());
     gather_rows(y);
     if (v_.picks()) return sink_.rows(sink_.ctx, y, y + 1, pointers_[0], pitch_);
     filter_vertically(y, batch_row(y), row_elements_);
