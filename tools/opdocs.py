@@ -87,7 +87,10 @@ def _ports(operator: type[Operator]) -> str:
     names = ", ".join(f"`{p.name}`" for p in operators.inputs(operator))
     choice = operators.deciding(operator)
     outputs = f"{operators.outputs(operator) or 1}{f'; `{choice[0]}` decides' if choice else ''}"
-    return f"- Inputs: {count}{f' ({names})' if names else ''}\n- Outputs: {outputs}\n"
+    named = "".join(f"- `{name}`: {markdown(doc)}\n" for name, doc in operator.named_inputs.items())
+    by_name = f"\nInputs by name:\n\n{named}" if named else ""
+    outputs = "as the inputs by name" if named else outputs
+    return f"- Inputs: {count}{f' ({names})' if names else ''}\n- Outputs: {outputs}\n{by_name}"
 
 
 def _tables(arguments: dict[str, Argument]) -> list[str]:

@@ -98,10 +98,10 @@ def _result(count: int | None) -> str:
 
 
 def _docstring(operator: type[Operator]) -> str:
-    own = {k: a for k, a in operator.all_arguments().items() if a.doc and not a.doc.startswith("Accepted")}
+    own = {k: a.doc for k, a in operator.all_arguments().items() if a.doc and not a.doc.startswith("Accepted")}
     lines = [documentation(operator), "", "Args:"]
-    for name, argument in own.items():
-        text = f"{name}: {argument.doc}"
+    for name, doc in (*operator.named_inputs.items(), *own.items()):
+        text = f"{name}: {doc}"
         lines += textwrap.wrap(text, 108, initial_indent="    ", subsequent_indent="        ")
     quoted = "\n".join(lines).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return f'"""{quoted}\n"""'
@@ -111,7 +111,11 @@ def function(operator: type[Operator], *, in_group: bool) -> str:
     """Return the declaration of one operator; two declarations if an argument determines a call's number of nodes."""
     arguments = dict(sorted(operator.all_arguments().items(), key=lambda item: not is_required(item[1])))
     parameters = {name: parameter(name, argument) for name, argument in arguments.items()}
-    usual = _result(operators.outputs(operator))
+    for name in operator.named_inputs:
+        kind = "Sequence[Input]" if name in operator.listed_inputs else "Input"
+        parameters[name] = f"{name}: {kind} | None = None"
+    # The inputs that a call names determine its number of nodes.
+    usual = "Any" if operator.named_inputs else _result(operators.outputs(operator))
     decorators = ["@staticmethod"] if in_group else []
     choice = operators.deciding(operator)
     if choice is None:

@@ -54,7 +54,8 @@ def fed_specs(operator: type[Operator], case: dict[str, Any]) -> tuple[Spec, ...
     rows = operator.case_inputs(case)
     if rows is None:
         return (IMAGE,) * operator.inputs[0]
-    inputs = [np.asarray(x) for x in rows[0][: operator.inputs[0]]]
+    count = len(rows[0]) if operator.named_inputs else operator.inputs[0]
+    inputs = [np.asarray(x) for x in rows[0][:count]]
     return tuple(
         replace(IMAGE, dtype=DType.of(x.dtype))
         if x.ndim == 3

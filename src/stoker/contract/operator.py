@@ -95,6 +95,8 @@ class Operator:
     Attributes:
         inputs: number of inputs (minimum, maximum).
         positional: names of arguments that may also be given by position, for operators without inputs.
+        named_inputs: inputs that a call gives by name, with their docs (:meth:`take_named_inputs`).
+        listed_inputs: those of them that take a list of inputs.
         outputs: number of outputs. :meth:`count_outputs` may compute it from the constants.
         is_source: the operator produces rows. It has no inputs and is opened before the pipeline is planned.
         scope: "row", or "batch" if a row's result depends on other rows.
@@ -118,6 +120,8 @@ class Operator:
     arguments: ClassVar[dict[str, Argument]] = {}
     inputs: ClassVar[tuple[int, int]] = (1, 1)
     positional: ClassVar[tuple[str, ...]] = ()
+    named_inputs: ClassVar[dict[str, str]] = {}
+    listed_inputs: ClassVar[tuple[str, ...]] = ()
     outputs: ClassVar[int] = 1
     is_source: ClassVar[bool] = False
     scope: ClassVar[str] = "row"
@@ -229,6 +233,33 @@ class Operator:
                     f"`{cls.name}`: it does not give bfloat16. Cast what it gives (`fn.cast(x, dtype=types.BFLOAT16)`)"
                 )
         return values
+
+    @classmethod
+    def take_named_inputs(cls, inputs: Sequence[Any], arguments: dict[str, Any]) -> list[Any]:
+        """Return the inputs of a call, those by name after those by position.
+
+        The argument `input_names`, which an operator with `named_inputs` declares, gets the name of each of them.
+
+        Args:
+            inputs: the inputs by position.
+            arguments: the arguments by name; named inputs are removed.
+
+        Raises:
+            ArgumentError: an input that takes a list is given without one.
+        """
+        taken, names = list(inputs), []
+        for key in cls.named_inputs:
+            value = arguments.pop(key, None)
+            if value is None:
+                continue
+            if key in cls.listed_inputs and not isinstance(value, (list, tuple)):
+                raise ArgumentError(f"`{cls.name}`: expected a list as `{key}`, got {type(value).__name__}")
+            values = list(value) if key in cls.listed_inputs else [value]
+            taken += values
+            names += [key] * len(values)
+        if names:
+            arguments["input_names"] = tuple(names)
+        return taken
 
     @classmethod
     def fill_defaults(cls, values: Mapping[str, Any], edges: Mapping[str, Any]) -> dict[str, Any]:

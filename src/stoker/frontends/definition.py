@@ -57,6 +57,10 @@ class GraphBuilder:
 
     def call(self, name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
         """Add a node and return its output, or a tuple of outputs. Lists of nodes as inputs give lists of outputs."""
+        operator = self._find(name)
+        if operator.named_inputs:
+            arguments = dict(arguments)
+            inputs = operator.take_named_inputs(inputs, arguments)
         width = {len(x) for x in inputs if isinstance(x, list) and x and all(isinstance(i, DataNode) for i in x)}
         if not width:
             return self._add(name, inputs, arguments, self._take_draws(name))

@@ -180,6 +180,8 @@ def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any], least_row
     operator = find(name)
     if operator.is_source:
         raise UnsupportedError(f"`eager.{name}`: a source of data belongs into a pipeline; see `pipeline_def`")
+    if operator.named_inputs:
+        inputs = operator.take_named_inputs(inputs, arguments)
     seed = arguments.pop("seed", None)
     if seed is not None:
         if not is_seed(seed):

@@ -1397,6 +1397,85 @@ def gaussian_blur(
     """
     ...
 
+def geometry(
+    image: Input,
+    /,
+    *inputs: Input,
+    fill_value: float | None = None,
+    interp_type: InterpType = InterpType.INTERP_LINEAR,
+    size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    dtype: DTypeLike | None = None,
+    output_dtype: DTypeLike | None = None,
+    bbox_layout: str = "xyXY",
+    normalized: bool = False,
+    mask_layout: str | None = None,
+    mask_fill_value: float = 0.0,
+    min_area: float | DataNode = 0.0,
+    min_visibility: float | DataNode = 0.0,
+    keypoint_flip_order: int | Sequence[int] | npt.NDArray[np.generic] = (),
+    output_indices: bool = False,
+    input_names: str | Sequence[str] = (),
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    boxes: Input | None = None,
+    masks: Input | None = None,
+    polygons: Input | None = None,
+    vertices: Input | None = None,
+    keypoints: Input | None = None,
+    rotated_boxes: Input | None = None,
+    labels: Input | None = None,
+    ops: Sequence[Input] | None = None,
+) -> Any:
+    """Move an image and everything that is marked in it by affine matrices. Inputs: the image, HWC, CHW or HW; by name
+    the annotations and ``ops``. Outputs: the image, then the given annotations in the order of this page's table; with
+    ``output_indices`` the numbers of the objects that are left, int32.
+
+    ``ops`` are matrices of ``transforms``, the first one first. Their product takes a point (x, y) of the image to one
+    of the canvas; corners of pixels are at whole numbers. The image is resampled once (`warp_affine`, without
+    antialiasing), masks by nearest neighbours.
+
+    An object is a row of ``boxes``, ``rotated_boxes``, ``labels``, ``keypoints`` with three axes, and masks with the
+    layout NHW. Objects are dropped together: those that ``boxes`` (or, without them, ``rotated_boxes``) leave less than
+    ``min_area`` or ``min_visibility`` of within the canvas, and those without any area there. A box becomes the
+    smallest one around its corners, and is cut at the canvas. A rotated box becomes the smallest one around the
+    parallelogram that the matrix makes of it, and is not cut. Polygons are cut. Points outside of the canvas get
+    visibility 0. Coordinates are computed in double and rounded once.
+
+    Args:
+        boxes: Boxes, float32 (N, 4).
+        masks: A mask of labels for the whole image, HW or with one channel; or with the layout NHW a mask for
+            each object. Up to 32-bit integers, bool or float.
+        polygons: Polygons, int32 (P, 3): object, first vertex and end, as from `readers.coco`. Needs
+            `vertices`.
+        vertices: Vertices of the polygons, float32 (V, 2).
+        keypoints: Points, float32 (N, K, 2), or (N, K, 3) with their visibility as in COCO; (K, 2) or (K, 3):
+            of no object.
+        rotated_boxes: Boxes, float32 (N, 5): centre, width, height, degrees from x towards y, in pixels.
+        labels: Anything with an element for each object along the first axis.
+        ops: Matrices (2, 3), a list.
+        fill_value: Value outside of the image; by default that of the nearest edge pixel.
+        interp_type: INTERP_NN or INTERP_LINEAR.
+        size: Size of the canvas in pixels, (height, width); of a volume (depth, height, width).
+        dtype: Element type of the output; by default the input's.
+        output_dtype: Former name of `dtype`.
+        bbox_layout: Numbers of a box: xyXY or xyWH.
+        normalized: Boxes, points and vertices are relative to the image, else in pixels.
+        mask_layout: Axes of `masks`, such as NHW; by default their own, or HW or HWC.
+        mask_fill_value: Label outside of the image.
+        min_area: Least area of an object within the canvas, in pixels of the canvas.
+        min_visibility: Least share of an object's area within the canvas, from 0 to 1.
+        keypoint_flip_order: Numbers of the points of a mirrored object in the order of the unmirrored one: left
+            and right change.
+        output_indices: Output for the numbers of the objects that are left.
+        input_names: Names of the inputs after the image, for calls by position.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def get_property(
     x: Input,
     /,

@@ -2,6 +2,10 @@
 """Modules of all operators. Written by tools/index.py."""
 
 INDEX: dict[str, str] = {
+    "_affine_boxes": "ops.geometry.affine_boxes:AffineBoxes",
+    "_affine_keypoints": "ops.geometry.affine_keypoints:AffineKeypoints",
+    "_affine_polygons": "ops.geometry.affine_polygons:AffinePolygons",
+    "_affine_rotated_boxes": "ops.geometry.affine_rotated_boxes:AffineRotatedBoxes",
     "_arithmetic": "ops.generic.arithmetic:Arithmetic",
     "_condition": "ops.generic.condition:Condition",
     "_constant": "ops.generic.constant:Constant",
@@ -79,6 +83,7 @@ INDEX: dict[str, str] = {
     "full_like": "ops.generic.full_like:FullLike",
     "gather": "ops.generic.gather:Gather",
     "gaussian_blur": "ops.image.gaussian_blur:GaussianBlur",
+    "geometry": "ops.geometry.geometry:Geometry",
     "get_property": "ops.generic.get_property:GetProperty",
     "grid_mask": "ops.image.grid_mask:GridMask",
     "hsv": "ops.image.hsv:Hsv",

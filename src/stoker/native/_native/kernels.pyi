@@ -8,6 +8,42 @@ import numpy.typing as npt
 
 from stoker.native._native import FileTable, Kernel, Records
 
+def affine_boxes(numbers: Sequence[int], extents: bool, /) -> Kernel:
+    """Boxes that move with an image.
+
+    Args:
+        numbers: places of x, y and the second x, y in a box
+        extents: the second numbers are extents
+    """
+
+def affine_keypoints(mirrored: Sequence[int], /) -> Kernel:
+    """Key points that move with an image.
+
+    Args:
+        mirrored: order of the points of a mirrored object; empty: as they are
+    """
+
+def affine_polygons(selects: bool, /) -> Kernel:
+    """Polygons that move with an image.
+
+    Args:
+        selects: only polygons of the objects that are left
+    """
+
+def affine_rotated_boxes(filters: bool, /) -> Kernel:
+    """Rotated boxes that move with an image.
+
+    Args:
+        filters: drop boxes of which too little is left
+    """
+
+def affine_vertices(selects: bool, /) -> Kernel:
+    """Vertices of polygons that move with an image.
+
+    Args:
+        selects: only polygons of the objects that are left
+    """
+
 def audio_header() -> Kernel:
     """Frames, channels and sampling rate of an audio file."""
 

@@ -82,7 +82,9 @@ class WarpAffine(WarpArguments, name="warp_affine"):
             canvas = extents if row["size"] is None else [int(row.number("size", k) + 0.5) for k in range(3)]
             return warp_volume_array(row, x, layout, volumes, canvas)
         at = layout.find("F")
+        count = x.shape[at] if at >= 0 else 1
         frames = np.moveaxis(x, at, 0) if at >= 0 else x[None]
+        frames = frames if count else np.zeros((1, *frames.shape[1:]), x.dtype)  # of no frame only the shape is left
         matrices = np.asarray(numbers, np.float64).reshape(-1, _ELEMENTS)
         inner = layout.replace("F", "")
         out = []
@@ -92,7 +94,7 @@ class WarpAffine(WarpArguments, name="warp_affine"):
             size = [int(row.number("size", k) + 0.5) for k in (0, 1)] if row["size"] is not None else None
             height, width = size or (frame.shape[inner.index("H")], frame.shape[inner.index("W")])
             out.append(warp_array(row, frame, inner, m, height, width))
-        return np.stack(out, at) if at >= 0 else out[0]
+        return np.take(np.stack(out, at), range(count), at) if at >= 0 else out[0]
 
 
 def inverse(m: Any) -> list[Any]:
