@@ -21,7 +21,7 @@ from stoker.ops._index import INDEX
 from stoker.testing.reference import Fed
 
 ON_CPU = (
-    "audio_resample", "batch_permutation", "batched_nms", "bbox_rotate", "box_iou", "decoders.audio",
+    "audio_resample", "batch_permutation", "batched_nms", "bbox_rotate", "box_iou", "copy_paste", "decoders.audio",
     "decoders.inflate", "dump_image", "get_property", "io.file.read", "jpeg_compression_distortion", "nms",
     "nms_rotated", "nonsilent_region", "peek_image_shape", "power_spectrum", "python_function", "random.beta",
     "random.choice", "random.coin_flip", "random.normal", "random.uniform", "random_bbox_crop",

@@ -86,7 +86,7 @@ def test_the_catalogue_covers_stokers_operators() -> None:
     own |= {"autocontrast", "channel_shuffle", "coarse_dropout", "posterize", "sharpness", "solarize"}
     own |= {"elastic", "lens_distortion", "motion_blur", "optical_distortion"}
     own |= {"cutmix", "gather", "mixup", "readers.partner"}
-    own |= {"geometry"}
+    own |= {"copy_paste", "geometry", "mosaic"}
     own |= {"readers.bagz", "readers.dataset", "readers.huggingface", "readers.mds", "readers.parquet", "readers.zip"}
     own |= {"features.kaldi_fbank", "features.nemo", "features.wav2vec2", "features.whisper"}
     own |= {"batched_nms", "box_iou", "nms", "nms_rotated", "roi_align", "roi_pool", "soft_nms"}

@@ -441,8 +441,8 @@ def cat(
 ) -> DataNode:
     """Join tensors along an existing axis. Output: the inputs' type, or the type that holds all of them.
 
-    Up to eight tensors with sixteen elements along the axis in total (channels, small vectors) are joined natively, if
-    their extents along it are known when the pipeline is built; others in Python.
+    Up to eight tensors with sixteen elements along the axis in total (channels, small vectors) join with the operators
+    around them, if their extents along the axis are known when the pipeline is built. Others are copied, on the CPU.
 
     Args:
         axis: The axis to join along.
@@ -745,6 +745,46 @@ def copy(
     """Return the same data. Tensors are immutable, so data are copied only when they leave the pipeline.
 
     Args:
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def copy_paste(
+    x: Input,
+    other: Input,
+    /,
+    *inputs: Input,
+    probability: float | DataNode = 0.5,
+    min_visibility: float | DataNode = 0.0,
+    input_names: str | Sequence[str] = (),
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    masks: Sequence[Input] | None = None,
+    labels: Sequence[Input] | None = None,
+) -> Any:
+    """Paste objects of another image into an image by their masks (Ghiasi et al., "Simple Copy-Paste is a Strong Data
+    Augmentation Method for Instance Segmentation", 2021). Inputs: two images of one shape and type, HWC, CHW or HW; by
+    name ``masks`` and optionally ``labels``, a pair each. Outputs: the image; boxes ``x0, y0, x1, y1`` in pixels,
+    float32 (N, 4); masks (N, H, W); labels, if they are given.
+
+    Each object of the second image is pasted with ``probability``, where it is. Pasted objects cover the image's own
+    ones, whose masks lose these pixels; an own object is dropped if less than ``min_visibility`` of it, or nothing, is
+    left. Boxes are the smallest ones around the masks that are left. Own objects come first. `geometry` takes images of
+    different sizes to one canvas before. `readers.partner` reads the second sample, so that the batch size changes
+    nothing.
+
+    Args:
+        masks: Masks of both images' objects, (N, H, W), bool or 8-bit; not 0 where an object is. A pair.
+        labels: Anything with an element for each object along the first axis. A pair.
+        probability: Probability that an object of the second image is pasted.
+        min_visibility: Least share of an own object that stays visible, from 0 to 1.
+        input_names: Names of the inputs after the images, for calls by position.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1836,6 +1876,53 @@ def mixup(
     Args:
         weight: Share of the first sample, from 0 to 1: `random.beta` draws it.
         num_classes: Number of classes, if labels are whole numbers.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def mosaic(
+    *inputs: Input,
+    size: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode,
+    center: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = (0.5, 0.5),
+    bbox_layout: str = "xyXY",
+    normalized: bool = False,
+    mask_layout: Literal["HW", "NHW"] = "HW",
+    min_area: float | DataNode = 0.0,
+    min_visibility: float | DataNode = 0.0,
+    input_names: str | Sequence[str] = (),
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    boxes: Sequence[Input] | None = None,
+    masks: Sequence[Input] | None = None,
+    labels: Sequence[Input] | None = None,
+) -> Any:
+    """Join four images into one that shows a part of each (Bochkovskiy et al., "YOLOv4", 2020). Inputs: four images HWC
+    with equal channels; by name ``boxes``, ``masks`` and ``labels``, a list of four each. Outputs: the image, HWC of
+    ``size``; boxes, masks and labels of all that is left, in the order of the images.
+
+    Each image is resized, with its proportions, to the smallest size that covers the canvas (`resize` with
+    ``mode="not_smaller"``). Its inner corner is put at ``center``, so the canvas shows the lower right part of the
+    first image at the top left, and no pixel is empty. Boxes are cut at the part that their image has. Objects are
+    dropped together as in `geometry`. `readers.partner` with three different ``number`` reads the other samples, so
+    that the batch size changes nothing.
+
+    Args:
+        boxes: Boxes of each image, float32 (N, 4). Four.
+        masks: A mask of labels of each image, HW; or with `mask_layout` NHW a mask for each box. Four.
+        labels: Anything with an element for each box along the first axis. Four.
+        size: Size of the canvas in pixels, (height, width).
+        center: Point where the four images meet, (y, x), as shares of the canvas from 0 to 1: `random.uniform`
+            draws it.
+        bbox_layout: Numbers of a box: xyXY or xyWH.
+        normalized: Boxes are relative to the image, else in pixels.
+        mask_layout: Axes of `masks`.
+        min_area: Least area of an object within the canvas, in pixels of the canvas.
+        min_visibility: Least share of an object's area within the canvas, from 0 to 1.
+        input_names: Names of the inputs after the images, for calls by position.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.

@@ -287,6 +287,14 @@ def index(reader: int, /) -> Kernel:
         reader: the column of the batch's indices
     """
 
+def join(count: int, axis: int, /) -> Kernel:
+    """Tensors, one after another along an axis.
+
+    Args:
+        count: number of tensors
+        axis: the axis
+    """
+
 def jpeg_distortion(frame: int, height: int, width: int, channel: int, /) -> Kernel:
     """Pixels after JPEG compression and decompression.
 
@@ -383,6 +391,14 @@ def other_row(value: int, /) -> Kernel:
 
 def pad() -> Kernel:
     """A tensor at the start of a larger one that is filled with a number."""
+
+def paste_objects(draw: int, own_seed: bool, seed: int, /) -> Kernel:
+    """Objects of another image, pasted by their masks.
+
+    Args:
+        draw: which of the graph's random calls
+        own_seed: whether `seed` replaces the pipeline's
+    """
 
 def peek(adjust: bool, format: int, scale_log2: int, max_pixels: int, /) -> Kernel:
     """The shape of an encoded image. The twin handles everything but JPEG files of a usual kind.

@@ -233,7 +233,8 @@ class AffineRotatedBoxes : public Kernel {
     } else if (down > 0) {
       along = along_width(u, v);
     }
-    const double angle = along.x == 0 && along.y == 0 ? 0 : xm::atan2(along.y, along.x) * (180 / 3.14159265358979323846);
+    const double angle =
+        along.x == 0 && along.y == 0 ? 0 : xm::atan2(along.y, along.x) * (180 / 3.14159265358979323846);
     to[0] = static_cast<float>(centre.x);
     to[1] = static_cast<float>(centre.y);
     to[2] = static_cast<float>(width);
@@ -241,9 +242,7 @@ class AffineRotatedBoxes : public Kernel {
     to[4] = static_cast<float>(angle);
   }
   // The direction across v that points like u.
-  static Point along_width(Point u, Point v) {
-    return u.x * v.y - u.y * v.x < 0 ? Point{-v.y, v.x} : Point{v.y, -v.x};
-  }
+  static Point along_width(Point u, Point v) { return u.x * v.y - u.y * v.x < 0 ? Point{-v.y, v.x} : Point{v.y, -v.x}; }
   bool filters_;
 };
 
@@ -397,11 +396,11 @@ std::shared_ptr<Kernel> make_affine_keypoints(std::vector<int32_t> mirrored) {
 std::shared_ptr<Kernel> make_affine_polygons(bool selects) { return std::make_shared<AffinePolygons>(selects, false); }
 std::shared_ptr<Kernel> make_affine_vertices(bool selects) { return std::make_shared<AffinePolygons>(selects, true); }
 
-const Registered kAffineBoxes{"affine_boxes",
-                              "Boxes that move with an image.",
-                              make_affine_boxes,
-                              {{"numbers", "places of x, y and the second x, y in a box"},
-                               {"extents", "the second numbers are extents"}}};
+const Registered kAffineBoxes{
+    "affine_boxes",
+    "Boxes that move with an image.",
+    make_affine_boxes,
+    {{"numbers", "places of x, y and the second x, y in a box"}, {"extents", "the second numbers are extents"}}};
 const Registered kAffineRotatedBoxes{"affine_rotated_boxes",
                                      "Rotated boxes that move with an image.",
                                      make_affine_rotated_boxes,

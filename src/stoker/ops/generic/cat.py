@@ -12,7 +12,7 @@ from ...contract import expr as ex
 from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, Spec
+from ...contract.operator import Operator, RowContext
 from ...contract.pixel import load
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType
@@ -23,7 +23,6 @@ from ._join import (
     MOST_INPUTS,
     axis_of,
     channelled,
-    in_numpy,
     joined_in_parts,
     joined_type,
     same_extents,
@@ -33,8 +32,8 @@ from ._join import (
 class Cat(Operator, name="cat"):
     """Join tensors along an existing axis. Output: the inputs' type, or the type that holds all of them.
 
-    Up to eight tensors with sixteen elements along the axis in total (channels, small vectors) are joined natively, if
-    their extents along it are known when the pipeline is built; others in Python.
+    Up to eight tensors with sixteen elements along the axis in total (channels, small vectors) join with the operators
+    around them, if their extents along the axis are known when the pipeline is built. Others are copied, on the CPU.
     """
 
     inputs = (1, 999)
@@ -69,7 +68,8 @@ class Cat(Operator, name="cat"):
         shape[axis] = sum(x.shape[axis] for x in inputs)
         small = ex.is_static(shape[axis]) and 0 < shape[axis] <= MAX_CHANNELS
         if not small or len(inputs) > MAX_INPUTS:
-            return c.python([Spec(dtype, tuple(shape), layout)], in_numpy(c, inputs, dtype))[0]
+            own = [c.cast(x, dtype) for x in inputs]
+            return c.native("join", own, [(dtype, shape, layout)], attrs=(len(own), axis))[0]
         order = (*(i for i in range(rank) if i != axis), axis)
         pre = [] if axis == rank - 1 else [ViewOp("permute", list=order)]
         counts = [int(n) for n in (x.shape[axis] for x in inputs) if ex.is_static(n)]

@@ -31,6 +31,7 @@ class AffineObjectArguments(Operator):
     hidden = True
     matrix = arg("float", many=True, per_row=True, doc="Six numbers that take a point of the image to the canvas.")
     normalized = arg("bool", False, doc="Coordinates are relative to the image and to the canvas, else in pixels.")
+    window = arg("float", None, many=True, per_row=True, doc="Part of the canvas, x0, y0, x1, y1; by default all.")
 
 
 class FilterArguments(AffineObjectArguments):
@@ -61,9 +62,13 @@ def frame_numbers(c: Lowering, image: Value, canvas: Value) -> tuple[Scalar, ...
     for number in matrix:
         c.require(ex.isfinite(number), "expected a finite matrix, got {0}", number)
     height, width = c.extent(canvas, "H"), c.extent(canvas, "W")
+    seen: tuple[Scalar, ...] = (0, 0, width, height)
+    if c.given("window"):
+        c.expect(c.fixed_length("window") == 4, "expected `window` as (x0, y0, x1, y1)")
+        seen = tuple(c.scalar("window", i) for i in range(4))
     if not c.const("normalized"):
-        return (*matrix, 1, 1, 0, 0, width, height, 1, 1)
-    return (*matrix, c.extent(image, "W"), c.extent(image, "H"), 0, 0, width, height, width, height)
+        return (*matrix, 1, 1, *seen, 1, 1)
+    return (*matrix, c.extent(image, "W"), c.extent(image, "H"), *seen, width, height)
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class Frame:
 
     matrix: Any
     scale: Any
+    start: Any
     end: Any
     unit: Any
 
@@ -81,7 +87,9 @@ class Frame:
         own, seen = (_size(x, row.layouts[k] if row.layouts else "") for k, x in ((1, image), (2, canvas)))
         one = np.ones(2)
         matrix = np.asarray(row["matrix"], np.float64).reshape(2, 3)
-        return Frame(matrix, own, seen, seen) if row["normalized"] else Frame(matrix, one, seen, one)
+        window = np.array([0, 0, *seen]) if row["window"] is None else np.asarray(row["window"], np.float64).reshape(4)
+        scale, unit = (own, seen) if row["normalized"] else (one, one)
+        return Frame(matrix, scale, window[:2], window[2:], unit)
 
     def move(self, points: Any) -> Any:
         """Return the places of points (..., 2) on the canvas, in pixels."""
@@ -92,7 +100,7 @@ class Frame:
         """Return a polygon, (x, y) each, within the canvas (Sutherland and Hodgman)."""
         points = [np.asarray(p, np.float64) for p in polygon]
         for axis in (0, 1):
-            for limit, sign in ((0.0, 1.0), (self.end[axis], -1.0)):
+            for limit, sign in ((self.start[axis], 1.0), (self.end[axis], -1.0)):
                 depth = [sign * (p[axis] - limit) for p in points]
                 clipped = []
                 for i, p in enumerate(points):

@@ -31,6 +31,7 @@ class AffineBoxes(FilterArguments, name="_affine_boxes"):
         {"matrix": (0.8, 0.3, 2.0, -0.2, 0.9, 4.0)},
         {"matrix": (-1.0, 0.0, 9.0, 0.0, 1.0, 0.0), "bbox_layout": "xyWH", "min_visibility": 0.5},
         {"matrix": (2.0, 0.0, -9.0, 0.0, 1.5, -3.0), "normalized": True, "min_area": 20.0},
+        {"matrix": (1.0, 0.0, 0.0, 0.0, 1.0, 0.0), "window": (2.0, 3.0, 9.0, 8.5)},
     )
 
     @classmethod
@@ -64,7 +65,7 @@ class AffineBoxes(FilterArguments, name="_affine_boxes"):
         moved = np.stack([frame.move(p) for p in corners])
         start, end = moved.min(0), moved.max(0)
         whole = np.prod(end - start, 1)
-        start, end = np.clip(start, 0, frame.end), np.clip(end, 0, frame.end)
+        start, end = (np.clip(x, frame.start, frame.end) for x in (start, end))
         left = np.prod(end - start, 1)
         index = [i for i in range(len(boxes)) if keeps(row, whole[i], left[i])]
         start, end = start[index] / frame.unit, end[index] / frame.unit

@@ -67,6 +67,6 @@ class AffineKeypoints(AffineObjectArguments, name="_affine_keypoints"):
         out = points.copy()
         out[..., :2] = moved / frame.unit
         if points.shape[-1] == 3:
-            seen = ((moved >= 0) & (moved < frame.end)).all(-1) & (points[..., 2] != 0)
+            seen = ((moved >= frame.start) & (moved < frame.end)).all(-1) & (points[..., 2] != 0)
             out[~seen] = 0
         return out

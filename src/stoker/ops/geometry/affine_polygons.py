@@ -73,7 +73,8 @@ class AffinePolygons(AffineObjectArguments, name="_affine_polygons"):
         if not inside.all() or (polygons[:, 2] - polygons[:, 1]).sum() > len(vertices):
             raise ArgumentError("expected polygons with vertices that exist and that they do not share")
         frame, places = Frame.of(row, image, canvas), {int(k): i for i, k in enumerate(kept)}
-        rows, points = [], []
+        rows: list[tuple[int, int, int]] = []
+        points: list[Any] = []
         for number, first, end in polygons.tolist():
             if row["selects"] and number not in places:
                 continue

@@ -76,11 +76,11 @@ def _enclosing(u: Any, v: Any) -> tuple[float, float, float]:
     """Return width, height and degrees of the smallest rectangle around a parallelogram: along u, or along v."""
     across, down = math.hypot(*u), math.hypot(*v)
     inner, cross = abs(u @ v), u[0] * v[1] - u[1] * v[0]
-    beside = np.array([-v[1], v[0]] if cross < 0 else [v[1], -v[0]])
-    width, height, along = across, down, u if across > 0 else beside
+    aside = np.array([-v[1], v[0]] if cross < 0 else [v[1], -v[0]])
+    width, height, along = across, down, u if across > 0 else aside
     if across > 0 and down > 0:
         if inner / across**2 <= inner / down**2:
             width, height = across + inner / across, abs(cross) / across
         else:
-            width, height, along = abs(cross) / down, down + inner / down, beside
+            width, height, along = abs(cross) / down, down + inner / down, aside
     return width, height, math.degrees(math.atan2(along[1], along[0])) if along.any() else 0.0

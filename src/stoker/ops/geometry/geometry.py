@@ -100,7 +100,7 @@ class Geometry(WarpArguments, name="geometry"):
         return rows
 
     def count_outputs_with(self, args: Mapping[str, Any], inputs: int) -> int:
-        return 1 + sum(name != "ops" for name in args["input_names"]) + int(args["output_indices"])
+        return 1 + len([n for n in args["input_names"] if n != "ops"]) + int(args["output_indices"])
 
     def arrange_outputs(self, args: Mapping[str, Any], outputs: Sequence[Any]) -> Any:
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
