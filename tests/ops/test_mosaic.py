@@ -95,7 +95,7 @@ def test_partners_do_not_depend_on_the_batch(tmp_path: Path) -> None:
             for _ in range(12 // batch_size):
                 found, which, names = pipe.run()
                 columns = [[np.asarray(x) for x in column] for column in (names, which, found)]
-                rows += [(int(n), w.tolist(), f) for n, w, f in zip(*columns, strict=True)]
+                rows += [(int(n.item()), w.ravel().tolist(), f) for n, w, f in zip(*columns, strict=True)]
             return rows[:10]
 
     few, many = epoch(2), epoch(6)
