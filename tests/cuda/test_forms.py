@@ -21,7 +21,7 @@ from stoker.ops._index import INDEX
 from stoker.testing.reference import Fed
 
 ON_CPU = (
-    "audio_resample", "batch_permutation", "batched_nms", "bbox_rotate", "box_iou", "copy_paste", "decoders.audio",
+    "audio_resample", "batch_permutation", "batched_nms", "bbox_rotate", "box_iou", "decoders.audio",
     "decoders.inflate", "dump_image", "get_property", "io.file.read", "jpeg_compression_distortion", "nms",
     "nms_rotated", "nonsilent_region", "peek_image_shape", "power_spectrum", "python_function", "random.beta",
     "random.choice", "random.coin_flip", "random.normal", "random.uniform", "random_bbox_crop",
@@ -42,7 +42,8 @@ PARAMETERS = {
     "dct_weights",
 }  # of shapes and numbers
 
-WINDOWS = {"motion_blur": {"Stage", "reduce"}}  # the weights of a window, computed like other parameters
+# The weights of a window, and masks of objects, computed like other parameters.
+WINDOWS = {"motion_blur": {"Stage", "reduce"}, "copy_paste": {"paste_objects"}}
 
 IMAGE = Spec(DType.UINT8, (None, None, 3), "HWC")
 

@@ -76,7 +76,7 @@ class MosaicPlaces(MosaicArguments, name="_mosaic_places"):
             layout = (row.layouts[k] if row.layouts else "") or {2: "HW", 3: "HWC"}[x.ndim]
             extents.append([x.shape[layout.index(name)] for name in "HW"])
         regions = [place(i, size, middle, extents[IMAGES + i]) for i in range(IMAGES)]
-        out = [np.array([n for r in regions for n in r[k]], np.int32) for k in range(3)]
+        out: list[Any] = [np.array([n for r in regions for n in r[k]], np.int32) for k in range(3)]
         for own, shown, region in zip(extents[:IMAGES], extents[IMAGES:], regions, strict=True):
             out.append(np.array(matrix(own, shown, region), np.float64).reshape(2, 3))
             out.append(np.array(window(region), np.float64))

@@ -32,12 +32,11 @@ class CopyPaste(Operator, name="copy_paste"):
 
     Each object of the second image is pasted with ``probability``, where it is. Pasted objects cover the image's own
     ones, whose masks lose these pixels; an own object is dropped if less than ``min_visibility`` of it, or nothing, is
-    left. Boxes are the smallest ones around the masks that are left. Own objects come first. `geometry` takes images of
-    different sizes to one canvas before. `readers.partner` reads the second sample, so that the batch size changes
-    nothing.
+    left. Boxes are the smallest ones around the masks that are left. Masks are read on the CPU.
+    Own objects come first. `geometry` takes images of different sizes to one canvas before. `readers.partner` reads the
+    second sample, so that the batch size changes nothing.
     """
 
-    devices = ("cpu",)
     inputs = (4, 6)
     draws = 1
     named_inputs: ClassVar[dict[str, str]] = {
