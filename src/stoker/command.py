@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``stoker`` command: demo, check, index, pack, unpack, preview, show, triton-export, bench, info."""
+"""The ``stoker`` command: demo, check, index, pack, unpack, preview, show, new-operator,
+triton-export, bench, info."""
 
 from __future__ import annotations
 
@@ -85,6 +86,7 @@ def _parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argpa
     commands.add_parser(
         "triton-export", add_help=False, help="write the pipeline in a Python file as a model of Triton"
     )
+    commands.add_parser("new-operator", add_help=False, help="write a package with an operator in C++ and CUDA")
     commands.add_parser("bench", add_help=False, help="measure against other libraries (in a checkout)")
     text = "print the graph and plan of the pipelines in a Python file"
     shown = commands.add_parser("show", help=text, description=f"{text[0].upper()}{text[1:]}.")
@@ -103,6 +105,7 @@ def parsers() -> list[argparse.ArgumentParser]:
         "demo": "stoker.demo.run", "check": "stoker.inspection.check", "index": "stoker.inspection.index",
         "pack": "stoker.inspection.pack", "unpack": "stoker.inspection.unpack",
         "preview": "stoker.inspection.preview", "triton-export": "stoker.inspection.triton_export",
+        "new-operator": "stoker.inspection.new_operator",
         "bench": "benchmarks.__main__",
     }  # fmt: skip
     found = [parser]
@@ -128,6 +131,8 @@ def _run(argv: list[str] | None) -> int:
         return int(importlib.import_module("stoker.inspection.preview").main(rest))
     if known.command == "triton-export":
         return int(importlib.import_module("stoker.inspection.triton_export").main(rest))
+    if known.command == "new-operator":
+        return int(importlib.import_module("stoker.inspection.new_operator").main(rest))
     if known.command == "bench":
         return _bench(rest)
     if rest:

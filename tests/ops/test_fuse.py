@@ -12,8 +12,10 @@ import pytest
 import stoker
 import stoker.math
 from stoker import eager, fn, pipeline_def
+from stoker.contract import pixel as px
 from stoker.contract import samples
 from stoker.contract.errors import ArgumentError, DataError, StokerError, UnsupportedError
+from stoker.contract.expr import Expr
 from stoker.contract.operator import RowContext
 from stoker.contract.random import Stream
 from stoker.contract.types import DType
@@ -285,3 +287,35 @@ def test_functions_are_pickled_by_name_and_versioned_by_source() -> None:
     assert pickle.loads(pickle.dumps(t_vignette)) is t_vignette
     assert t_vignette.operator.version != t_swap.operator.version
     assert DType.UINT8 in t_vignette.operator().made_from.function.__globals__["DType"]
+
+
+@stoker.fuse(dtype="float32")
+def t_row_numbers(p, a: float = 0.0, b: float = 1.0):  # type: ignore[no-untyped-def]
+    return p.value * (1 - (a + b) * 0.1 + -(a * b)) + (0.0 + a) * -b
+
+
+def test_arithmetic_of_a_rows_numbers_has_the_bits_of_float32() -> None:
+    """It is computed once for a row, in double, and rounded after every operation."""
+    numbers = [0.0, -0.0, 0.1, 1e-45, 1.1754944e-38, 3.4e38, -7.25, 16777217.0, np.inf, np.nan]
+    image = np.array([[0.0, -0.0, 1.5, 3e-39]], np.float32)
+    one = np.float32
+    for a in numbers:
+        for b in numbers:
+            x, y = one(a), one(b)
+            with np.errstate(all="ignore"):
+                factor = one(1) - one(one(x + y) * one(0.1)) + -one(x * y)
+                want = image * factor + one(one(0.0) + x) * -y
+            got = t_row_numbers(image, a=a, b=b)
+            np.testing.assert_array_equal(got, want)
+            assert (np.signbit(got) == np.signbit(want))[~np.isnan(want)].all()
+
+
+def test_arithmetic_of_a_rows_numbers_is_no_instruction() -> None:
+    """The program of a function with such arithmetic is that of a function without."""
+    codes = {
+        name: i for i, name in enumerate((*px.BINARY.values(), *px.UNARY.values(), "Load", "Store", "Cast", "Copy"))
+    }
+    value, numbers = px.load(DType.FLOAT), [px.uniform(Expr("elem", i, 0, False)) for i in range(2)]
+    for make in (lambda a, b: 1.0, lambda a, b: px.uniform(1.0) - (a * b + a)):
+        compiled = px.compile_program([[px.binary("mul", value, make(*numbers))]], codes, 1)
+        assert len(compiled.code) == 3 and len(compiled.uniforms) == 1

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .expr import Expr, Scalar, identity
+from .scalar import EVALUATE
 from .types import DType
 
 COMPARISONS = {"eq": "Eq", "ne": "Ne", "lt": "Lt", "le": "Le", "gt": "Gt", "ge": "Ge"}
@@ -217,6 +218,15 @@ def register_type(dtype: DType) -> int:
     return _REGISTER.get(dtype, 0)
 
 
+_OF_ROWS = frozenset({"add", "sub", "mul", "neg"})
+
+
+def _computed(op: str, operands: Sequence[Any]) -> Scalar:
+    """Return an operation on scalars without simplifications, which may change the sign of a zero."""
+    known = not any(isinstance(a, Expr) for a in operands)
+    return EVALUATE[op](*operands) if known else Expr(op, *operands)
+
+
 class _Program:
     """Emitter of instructions for expressions; equal subtrees are computed once."""
 
@@ -227,6 +237,7 @@ class _Program:
         self.code: list[Instruction] = []
         self.uniforms: list[Scalar] = []
         self._by_id: dict[int, tuple[int, bool]] = {}
+        self._numbers: dict[int, Scalar | None] = {}
         self._by_key: dict[Any, tuple[int, bool]] = {}
 
     def emit(self, op: str, dtype: DType, *, type_: int | None = None, from_: int = 0, operands: Sequence[Any] = (),
@@ -249,6 +260,9 @@ class _Program:
         known = self._by_id.get(id(x))
         if known is not None:
             return known
+        number = self._number(x) if x.args else None
+        if number is not None:
+            return self._by_id.setdefault(id(x), (self.uniform(number), True))
         port = x.args[2].port if x.op == "entry" else x.port
         operands = [self.value(a) for a in x.args if a.op != "table"]
         if x.op == "uniform":
@@ -260,6 +274,20 @@ class _Program:
             self._by_key[key] = result
         self._by_id[id(x)] = result
         return result
+
+    def _number(self, x: Px) -> Scalar | None:
+        """Return the value of a float32 expression of uniforms alone, computed once per row; None for others.
+
+        The operations run in double. Their results, rounded to float32, are those of float32 operations, because double
+        has more than twice the digits (Figueroa, "When is double rounding innocuous?", 1995).
+        """
+        if x.dtype != DType.FLOAT or not (x.op == "uniform" or x.op in _OF_ROWS):
+            return None
+        if id(x) not in self._numbers:
+            parts = [x.value] if x.op == "uniform" else [self._number(a) for a in x.args]
+            found = None if any(p is None for p in parts) else parts[0] if x.op == "uniform" else _computed(x.op, parts)
+            self._numbers[id(x)] = None if found is None else _computed("float32", [found])
+        return self._numbers[id(x)]
 
     def _from_port(self, x: Px, operands: list[tuple[int, bool]]) -> int:
         if x.op == "load":

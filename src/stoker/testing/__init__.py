@@ -9,6 +9,7 @@ compares results. :mod:`.strategies` generates images, batches and graphs for Hy
 """
 
 from .laws import check_graph as check_graph
+from .laws import check_on_gpu as check_on_gpu
 from .laws import check_operator as check_operator
 from .tolerances import assert_close as assert_close
 from .tolerances import assert_exact as assert_exact

@@ -293,6 +293,55 @@ def check_operator(
             raise AssertionError(f"`{operator.name}` with {dict(case)}: {error}") from error
 
 
+def check_on_gpu(
+    operator: type[Operator],
+    inputs: Sequence[Sequence[Any]] | None = None,
+    *,
+    cases: Sequence[Mapping[str, Any]] | None = None,
+    layouts: Sequence[str] = (),
+    device_id: int = 0,
+) -> None:
+    """Check that a registered operator gives the CPU's bits on a GPU, in each of its cases. NaNs may differ in bits.
+
+    Args:
+        operator: the class.
+        inputs: rows, each with one array per input; by default as for :func:`check_operator`.
+        cases: arguments; by default the operator's ``cases``.
+        layouts: axes of the inputs.
+        device_id: number of the GPU.
+
+    Raises:
+        AssertionError: the results differ, or the operator did not run on the GPU.
+        DeviceError, UnsupportedError: there is no GPU, or no compiler for its kernels.
+    """
+    from ..frontends import fn
+    from ..frontends.decorator import pipeline_def
+
+    for case in operator.cases if cases is None else cases:
+        own = operator.case_inputs(case) if inputs is None else inputs
+        rows = [tuple(map(np.asarray, row)) for row in (_images(operator.inputs[0]) if own is None else own)]
+        names = [*layouts, *[""] * (len(rows[0]) - len(layouts))]
+
+        @pipeline_def(batch_size=len(rows), num_threads=1, seed=1)
+        def pipe(on_gpu: bool, rows: Any = rows, names: Any = names, case: Any = case) -> Any:
+            fed = [
+                fn.external_source(lambda i=i: [row[i] for row in rows], dtype=str(rows[0][i].dtype),
+                                   ndim=rows[0][i].ndim, layout=layout or None)
+                for i, layout in enumerate(names)
+            ]  # fmt: skip
+            function: Any = fn
+            for part in operator.name.split("."):
+                function = getattr(function, part)
+            result = function(*(x.gpu() if on_gpu else x for x in fed), **case)
+            return tuple(result) if isinstance(result, (list, tuple)) else result
+
+        with pipe(False) as cpu, pipe(True, device_id=device_id) as gpu:
+            for o, (want, got) in enumerate(zip(cpu.run(), gpu.run(), strict=True)):
+                what = f"`{operator.name}` with {dict(case)}: output {o}"
+                assert got.device != "cpu", f"{what} was computed on the CPU"
+                assert_rows([np.array(x) for x in got.as_cpu()], [np.array(x) for x in want], f"{what} on the GPU")
+
+
 def _images(count: int) -> list[list[npt.NDArray[Any]]]:
     rng = np.random.default_rng(7)
     shapes = ((13, 17, 3), (20, 9, 3), (8, 30, 3))
