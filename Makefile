@@ -25,6 +25,7 @@
 #   make test-jax, make test-tf, make test-paddle  the loaders of these frameworks, each in an environment of its own; gigabytes
 #   make test-triton                          exported models in a real Triton server on this machine
 #   make test-servers                         the guide's servers, FastAPI's and LitServe's, on this machine
+#   make test-containers                      files of the formats' own libraries; stores of objects on this machine
 #   make trainers                             train, validate and resume in Lightning, Hugging Face, Accelerate, DDP and FSDP
 #   make dry-run                              add a throw-away native operator, test it, list the touched files, remove it
 #   make setup                                create .venv with the package and the test requirements
@@ -56,7 +57,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-jax test-paddle test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-containers test-jax test-paddle test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -157,6 +158,9 @@ test-servers: .venv-servers/.package
 
 test-features: .venv-features/.package
 	@.venv-features/bin/python -m pytest -W ignore tests/compat/test_speech_features.py $(TESTS)
+
+test-containers: .venv-containers/.package
+	@.venv-containers/bin/python -m pytest -W ignore::DeprecationWarning tests/containers/real_*.py tests/containers/test_tables.py $(TESTS)
 
 trainers: .venv-trainers/.package
 	@.venv-trainers/bin/python -m pytest -W ignore tests/frameworks/*_loops.py $(TESTS)

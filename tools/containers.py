@@ -123,6 +123,23 @@ def datum(
     return b"".join(parts)
 
 
+def tensor(values: Any, kind: int, shape: Sequence[int] = (), *, packed: bool = True) -> bytes:
+    """Return a TensorProto of Caffe2. ``kind``: 1 floats, 2 and 10 integers, 3 bytes, 4 a string."""
+    head = b"".join(varint(1 << 3) + varint(n) for n in shape) + varint(2 << 3) + varint(kind)
+    if kind in (3, 4):
+        return head + message(5 if kind == 3 else 6, values)
+    field, wire = {1: (3, 5), 2: (4, 0), 10: (10, 0)}[kind]
+    numbers = [struct.pack("<f", v) if kind == 1 else varint(v) for v in values]
+    return head + (
+        message(field, b"".join(numbers)) if packed else b"".join(varint(field << 3 | wire) + n for n in numbers)
+    )
+
+
+def tensors(*protos: bytes) -> bytes:
+    """Return a record of Caffe2 with these tensors."""
+    return b"".join(message(1, proto) for proto in protos)
+
+
 def lmdb(items: Mapping[bytes, bytes], *, page: int = 4096) -> bytes:
     """Return the data file of an LMDB environment, whose tree has as many levels as needed."""
     pages: dict[int, bytes] = {}
@@ -260,6 +277,9 @@ def write_examples(folder: Path) -> None:
     (folder / "photos.lmdb").mkdir()
     values = {f"{i:08}".encode(): datum(data=d, label=label, encoded=True) for i, (_, label, d) in enumerate(labelled)}
     (folder / "photos.lmdb" / "data.mdb").write_bytes(lmdb(values))
+    (folder / "photos.caffe2").mkdir()
+    values = {k: tensors(tensor(d, 4), tensor([n], 2)) for k, (_, n, d) in zip(values, labelled, strict=True)}
+    (folder / "photos.caffe2" / "data.mdb").write_bytes(lmdb(values))
     samples = [{"image": data, "label": struct.pack("<q", label)} for _, label, data in labelled]
     mds(folder / "photos-mds", samples, {"image": ("jpeg", None), "label": ("int", 8)}, per_shard=3)
     tables(folder, "photos", [data for *_, data in labelled], [label for _, label, _ in labelled], classes)

@@ -22,7 +22,8 @@ from stoker.testing.reference import Fed
 
 ON_CPU = (
     "audio_resample", "batch_permutation", "batched_nms", "bbox_rotate", "box_iou", "decoders.audio",
-    "decoders.inflate", "dump_image", "get_property", "io.file.read", "jpeg_compression_distortion", "nms",
+    "decoders.inflate", "decoders.numpy", "dump_image", "get_property", "io.file.read",
+    "jpeg_compression_distortion", "nms",
     "nms_rotated", "nonsilent_region", "peek_image_shape", "power_spectrum", "python_function", "random.beta",
     "random.choice", "random.coin_flip", "random.normal", "random.uniform", "random_bbox_crop",
     "random_crop_generator", "roi_align", "roi_pool", "roi_random_crop", "segmentation.random_mask_pixel",
@@ -82,9 +83,12 @@ def steps_of(name: str) -> tuple[Step, ...]:
         case["indices"] = fed(Spec(DType.INT32, ()))
     if name == "python_function":
         case |= {"function": abs, "output_dtypes": DType.UINT8, "output_ndims": 3}
+    discovered: dict[int, tuple[Spec, ...]] = {}
+    if name == "decoders.numpy":  # the first batch decides about its output
+        inputs, discovered = [fed(Spec(DType.UINT8, (None,)))], {2: (Spec(DType.FLOAT, (None,)),)}
     outputs = builder.call(name, inputs, {**case, "device": "mixed" if name.startswith("decoders.") else "gpu"})
     graph = builder.graph([outputs[0] if isinstance(outputs, tuple) else outputs])
-    steps = transform(graph, find, {}, frozenset(), {})
+    steps = transform(graph, find, discovered, frozenset(), {})
     return tuple(s for s in steps.steps if not (isinstance(s.body, Stage) and s.on_gpu and "[$0]" in repr(s.body)))
 
 

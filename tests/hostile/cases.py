@@ -88,6 +88,10 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
             {"paths": str(top / "a.parquet"), "columns": ["image", "label"], "label": "label"},
             {"paths": [str(top / "a.parquet")], "columns": "image", "cache_bytes": 0},
         ],
+        "readers.caffe2": [
+            {"path": str(top / "caffe2")}, {"path": str(top / "caffe2"), "label_type": 1, "num_labels": 9},
+            {"path": str(top / "caffe2"), "label_type": 4, "additional_inputs": 1},
+        ],
         "readers.caffe": [
             {"path": str(top / "lmdb")}, {"path": [str(top / "lmdb" / "data.mdb")], "label_available": False},
         ],

@@ -76,6 +76,12 @@ def write_files(folder: Path) -> Path:
     (folder / "lmdb").mkdir()
     data = {b"%d" % i: containers.datum(data=c, label=i) for i, c in enumerate(contents)}
     (folder / "lmdb" / "data.mdb").write_bytes(containers.lmdb(data))
+    (folder / "caffe2").mkdir()
+    data = {
+        b"%d" % i: containers.tensors(containers.tensor(c, 4), containers.tensor([i], 2))
+        for i, c in enumerate(contents)
+    }
+    (folder / "caffe2" / "data.mdb").write_bytes(containers.lmdb(data))
     samples = [{"image": c, "label": i.to_bytes(8, "little")} for i, c in enumerate(contents)]
     containers.mds(folder / "mds", samples, {"image": ("jpeg", None), "label": ("int", 8)}, per_shard=4)
     annotations = containers.coco_annotations(files, sorted(files.glob("*.jpg")), ["class"])

@@ -4206,6 +4206,32 @@ class decoders:
         """
         ...
 
+    @staticmethod
+    def numpy(
+        data: Input,
+        /,
+        *,
+        dtype: DTypeLike | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Decode arrays in the form of .npy files (versions 1 to 3). Input: uint8 (N,). Output: the array.
+
+        The first batch decides the type and the number of axes; other arrays must have the same. Arrays in Fortran order
+        and big-endian ones become contiguous arrays in the order of C, little-endian. With `dtype` the numbers are
+        converted: rounded half to even, and limited to the range of the type. Arrays of objects, texts and complex numbers
+        are errors of their rows, and so are bytes after the array.
+
+        Args:
+            dtype: Type of the output; by default that of the arrays.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
 class experimental:
     @staticmethod
     def dilate(
@@ -5179,6 +5205,170 @@ class readers:
             path: Folder of an LMDB environment, or its data file, or a list of them.
             image_available: Whether there is an output for images.
             label_available: Whether there is an output for labels.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def caffe2(
+        path: Any,
+        *,
+        num_labels: int = 1,
+        label_type: int = 0,
+        image_available: Literal[True] = True,
+        additional_inputs: int = 0,
+        bbox: bool = False,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Read tensors of LMDB environments that Caffe2's tools have written. Outputs: image, label, other tensors.
+
+        A record is a list of tensors: the image, the label (with weights for `label_type` 3), `additional_inputs` others,
+        and a box. An encoded image is uint8 ``(N,)``; pixels are uint8 ``(H, W, C)``. The first record decides which of the
+        two all are, and the types and axes of the other tensors.
+
+        The label is ``(1,)`` for `label_type` 0. For 1 it is ``(num_labels,)`` in the type of the stored indices, with ones
+        at the indices. For 2 it is the tensor as stored. For 3 it is float32 ``(num_labels,)``, with the weights at the
+        indices. For 4 there is none. Records come in the order of their keys as bytes, one environment after the other.
+
+        Args:
+            path: Folder of an LMDB environment, or its data file, or a list of them.
+            num_labels: Number of classes, for `label_type` 1 and 3.
+            label_type: 0: one label; 1: indices of labels; 2: a tensor; 3: indices and weights; 4: none.
+            image_available: Whether records begin with an image.
+            additional_inputs: Number of other tensors after the label.
+            bbox: Whether records end with a box, int32 ``(4,)``.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def caffe2(
+        path: Any,
+        *,
+        num_labels: int = 1,
+        label_type: int = 0,
+        image_available: Literal[False],
+        additional_inputs: int = 0,
+        bbox: bool = False,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Read tensors of LMDB environments that Caffe2's tools have written. Outputs: image, label, other tensors.
+
+        A record is a list of tensors: the image, the label (with weights for `label_type` 3), `additional_inputs` others,
+        and a box. An encoded image is uint8 ``(N,)``; pixels are uint8 ``(H, W, C)``. The first record decides which of the
+        two all are, and the types and axes of the other tensors.
+
+        The label is ``(1,)`` for `label_type` 0. For 1 it is ``(num_labels,)`` in the type of the stored indices, with ones
+        at the indices. For 2 it is the tensor as stored. For 3 it is float32 ``(num_labels,)``, with the weights at the
+        indices. For 4 there is none. Records come in the order of their keys as bytes, one environment after the other.
+
+        Args:
+            path: Folder of an LMDB environment, or its data file, or a list of them.
+            num_labels: Number of classes, for `label_type` 1 and 3.
+            label_type: 0: one label; 1: indices of labels; 2: a tensor; 3: indices and weights; 4: none.
+            image_available: Whether records begin with an image.
+            additional_inputs: Number of other tensors after the label.
+            bbox: Whether records end with a box, int32 ``(4,)``.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
             seed: Seed of the order; by default the pipeline's.

@@ -364,6 +364,19 @@ def wire_fields(message: bytes, kind: str = "a tf.train.Example") -> Iterator[tu
         yield field, wire, content
 
 
+def varints(content: bytes) -> list[int]:
+    """Return the numbers of a packed field.
+
+    Raises:
+        DataError: the bytes end within a number.
+    """
+    at, found = 0, []
+    while at < len(content):
+        number, at = _varint(content, at)
+        found.append(number)
+    return found
+
+
 def _varint(message: bytes, at: int) -> tuple[int, int]:
     number = 0
     for shift in range(0, 64, 7):
