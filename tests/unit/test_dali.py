@@ -27,13 +27,13 @@ MODULES = [
     "experimental.dynamic.math", "experimental.dynamic.random", "experimental.dynamic.readers",
     "external_source", "fn", "math", "ops", "pipeline", "pipeline.experimental", "plugin",
     "plugin.base_iterator",
-    "plugin.pytorch", "plugin.pytorch.torch_utils", "plugin_manager", "tensors", "tfrecord", "types",
+    "plugin.pytorch", "plugin.pytorch.experimental", "plugin.pytorch.experimental.proxy",
+    "plugin.pytorch.loader_evaluator", "plugin.pytorch.torch_utils", "plugin_manager", "tensors", "tfrecord", "types",
 ]  # fmt: skip
 REFUSED = [
     "experimental.dynamic.capture", "experimental.dynamic.pytorch", "experimental.torchvision", "internal", "pickling",
     "plugin.mxnet", "plugin.numba", "plugin.numba.fn.experimental",
-    "plugin.pytorch.experimental", "plugin.pytorch.experimental.proxy", "plugin.pytorch.fn",
-    "plugin.pytorch.loader_evaluator", "reducers", "sysconfig",
+    "plugin.pytorch.fn", "reducers", "sysconfig",
 ]  # fmt: skip
 
 

@@ -194,27 +194,41 @@ def _rows(output: Any, planned: PlannedOutput) -> list[Any]:
     return [output.row(i) for i in range(output.shape[0])]
 
 
+def fed_sources(execution: Execution, user: str) -> dict[str, int]:
+    """Return the nodes of the sources that a caller feeds, by name.
+
+    Args:
+        execution: the pipeline's.
+        user: name of what feeds them, for errors.
+
+    Raises:
+        ArgumentError: there is none, or the pipeline has another source.
+    """
+    found: dict[str, int] = {}
+    for number in sorted(execution.graph.needed()):
+        node = execution.graph.nodes[number]
+        if not node.operator.is_source:
+            continue
+        if number not in execution.fed or not node.name or node.outputs > 1:
+            text = "expected sources that requests feed, `external_source(name=...)` without `source`, got another"
+            raise ArgumentError(message(node.operator.subject(node.args), text, source=node.source_line))
+        found[node.name] = number
+    if not found:
+        raise ArgumentError(f"`{user}`: expected a pipeline with an `external_source(name=...)`, got one without input")
+    return found
+
+
 def _sources(execution: Execution) -> dict[str, int]:
     """Return the sources that requests feed, by name.
 
     Raises:
         ArgumentError, UnsupportedError: the pipeline is no function of its requests.
     """
-    found: dict[str, int] = {}
     for number in sorted(execution.graph.needed()):
         node = execution.graph.nodes[number]
-        operator, where = node.operator, node.source_line
-        if operator.is_source:
-            if number not in execution.fed or not node.name or node.outputs > 1:
-                text = "expected sources that requests feed, `external_source(name=...)` without `source`, got another"
-                raise ArgumentError(message(operator.subject(node.args), text, source=where))
-            found[node.name] = number
-        elif operator.stateful or operator.scope == "batch":
+        operator = node.operator
+        if not operator.is_source and (operator.stateful or operator.scope == "batch"):
             why = "it keeps state between them" if operator.stateful else "its rows depend on each other"
             text = f"expected operators whose results depend on one request, got one where {why}"
-            raise UnsupportedError(message(operator.name, text, source=where))
-    if not found:
-        raise ArgumentError(
-            "`Endpoint`: expected a pipeline with an `external_source(name=...)`, got one without input"
-        )
-    return found
+            raise UnsupportedError(message(operator.name, text, source=node.source_line))
+    return fed_sources(execution, "Endpoint")

@@ -22,12 +22,7 @@ _WAYS_OUT = {
     "plugin.jax.fn": "Use `fn.python_function` with `jax.numpy` on what it is given",
     "plugin.mxnet": f"DALI 2 has dropped it too. {_BATCHES}: `mxnet.nd.from_numpy(batch.as_array())`",
     "plugin.numba": "Use `fn.python_function`, which may call a function that Numba has compiled",
-    "plugin.pytorch.experimental": (
-        "A loader with worker processes of PyTorch's is `stoker.torch.Dataset`; sources in processes are "
-        "`fn.external_source(..., parallel=True)`"
-    ),
     "plugin.pytorch.fn": "Use `fn.python_function` with `torch.from_numpy` on what it is given",
-    "plugin.pytorch.loader_evaluator": "`pipe.report()` says what limits a pipeline",
 }
 
 

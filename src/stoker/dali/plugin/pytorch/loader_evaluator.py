@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nvidia.dali.plugin.pytorch.loader_evaluator``: not here; importing it says why, and what to do instead."""
+"""The part of a training that waits for its loader (like ``nvidia.dali.plugin.pytorch.loader_evaluator``)."""
 
-from ....frontends.dali.missing import refuse_module
-
-refuse_module("plugin.pytorch.loader_evaluator")
+from ....frameworks._loader_evaluator import LoaderEvaluator as LoaderEvaluator
