@@ -65,6 +65,24 @@ def test_the_mel_chain(layout: str) -> None:
     compare_rows([signals(900, 333, 5000), coefficients], ["", ""], chain)
 
 
+def test_normalized_floats() -> None:
+    """Columns, rows, several axes, several chunks of a sum; a column without deviation, infinities, views."""
+    rng = np.random.default_rng(5)
+    rows = [rng.normal(2, 3, shape).astype(np.float32) for shape in ((70, 5), (4, 9000), (9000, 3), (1, 1), (5000, 1))]
+    rows[0][:, 2], rows[1][3, 5] = 0.1, np.inf
+
+    def normalized(x: Any) -> Any:
+        more = {"ddof": 1, "epsilon": 0.5, "scale": 2.0, "shift": -1.0}
+        turned = fn.transpose(x, perm=[1, 0])
+        wide = fn.stack(x, x, axis=1)
+        return (
+            fn.normalize(x, axes=[0]), fn.normalize(x, axes=[1], **more), fn.normalize(x),
+            fn.normalize(turned, axes=[0]), fn.normalize(wide, axes=[1]), fn.normalize(wide, axes=[0, 1], **more),
+        )  # fmt: skip
+
+    compare_rows([rows], [""], normalized)
+
+
 @pytest.mark.parametrize("border", ["clamp", "zero", "reflect"])
 def test_preemphasis(border: str) -> None:
     def filtered(x: Any) -> Any:

@@ -127,3 +127,54 @@ def test_log2_is_within_an_ulp() -> None:
         want = np.log2(x.astype(np.float64))
         ulp = np.spacing(np.abs(want).astype(np.float32)).astype(np.float64)
         assert (np.abs(got - want) / ulp).max() <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((70, 21), (0,)), ((21, 1601), (1,)), ((1601, 80), (0,)), ((9000, 19), (0,)), ((3, 9000), (1,)),
+        ((5, 6, 7), (1,)), ((5, 60, 7), (0, 1)), ((5, 6, 70), (1, 2)), ((40,), (0,)), ((9, 130), (0, 1)),
+        ((0, 4), (0,)), ((4, 0), (0,)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("more", [{}, {"ddof": 2, "scale": 3.0, "shift": -0.5, "epsilon": 0.25}])
+def test_one_kernel_normalizes_as_reductions_do(shape: Any, axes: Any, more: dict[str, Any]) -> None:
+    """The mean in double, then the variance, then every element in float32."""
+    x = noise(shape, 3) + np.float32(1)
+    if x.size > 100:
+        x[..., 2] = 0.1  # without deviation, if the axes before it are reduced
+        x.reshape(-1)[77] = np.inf
+    got = on_all_instruction_sets(lambda: eager.normalize(x, axes=axes, **more))
+    mean = np.asarray(eager.reductions.mean(x, axes=axes, keep_dims=True, dtype="float64"))
+    spread = eager.reductions.variance(x, mean, axes=axes, keep_dims=True, ddof=more.get("ddof", 0))
+    f32 = np.float32
+    variance = np.asarray(spread) + f32(more.get("epsilon", 0))
+    with np.errstate(all="ignore"):
+        factor = np.where(variance > 0, f32(more.get("scale", 1)) / np.sqrt(variance), f32(0))
+        want = (x - mean.astype(f32)) * factor + f32(more.get("shift", 0))
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("count", [1, 7, 15, 16, 17, 31, 33, 128, 129, 300])
+def test_sums_do_not_depend_on_the_number_of_columns(count: int) -> None:
+    """Columns are summed in tiles of several vectors; the last one overlaps the one before."""
+    x = noise((65, count), count) ** 2
+    mel = on_all_instruction_sets(lambda: eager.mel_filter_bank(x, nfilter=11, sample_rate=16000.0))
+    cosines = on_all_instruction_sets(lambda: eager.mfcc(x, n_mfcc=14))
+    for column in {0, count // 2, count - 1}:
+        alone = np.ascontiguousarray(x[:, column : column + 1])
+        np.testing.assert_array_equal(
+            mel[:, column : column + 1], eager.mel_filter_bank(alone, nfilter=11, sample_rate=16000.0)
+        )
+        np.testing.assert_array_equal(cosines[:, column : column + 1], eager.mfcc(alone, n_mfcc=14))
+
+
+def test_decibels_of_special_numbers() -> None:
+    """Also where no result can be below a positive normal number, which has a shorter form."""
+    x = np.array([0.0, -0.0, -3.0, 1e-42, 1e-38, 1.0, 3e38, np.inf, -np.inf, np.nan], np.float32).repeat(5)
+    for cutoff in (-300.0, -400.0, -800.0):
+        got = on_all_instruction_sets(lambda c=cutoff: eager.to_decibels(x, reference=1.0, cutoff_db=c))
+        least = np.float32(10.0 ** (cutoff / 10))
+        with np.errstate(all="ignore"):
+            want = 10 * np.log10(np.where(x < least, least, x).astype(np.float64))
+        np.testing.assert_allclose(got, want, rtol=3e-7)

@@ -12,6 +12,7 @@ import pytest
 from stoker import eager, fn, pipeline_def
 from stoker.contract.errors import ArgumentError, DataError, UnsupportedError
 from stoker.native import _native
+from stoker.ops.audio._miniaudio import flac_header
 from stoker.ops.audio._wav import write_wav
 
 REFUSED = (ArgumentError, DataError, UnsupportedError)
@@ -416,6 +417,46 @@ def test_other_formats_are_decoded_by_libsndfile(form: str) -> None:
         for damaged in (data[: len(data) // 2], data[:60]):
             with pytest.raises(REFUSED):
                 eager.decoders.audio(damaged)
+
+
+@pytest.mark.parametrize("subtype", ["PCM_S8", "PCM_16", "PCM_24"])
+@pytest.mark.parametrize("channels", [1, 2, 5])
+def test_both_decoders_of_flac_files_give_the_same_bits(subtype: str, channels: int, monkeypatch: Any) -> None:
+    soundfile, _ = pytest.importorskip("soundfile"), pytest.importorskip("miniaudio")
+    x = np.random.default_rng(channels).normal(0, 0.2, (9000, channels)).astype(np.float32)
+    memory = io.BytesIO()
+    soundfile.write(memory, x, 22050, format="FLAC", subtype=subtype)
+    data = np.frombuffer(memory.getvalue(), np.uint8)
+    assert flac_header(data) == (9000, channels, 22050)
+    cases: list[dict[str, Any]] = [
+        {"dtype": dtype, "downmix": downmix, **part}
+        for dtype in ("float32", "int16", "int32")
+        for downmix in (False, True)
+        for part in ({}, {"offset": 0.2, "duration": 0.1})
+    ]
+    found = [[np.asarray(y) for y in eager.decoders.audio(data, **case)] for case in cases]
+    monkeypatch.setattr("stoker.ops.audio._soundfile.flac_header", lambda data: None)
+    for case, got in zip(cases, found, strict=True):
+        for a, b in zip(got, eager.decoders.audio(data, **case), strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=str(case))
+
+
+def test_damaged_flac_files_are_errors() -> None:
+    soundfile, _ = pytest.importorskip("soundfile"), pytest.importorskip("miniaudio")
+    memory = io.BytesIO()
+    soundfile.write(memory, signal(9000), 16000, format="FLAC")
+    data = np.frombuffer(memory.getvalue(), np.uint8)
+    more = data.copy()
+    more[22:26] = (0, 1, 0, 0)  # a header with more frames than the file
+    streamed = data.copy()
+    streamed[21] &= 0xF0  # a header without the number of frames, which libsndfile finds
+    streamed[22:26] = 0
+    assert flac_header(streamed) is None
+    changed = data.copy()
+    changed[len(data) // 2] ^= 0x55  # in a block of samples, whose checksum differs then
+    for damaged in (more, changed, data[: len(data) // 2], data[:42], data[:26], data[:20], data[:4]):
+        with pytest.raises(REFUSED):
+            eager.decoders.audio(damaged)
 
 
 # ---- nonsilent_region ----

@@ -66,6 +66,9 @@ CHAINS: dict[str, Define] = {
     ),
     "reflected": lambda x: decibels(fn.spectrogram(fn.preemphasis_filter(x, border="reflect"), power=1, **FRAME)),
     "zeros": lambda x: decibels(mel(fn.preemphasis_filter(x), reflect_padding=False, **FRAME)),
+    "normalized": lambda x: fn.normalize(decibels(mel(fn.preemphasis_filter(x), **FRAME)), axes=[1], epsilon=1e-5),
+    "normalized by time": lambda x: fn.normalize(decibels(mel(x, layout="tf", **FRAME)), axes=[0], scale=2.0),
+    "normalized as a whole": lambda x: fn.normalize(fn.spectrogram(x, **FRAME), ddof=1, shift=1.0),
     "far apart": lambda x: decibels(fn.spectrogram(fn.preemphasis_filter(x), window_length=40, window_step=90)),
     "odd": lambda x: mel(fn.preemphasis_filter(x), window_length=45, window_step=7),
     "chirp": lambda x: mel(fn.preemphasis_filter(x), window_length=46, window_step=7),
@@ -93,6 +96,12 @@ def test_a_chain_has_the_bits_of_its_kernels(chain: str, isa: str) -> None:
 def test_the_planner_joins_what_fits() -> None:
     assert "tiled(" in kernels(CHAINS["all"])
     assert all(name not in kernels(CHAINS["all"]) for name in ("preemphasis(", "decibels(", "project("))
+    for name in ("normalized", "normalized by time", "normalized as a whole"):
+        assert "normalize_floats(" not in kernels(CHAINS[name])
+    # Nothing can follow a kernel that gives the whole.
+    after = kernels(lambda x: fn.mfcc(fn.normalize(mel(x, **FRAME), axes=[1]), n_mfcc=5))
+    assert "tiled(" in after
+    assert "project(" in after
     # The largest value of a row is known only at its end.
     assert "decibels(" in kernels(lambda x: fn.to_decibels(mel(x, **FRAME)))
     # A cosine transform over time needs all columns.
@@ -128,6 +137,9 @@ def test_a_chain_checks_what_it_gets() -> None:
         (1, (spectrogram, (b"project", (0,), 4, 0)), "expected 1 inputs"),
         (1, ((b"spectrogram", (64, 20, True, False, False), 3, 1), (b"project", (0,), 1, 0)), "expected 2 numbers"),
         (1, (spectrogram, (b"reduce", (0, 1), 0, 1)), "cannot run in a chain"),
+        (1, (spectrogram, (b"normalize_floats", (0, 1), 0, 4), (b"project", (0,), 1, 0)), "does not take the parts"),
+        (1, (spectrogram, (b"normalize_floats", (0, 0), 0, 4)), "some axes"),
+        (1, ((b"preemphasis", (0,), 1, 1), (b"normalize_floats", (0, 1), 0, 4)), "does not take the parts"),
     ):
         with pytest.raises(ValueError, match=text):
             make(axis, links)

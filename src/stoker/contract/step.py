@@ -315,7 +315,8 @@ class Tiles:
         chain: the kernel that runs a chain of kernels with this trait.
         takes: kind of the parts that the kernel can take of its first input. "samples": any range of a signal of one
             axis. "columns": some positions along one axis of a matrix, with all elements of the other. "": the whole.
-        gives: kind of the parts of its only output that the kernel can compute.
+        gives: kind of the parts of its only output that the kernel can compute. "": the whole, in the memory of all
+            columns that it takes.
         axis: axis of the positions in a matrix; None: the matrix has no order, each axis will do.
     """
 

@@ -19,6 +19,7 @@ INDEX: dict[str, str] = {
     "_mosaic_places": "ops.geometry.mosaic_places:MosaicPlaces",
     "_motion_weights": "ops.image.motion_weights:MotionWeights",
     "_normalized": "ops.generic.normalized:Normalized",
+    "_normalized_floats": "ops.generic.normalized_floats:NormalizedFloats",
     "_padded": "ops.geometry.padded:Padded",
     "_pooled": "ops.generic.pooled:Pooled",
     "_read_file_ref": "ops.generic.read_file_ref:ReadFileRef",

@@ -2,7 +2,8 @@
 """Tiles: a chain of kernels becomes one that runs part by part, so that no intermediate result leaves the cache.
 
 The pass uses one trait, ``Native.tiles``. A kernel joins the one before if it takes the kind of parts that the other
-gives, along the same axis, and is the only reader. Both compute what they compute alone.
+gives, along the same axis, and is the only reader. Both compute what they compute alone. The last kernel may
+give the whole output, once it has all columns.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def join_tiles(steps: StepList) -> StepList:
     for chain in chains.values():
         body = steps.steps[chain.members[-1]].body
         assert isinstance(body, Native) and body.tiles is not None
-        if len(chain.members) > 1 and body.tiles.gives == "columns":
+        if chain.axis is not None and len(chain.members) > 1 and body.tiles.gives != "samples":
             for number in chain.members:
                 result[number] = None
             result[chain.members[-1]] = _step_of([steps.steps[number] for number in chain.members], chain.axis)
@@ -63,7 +64,7 @@ def _tiles(step: Step, steps: StepList) -> Tiles | None:
     if body.twin is not None or body.codec or len(step.outputs) != 1:
         return None
     is_matrix = steps.values[step.outputs[0]].rank == 2
-    return body.tiles if body.tiles is not None and (body.tiles.gives != "columns" or is_matrix) else None
+    return body.tiles if body.tiles is not None and (body.tiles.gives == "samples" or is_matrix) else None
 
 
 def _joined(before: _Chain | None, number: int, tiles: Tiles, steps: StepList) -> _Chain | None:
@@ -74,7 +75,12 @@ def _joined(before: _Chain | None, number: int, tiles: Tiles, steps: StepList) -
     step, last = steps.steps[number], steps.steps[before.members[-1]]
     assert isinstance(last.body, Native) and last.body.tiles is not None
     given = last.body.tiles
-    if tiles.takes != given.gives or tiles.chain != given.chain or last.guards != step.guards:
+    if (
+        given.gives not in ("samples", "columns")
+        or tiles.takes != given.gives
+        or tiles.chain != given.chain
+        or last.guards != step.guards
+    ):
         return alone
     axes = {axis for axis in (before.axis, tiles.axis) if axis is not None}
     return _Chain((*before.members, number), axes.pop() if axes else None) if len(axes) < 2 else alone

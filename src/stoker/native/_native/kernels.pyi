@@ -382,6 +382,14 @@ def nms(labelled: bool, rotated: bool, /) -> Kernel:
 def nonsilent_region() -> Kernel:
     """First and last loud sample of a signal."""
 
+def normalize_floats(first: int, count: int, /) -> Kernel:
+    """Floats with a mean and a standard deviation of their own, along neighbouring axes.
+
+    Args:
+        first: the first axis
+        count: number of axes
+    """
+
 def other_row(value: int, /) -> Kernel:
     """A value of another row of the batch, whose number is the input.
 

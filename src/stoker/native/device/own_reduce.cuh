@@ -106,8 +106,11 @@ struct Reduce {
     }
   }
 
-  static void partial(const Row& row, uint32_t block) {
-    STOKER_SHARED(Lanes, lanes);
+  // Reduce the chunks of the outputs of a block. `about_of(output)` is the mean of an output's deviations,
+  // `put_one(output, result, count)` takes the result of an output with one chunk; others leave theirs in `partials`.
+  template <class About, class Put>
+  static void reduce_chunks(const Row& row, uint32_t block, Lanes& lanes, uint8_t* partials, About about_of,
+                            Put put_one) {
     const Port& port = row.port(0);
     const int64_t each = extent(port, true), outputs = extent(port, false);
     const int64_t chunks = each > fold::kChunk ? (each + fold::kChunk - 1) / fold::kChunk : 1;
@@ -116,7 +119,7 @@ struct Reduce {
     Result own = Fold::neutral();
     if (output < outputs) {
       const int64_t begin = chunk * fold::kChunk, end = begin + fold::kChunk < each ? begin + fold::kChunk : each;
-      const double mean = about(row, output);
+      const double mean = about_of(output);
       const auto* data =
           reinterpret_cast<const uint8_t*>(port.data) + offset(port, false, static_cast<uint64_t>(output));
       own = each <= 0xFFFFFFFFll ? lane_of<uint32_t>(data, port, begin, end, mean)
@@ -124,12 +127,13 @@ struct Reduce {
     }
     const Result result = joined(lanes, own);
     if (output >= outputs || gpu::thread_index() % gpu::kWarp != 0) return;
-    if (chunks == 1) put(row, output, result, each);
-    else *reinterpret_cast<Result*>(row.scratch<uint8_t>(task * 8)) = result;
+    if (chunks == 1) put_one(output, result, each);
+    else *reinterpret_cast<Result*>(partials + task * 8) = result;
   }
 
-  static void finish(const Row& row, uint32_t block) {
-    STOKER_SHARED(Lanes, lanes);
+  // Reduce the results of chunks.
+  template <class Put>
+  static void reduce_partials(const Row& row, uint32_t block, Lanes& lanes, const uint8_t* partials, Put put_one) {
     const Port& port = row.port(0);
     const int64_t each = extent(port, true), outputs = extent(port, false);
     const int64_t chunks = (each + fold::kChunk - 1) / fold::kChunk;
@@ -137,9 +141,22 @@ struct Reduce {
     Result own = Fold::neutral();
     if (output < outputs)
       for (int64_t c = gpu::thread_index() % gpu::kWarp; c < chunks; c += gpu::kWarp)
-        own = Fold::join(own, *reinterpret_cast<const Result*>(row.scratch<uint8_t>((output * chunks + c) * 8)));
+        own = Fold::join(own, *reinterpret_cast<const Result*>(partials + (output * chunks + c) * 8));
     const Result result = joined(lanes, own);
-    if (output < outputs && gpu::thread_index() % gpu::kWarp == 0) put(row, output, result, each);
+    if (output < outputs && gpu::thread_index() % gpu::kWarp == 0) put_one(output, result, each);
+  }
+
+  static void partial(const Row& row, uint32_t block) {
+    STOKER_SHARED(Lanes, lanes);
+    reduce_chunks(
+        row, block, lanes, row.scratch<uint8_t>(), [&](int64_t output) { return about(row, output); },
+        [&](int64_t output, Result result, int64_t count) { put(row, output, result, count); });
+  }
+
+  static void finish(const Row& row, uint32_t block) {
+    STOKER_SHARED(Lanes, lanes);
+    reduce_partials(row, block, lanes, row.scratch<uint8_t>(),
+                    [&](int64_t output, Result result, int64_t count) { put(row, output, result, count); });
   }
 };
 

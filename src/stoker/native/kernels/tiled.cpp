@@ -50,8 +50,8 @@ class TiledChain : public Kernel {
       throw std::invalid_argument("expected 2 to 8 kernels, got " + std::to_string(links.size()));
     ports_ = {.kernel = "tiled", .out = {port_of(DType::F32, 2)}};
     for (const LinkOf& link : links) add(link);
-    if (last().gives() != tiled::Part::Columns)
-      throw std::invalid_argument("expected a last kernel that gives columns");
+    if (last().gives() == tiled::Part::Samples)
+      throw std::invalid_argument("expected a last kernel that gives columns or the whole");
   }
   Ports ports() const override { return ports_; }
   bool fits(const Call& c) const override {
@@ -68,7 +68,7 @@ class TiledChain : public Kernel {
   Outcome run(const Call& c) const override {
     Row row;
     if (!open(c, &row)) return Outcome::Error;
-    const tiled::Link& end = row.links[links_.size() - 1];
+    const tiled::Link& end = row.links[links_.size() - (finishes() ? 2 : 1)];  // the last one that gives columns
     const signal::Kernels& kernels = signal::kernels();
     int64_t sizes[kMostLinks], bytes = end.bins * kWidest;
     for (size_t i = 0; i < links_.size(); ++i) bytes += sizes[i] = rounded(links_[i].kernel->bytes(row.links[i]));
@@ -85,6 +85,10 @@ class TiledChain : public Kernel {
     for (int64_t first = 0; first < end.positions; first += kernels.group) {
       end.columns(first, tile);
       kernels.store_group(tile, end.bins, first, std::min(kernels.group, end.positions - first), out);
+    }
+    if (finishes()) {
+      const int64_t shape[] = {c.out[0]->shape[0], c.out[0]->shape[1]};
+      last().finish(row.links[links_.size() - 1], shape, to);
     }
     return Outcome::Ok;
   }
@@ -103,13 +107,14 @@ class TiledChain : public Kernel {
 
   static int64_t rounded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
   const tiled::Kernel& last() const { return *links_.back().kernel; }
+  bool finishes() const { return last().gives() == tiled::Part::Whole; }
 
   void add(const LinkOf& link) {
     const auto made = std::dynamic_pointer_cast<const tiled::Kernel>(
         registry::make(registry::Target::Cpu, link.name, link.constants));
     if (!made) throw std::invalid_argument("kernel `" + link.name + "` cannot run in a chain");
     const bool is_first = links_.empty();
-    if (!is_first && (made->takes() == tiled::Part::Whole || made->takes() != last().gives()))
+    if (!is_first && (made->takes() == tiled::Part::Whole || made->takes() != last().gives()))  // nothing takes a whole
       throw std::invalid_argument("kernel `" + link.name + "` does not take the parts of the one before");
     const Ports own = made->ports();
     const size_t given = is_first ? 0 : 1;

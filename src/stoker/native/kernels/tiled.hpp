@@ -3,6 +3,8 @@
 // to the last one. The kernel `tiled` (tiled.cpp) runs such a chain; the planner builds it from kernels whose steps declare
 // it (contract/step.py: Tiles). Alone, the same kernels compute the same bits.
 //
+// The last kernel may take columns and give the whole: it works on the output in place, when all columns are there.
+//
 // There are two kinds of parts. `samples`: any range of a signal. `columns`: a group of positions of a matrix, with all bins
 // of each, [bins][group] floats aligned to 64 bytes, where `group` is signal::Kernels::group.
 #pragma once
@@ -42,6 +44,8 @@ class Kernel : public stoker::Kernel {
   virtual void begin(const Link&) const {}
   virtual void samples(const Link&, int64_t, int64_t, float*) const {}
   virtual void columns(const Link&, int64_t, float*) const {}
+  // Compute the whole output, a contiguous matrix, from that of the link before, which is in its memory.
+  virtual void finish(const Link&, const int64_t (&)[2], float*) const {}
 };
 
 inline void Link::samples(int64_t first, int64_t count, float* out) const { kernel->samples(*this, first, count, out); }

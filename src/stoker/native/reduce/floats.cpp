@@ -3,6 +3,7 @@
 #include "reduce/floats.hpp"
 
 #include <cstddef>
+#include <cmath>
 #include <cstring>
 
 #include "base/simd.hpp"
@@ -24,6 +25,8 @@ Kernels filled(void (*fill)(Kernels&)) {
   return k;
 }
 
+}  // namespace
+
 const Kernels& kernels() {
   static const Kernels plain = filled(fill_plain);
 #if defined(__x86_64__)
@@ -33,8 +36,6 @@ const Kernels& kernels() {
 #endif
   return plain;
 }
-
-}  // namespace
 
 void fill_plain(Kernels& k) { fill_kernels(k); }
 

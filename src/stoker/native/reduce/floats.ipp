@@ -84,12 +84,15 @@ void sum_column(const float* x, int64_t count, int64_t apart, double about, doub
   });
 }
 
+// Columns that no block of kColumns covers are the end of one more block, which overlaps the last one.
 template <Term kTerm>
 void sum_all(const float* x, int64_t count, int64_t apart, int64_t columns, const double* about, double* sums) {
   int64_t c = 0;
-  if (apart != 1)
-    for (; c + kColumns <= columns; c += kColumns)
-      sum_columns<kTerm>(x + c, count, apart, about ? about + c : nullptr, sums + c);
+  if (apart != 1 && columns >= kColumns)
+    for (; c < columns; c += kColumns) {
+      const int64_t at = c + kColumns <= columns ? c : columns - kColumns;
+      sum_columns<kTerm>(x + at, count, apart, about ? about + at : nullptr, sums + at);
+    }
   for (; c < columns; ++c) {
     const double middle = about ? about[c] : 0.0;
     if (apart == 1) sum_row<kTerm>(x + c, count, middle, sums + c);
@@ -97,4 +100,55 @@ void sum_all(const float* x, int64_t count, int64_t apart, int64_t columns, cons
   }
 }
 
-void fill_kernels(Kernels& k) { k = {{sum_all<Term::Value>, sum_all<Term::Square>, sum_all<Term::Deviation>}}; }
+constexpr int kFloats = STOKER_VECTOR_BYTES / 4;
+
+[[gnu::always_inline]] inline float normalized(float x, float middle, float factor, float shift) {
+  return (x - middle) * factor + shift;
+}
+
+// Normalize numbers of one column.
+[[gnu::always_inline]] inline void normalize_row(const float* x, int64_t count, float middle, float factor, float shift,
+                                                 float* y) {
+  const V<float> m = V<float>{} + middle, f = V<float>{} + factor, s = V<float>{} + shift;
+  int64_t i = 0;
+  for (; i + kFloats <= count; i += kFloats) store_vector<float>(y + i, (load_vector<float>(x + i) - m) * f + s);
+  for (; i < count; ++i) y[i] = normalized(x[i], middle, factor, shift);
+}
+
+// Normalize rows of numbers, one of each column.
+[[gnu::always_inline]] inline void normalize_rows(const float* x, int64_t count, int64_t apart, int64_t columns,
+                                                  const float* middle, const float* factor, float shift, float* y) {
+  const V<float> s = V<float>{} + shift;
+  for (int64_t i = 0; i < count; ++i, x += apart, y += apart) {
+    int64_t c = 0;
+    for (; c + kFloats <= columns; c += kFloats) {
+      const V<float> centred = load_vector<float>(x + c) - load_vector<float>(middle + c);
+      store_vector<float>(y + c, centred * load_vector<float>(factor + c) + s);
+    }
+    for (; c < columns; ++c) y[c] = normalized(x[c], middle[c], factor[c], shift);
+  }
+}
+
+void normalize(const float* x, int64_t count, int64_t apart, int64_t columns, const Normalization& n, float* y) {
+  constexpr int64_t kAtOnce = 64;  // columns, whose statistics are on the stack
+  for (int64_t first = 0; first < columns; first += kAtOnce) {
+    const int64_t some = columns - first < kAtOnce ? columns - first : kAtOnce;
+    double means[kAtOnce], squares[kAtOnce];
+    float middle[kAtOnce], factor[kAtOnce];
+    sum_all<Term::Value>(x + first, count, apart, some, nullptr, means);
+    for (int64_t c = 0; c < some; ++c) means[c] = fold::averaged<fold::Reduction::Mean>(means[c], count, 0);
+    sum_all<Term::Deviation>(x + first, count, apart, some, means, squares);
+    for (int64_t c = 0; c < some; ++c) {
+      const auto variance =
+          static_cast<float>(fold::averaged<fold::Reduction::Variance>(squares[c], count, n.ddof)) + n.epsilon;
+      middle[c] = static_cast<float>(means[c]);
+      factor[c] = variance > 0.0f ? n.scale / std::sqrt(variance) : 0.0f;
+    }
+    if (apart == 1) normalize_row(x + first, count, middle[0], factor[0], n.shift, y + first);
+    else normalize_rows(x + first, count, apart, some, middle, factor, n.shift, y + first);
+  }
+}
+
+void fill_kernels(Kernels& k) {
+  k = {{sum_all<Term::Value>, sum_all<Term::Square>, sum_all<Term::Deviation>}, normalize};
+}

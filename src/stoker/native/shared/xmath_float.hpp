@@ -11,16 +11,12 @@ namespace stoker::xm {
 
 // `Lanes` has the types F (float32 values) and I (int32 lanes) and the functions
 //   bits(F) -> I, from_bits(I) -> F, to_float(I) -> F, where(condition, F, F) -> F.
-// A negative number gives NaN, zero gives minus infinity; NaN and infinity pass through.
+
+// log2(scaled) - shift for positive normal numbers.
 template <class Lanes>
-STOKER_INLINED inline typename Lanes::F log2f(typename Lanes::F x) {
+STOKER_INLINED inline typename Lanes::F log2f_shifted(typename Lanes::F scaled, typename Lanes::F shift) {
   using F = typename Lanes::F;
   using I = typename Lanes::I;
-  const I none = Lanes::bits(x) & 0;
-  const F zero = Lanes::from_bits(none), infinity = Lanes::from_bits(none + 0x7F800000);
-  const auto tiny = x < Lanes::from_bits(none + 0x00800000);  // below the smallest normal number
-  const F scaled = Lanes::where(tiny, x * 8388608.0f, x);     // 2^23
-  const F shift = Lanes::where(tiny, zero + 23.0f, zero);
   // scaled = m 2^e with m = 1 + f in [2/3, 4/3), so that nothing cancels where x is near 1.
   const I e = ((Lanes::bits(scaled) & 0x7FFFFFFF) - 0x3F2AAAAB) >> 23;
   const F f = Lanes::from_bits(Lanes::bits(scaled) - (e << 23)) - 1.0f;
@@ -43,9 +39,30 @@ STOKER_INLINED inline typename Lanes::F log2f(typename Lanes::F x) {
   // The sum of the whole part and the head, with its rounding error: |whole| > |head|, or whole is 0.
   const F sum = whole + head;
   const F lost = head - (sum - whole);
-  const F y = sum + (lost + rest);
+  return sum + (lost + rest);
+}
+
+// A negative number gives NaN, zero gives minus infinity; NaN and infinity pass through.
+template <class Lanes>
+STOKER_INLINED inline typename Lanes::F log2f(typename Lanes::F x) {
+  using F = typename Lanes::F;
+  using I = typename Lanes::I;
+  const I none = Lanes::bits(x) & 0;
+  const F zero = Lanes::from_bits(none), infinity = Lanes::from_bits(none + 0x7F800000);
+  const auto tiny = x < Lanes::from_bits(none + 0x00800000);  // below the smallest normal number
+  const F scaled = Lanes::where(tiny, x * 8388608.0f, x);     // 2^23
+  const F y = log2f_shifted<Lanes>(scaled, Lanes::where(tiny, zero + 23.0f, zero));
   const F special = Lanes::where(x < zero, infinity - infinity, -infinity);  // of a negative number, of zero
   return Lanes::where(x > zero, Lanes::where(x < infinity, y, x), Lanes::where(x == x, special, x));
+}
+
+// log2f of numbers that are at least the smallest normal number, infinity or NaN.
+template <class Lanes>
+STOKER_INLINED inline typename Lanes::F log2f_normal(typename Lanes::F x) {
+  using F = typename Lanes::F;
+  const auto none = Lanes::bits(x) & 0;
+  const F infinity = Lanes::from_bits(none + 0x7F800000);
+  return Lanes::where(x < infinity, log2f_shifted<Lanes>(x, Lanes::from_bits(none)), x);
 }
 
 }  // namespace stoker::xm

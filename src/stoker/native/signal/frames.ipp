@@ -8,18 +8,24 @@ typedef float LoosePart __attribute__((vector_size(16), aligned(4), may_alias));
 
 [[gnu::always_inline]] inline Part load_part(const float* p) { return *reinterpret_cast<const LoosePart*>(p); }
 
-// Vector whose part p has the four floats at from[4 p + j].
-[[gnu::always_inline]] inline V<float> load_four(const float* const* from, int j, int64_t at) {
+// Rows of floats that begin `apart` floats from each other.
+struct Rows {
+  const float* data;
+  int64_t apart;
+};
+
+// Vector whose part p has the four floats at `at` of row 4 p + j.
+[[gnu::always_inline]] inline V<float> load_four(const Rows& rows, int j, int64_t at) {
+  const float* from = rows.data + j * rows.apart + at;
 #if STOKER_VECTOR_BYTES == 16
-  return load_part(from[j] + at);
+  return load_part(from);
 #elif STOKER_VECTOR_BYTES == 32
-  return __builtin_shufflevector(load_part(from[j] + at), load_part(from[4 + j] + at), 0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(load_part(from)), load_part(from + 4 * rows.apart), 1);
 #else
-  const auto low =
-      __builtin_shufflevector(load_part(from[j] + at), load_part(from[4 + j] + at), 0, 1, 2, 3, 4, 5, 6, 7);
-  const auto high =
-      __builtin_shufflevector(load_part(from[8 + j] + at), load_part(from[12 + j] + at), 0, 1, 2, 3, 4, 5, 6, 7);
-  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  __m512 x = _mm512_castps128_ps512(load_part(from));
+  x = _mm512_insertf32x4(x, load_part(from + 4 * rows.apart), 1);
+  x = _mm512_insertf32x4(x, load_part(from + 8 * rows.apart), 2);
+  return _mm512_insertf32x4(x, load_part(from + 12 * rows.apart), 3);
 #endif
 }
 
@@ -46,21 +52,42 @@ template <int A, int B, int C, int D>
   x[3] = choose<1, 3, 1, 3>(b, d);
 }
 
-// Call put(i, values) for the samples i < length of the frames that begin at from[].
-template <class Put>
-[[gnu::always_inline]] inline void transposed(const float* const* from, int64_t length, Put put) {
+// Call put_four(i, x) for four samples each, then put(i, x) for the samples that are left. Lane l of x is row l's.
+template <class PutFour, class Put>
+[[gnu::always_inline]] inline void transposed(const Rows& rows, int64_t length, PutFour put_four, Put put) {
   int64_t i = 0;
   for (; i + 4 <= length; i += 4) {
     V<float> x[4];
-    for (int j = 0; j < 4; ++j) x[j] = load_four(from, j, i);
+    for (int j = 0; j < 4; ++j) x[j] = load_four(rows, j, i);
     transpose_parts(x);
-    for (int j = 0; j < 4; ++j) put(i + j, x[j]);
+    put_four(i, x);
   }
   for (; i < length; ++i) {
     V<float> x = {};
-    for (int l = 0; l < kFrames; ++l) x[l] = from[l][i];
+    for (int l = 0; l < kFrames; ++l) x[l] = rows.data[l * rows.apart + i];
     put(i, x);
   }
+}
+
+// Transpose the parts of kParts vectors.
+[[gnu::always_inline]] inline void exchange_parts(V<float> (&x)[kParts]) {
+#if STOKER_VECTOR_BYTES == 32
+  const V<float> a = __builtin_shufflevector(x[0], x[1], 0, 1, 2, 3, 8, 9, 10, 11);
+  x[1] = __builtin_shufflevector(x[0], x[1], 4, 5, 6, 7, 12, 13, 14, 15);
+  x[0] = a;
+#elif STOKER_VECTOR_BYTES == 64
+  const auto even = [](V<float> a, V<float> b) __attribute__((always_inline)) {  // parts 0 and 2 of both
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+  };
+  const auto odd = [](V<float> a, V<float> b) __attribute__((always_inline)) {
+    return __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  };
+  const V<float> a = even(x[0], x[1]), b = odd(x[0], x[1]), c = even(x[2], x[3]), d = odd(x[2], x[3]);
+  x[0] = even(a, c);
+  x[1] = even(b, d);
+  x[2] = odd(a, c);
+  x[3] = odd(b, d);
+#endif
 }
 
 // Store `count` floats of a vector.
@@ -79,14 +106,20 @@ inline void store_group(const V<float>* x, int64_t bins, int64_t first, int coun
     return;
   }
   int64_t b = 0;
-  for (; b + 4 <= bins && out.bin == 1; b += 4) {
-    V<float> y[4] = {x[b], x[b + 1], x[b + 2], x[b + 3]};
-    transpose_parts(y);
-    alignas(STOKER_VECTOR_BYTES) float parts[4][kFrames];
-    for (int j = 0; j < 4; ++j) *reinterpret_cast<V<float>*>(parts[j]) = y[j];
-    for (int l = 0; l < count; ++l)
-      *reinterpret_cast<LoosePart*>(to + l * out.frame + b) = load_part(&parts[l & 3][l & ~3]);
-  }
+  if (out.bin == 1 && count == kFrames)
+    for (; b + kFrames <= bins; b += kFrames) {
+      // Part p of row 4 p + j of a quarter q are bins 4 q.. of a frame; then the parts of a frame come together.
+      V<float> y[4][kParts];
+      for (int q = 0; q < kParts; ++q) {
+        V<float> four[4] = {x[b + 4 * q], x[b + 4 * q + 1], x[b + 4 * q + 2], x[b + 4 * q + 3]};
+        transpose_parts(four);
+        for (int j = 0; j < 4; ++j) y[j][q] = four[j];
+      }
+      for (int j = 0; j < 4; ++j) {
+        exchange_parts(y[j]);
+        for (int p = 0; p < kParts; ++p) store_vector<float>(to + (4 * p + j) * out.frame + b, y[j][p]);
+      }
+    }
   for (; b < bins; ++b)
     for (int l = 0; l < count; ++l) to[l * out.frame + b * out.bin] = x[b][l];
 }

@@ -124,37 +124,37 @@ struct Sampled {
   }
 };
 
-// Return the addresses of the samples of a group's frames. Frames that the signal does not contain as they are go to
-// `copies`, `length` floats each. A signal that is computed in parts goes to `span`, kFrames * length floats. Lanes
-// beyond the last frame repeat it.
-inline void find_frames(const Frames& f, int64_t first, float* copies, float* span, const float* (&from)[kFrames]) {
+// Return the samples of a group's frames. Frames that the signal does not contain as they are, all of a group then, go to
+// `copies`, kFrames * length floats. A signal that is computed in parts goes to `span`, of the same size. Lanes beyond the
+// last frame repeat it.
+inline Rows find_frames(const Frames& f, int64_t first, float* copies, float* span) {
   const int64_t count = f.count - first < kFrames ? f.count - first : kFrames;
   const bool overlap = f.step <= f.length;  // then the samples from the first frame to the last one fit into `span`
+  const int64_t group = f.start + first * f.step, last = group + (count - 1) * f.step;
+  const bool inside = group >= 0 && last + f.length <= f.size && count == kFrames;
+  if (inside && f.samples && f.element == 1) {
+    // The next group's samples are prefetched: the processor does not follow the streams of all frames.
+    constexpr int64_t kLine = 16;  // floats
+    const float* const next = f.samples + last + f.length;
+    const int64_t left = f.size - (last + f.length), some = kFrames * f.step < left ? kFrames * f.step : left;
+    for (int64_t i = 0; i < some; i += kLine) __builtin_prefetch(next + i);
+    return {f.samples + group, f.step};
+  }
   Sampled at{f, span, 0, 0};
   const auto fill = [&](int64_t begin, int64_t end) {
     at.begin = begin < 0 ? 0 : begin;
     at.end = end < f.size ? end : f.size;
     if (at.begin < at.end) f.source.fill(f.source.context, at.begin, at.end - at.begin, span);
   };
-  if (!f.samples && overlap) fill(f.start + first * f.step, f.start + (first + count - 1) * f.step + f.length);
+  if (!f.samples && overlap) fill(group, last + f.length);
+  if (inside && !f.samples && overlap) return {span, f.step};
   for (int64_t l = 0; l < kFrames; ++l) {
-    if (l >= count) {
-      from[l] = from[l - 1];
-      continue;
-    }
-    const int64_t begin = f.start + (first + l) * f.step;
-    const bool inside = begin >= 0 && begin + f.length <= f.size;
+    const int64_t begin = group + (l < count ? l : count - 1) * f.step;
     float* to = copies + l * f.length;
-    if (inside && f.samples && f.element == 1) {
-      from[l] = f.samples + begin;
-    } else if (inside && !f.samples && overlap) {
-      from[l] = span + (begin - at.begin);
-    } else {
-      if (!f.samples && !overlap) fill(begin, begin + f.length);
-      for (int64_t i = 0; i < f.length; ++i) to[i] = at[begin + i];
-      from[l] = to;
-    }
+    if (!f.samples && !overlap) fill(begin, begin + f.length);
+    for (int64_t i = 0; i < f.length; ++i) to[i] = at[begin + i];
   }
+  return {copies, f.length};
 }
 
 // Memory of a transform of groups of frames. `y` is used by Bluestein's algorithm alone.
@@ -181,22 +181,50 @@ void begin_spectrum(const fft::Plan& plan, int64_t length, uint8_t* memory) {
   fft::fill_positions(plan, divided(plan, length, memory).positions);
 }
 
+// Call put_four(i, x) and put(i, x) for the samples of a group's frames, times the window.
+template <class PutFour, class Put>
+[[gnu::always_inline]] inline void windowed(const Rows& rows, const Frames& f, PutFour put_four, Put put) {
+  const float* const window = f.window;
+  if (!window) return transposed(rows, f.length, put_four, put);
+  transposed(
+      rows, f.length,
+      [&](int64_t i, V<float>(&x)[4]) __attribute__((always_inline)) {
+        for (int j = 0; j < 4; ++j) x[j] *= window[i + j];
+        put_four(i, x);
+      },
+      [&](int64_t i, V<float> x) __attribute__((always_inline)) { put(i, x * window[i]); });
+}
+
 // Write the powers of the frames from `first` on, one vector per bin.
 void group_powers(const Frames& frames, int64_t first, const fft::Plan& plan, const float* table, bool magnitude,
                   const Memory& m, V<float>* out) {
-  const float* from[kFrames];
-  find_frames(frames, first, m.copies, m.span, from);
+  const Rows rows = find_frames(frames, first, m.copies, m.span);
   const int64_t begin = frames.offset, end = frames.offset + frames.length;
-  const float* const window = frames.window;
   if (plan.is_odd()) {
+    V<float>* const to = m.x.re + begin;
     for (int64_t i = 0; i < plan.points; ++i) m.x.set(i, kNone);
-    transposed(from, frames.length, [&](int64_t i, V<float> x) { m.x.re[begin + i] = window ? x * window[i] : x; });
+    windowed(
+        rows, frames,
+        [&](int64_t i, V<float>(&x)[4]) __attribute__((always_inline)) {
+          for (int j = 0; j < 4; ++j) to[i + j] = x[j];
+        },
+        [&](int64_t i, V<float> x) __attribute__((always_inline)) { to[i] = x; });
   } else {
     V<float>* const halves[2] = {m.x.re, m.x.im};
     for (int64_t i = 0; i < begin; ++i) halves[i & 1][i >> 1] = V<float>{};
     for (int64_t i = end; i < plan.samples; ++i) halves[i & 1][i >> 1] = V<float>{};
-    transposed(from, frames.length,
-               [&](int64_t i, V<float> x) { halves[(begin + i) & 1][(begin + i) >> 1] = window ? x * window[i] : x; });
+    V<float>* const even = halves[begin & 1] + (begin >> 1);  // for samples 0, 2.. of a frame
+    V<float>* const odd = halves[~begin & 1] + ((begin + 1) >> 1);
+    windowed(
+        rows, frames,
+        [&](int64_t i, V<float>(&x)[4]) __attribute__((always_inline)) {
+          const int64_t at = i >> 1;
+          even[at] = x[0];
+          odd[at] = x[1];
+          even[at + 1] = x[2];
+          odd[at + 1] = x[3];
+        },
+        [&](int64_t i, V<float> x) __attribute__((always_inline)) { (i & 1 ? odd : even)[i >> 1] = x; });
   }
   if (plan.has_chirp()) chirp_points(plan, table, m.positions, m.x, m.y);
   else fft_points(plan, table, m.x);

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audio files that are not plain WAV, decoded by libsndfile: the Python twins of the native steps."""
+"""Audio files that are not plain WAV: the Python twins of the native steps. FLAC goes to miniaudio if it is installed,
+all others go to libsndfile.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._import_lock import IMPORT_LOCK
 from ...contract.errors import DataError, UnsupportedError
 from ...contract.types import DType
+from ._miniaudio import decode_flac, flac_header
 from ._wav import converted, quantized
 
 _UNKNOWN = 1 << 62  # frames of a file whose header does not say how many
@@ -42,6 +48,10 @@ def _opened(data: Any) -> Any:
 
 def twin_header(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
     """Write frames, channels and rate."""
+    known = flac_header(inputs[0])
+    if known is not None:
+        outputs[0][:] = known
+        return
     with _opened(inputs[0]) as file:
         frames = file.frames
         if frames >= _UNKNOWN:
@@ -53,22 +63,39 @@ def twin_decode(dtype: DType, downmix: bool) -> Callable[..., None]:
     """Return a twin that writes the frames from ``params[0]`` on."""
 
     def twin(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
-        out, first = outputs[0], int(params[0])
-        with _opened(inputs[0]) as file:
-            means = downmix and file.channels > 1
-            as_floats = means or dtype == DType.FLOAT or file.subtype in _FLOATS
-            try:
-                if first:
-                    file.seek(first)
-                x = file.read(len(out), dtype="float32" if as_floats else dtype.numpy.name, always_2d=True)
-            except RuntimeError as error:
-                raise DataError(f"expected {len(out)} frames from frame {first} on: {error}") from None
+        (data,), out, first = inputs, outputs[0], int(params[0])
+        header = flac_header(data)
+        read = _read_by_libsndfile if header is None else functools.partial(_read_flac, channels=header[1])
+        x, done = read(data, first, out, dtype, downmix)
         if len(x) != len(out):
             raise DataError(f"expected {len(out)} frames from frame {first} on, as the header says, got {len(x)}")
-        if means:
-            out[:] = converted(x, dtype, True)
-            return
-        x = quantized(x, dtype) if as_floats else x
-        out[:] = x[:, 0] if downmix else x
+        if not done:
+            out[:] = converted(x, dtype, True) if downmix and x.shape[1] > 1 else _placed(x, dtype, downmix)
 
     return twin
+
+
+def _placed(x: Any, dtype: DType, downmix: bool) -> Any:
+    x = quantized(x, dtype) if x.dtype.kind == "f" else x
+    return x[:, 0] if downmix else x
+
+
+def _read_flac(data: Any, first: int, out: Any, dtype: DType, downmix: bool, *, channels: int) -> tuple[Any, bool]:
+    """Return the frames, and whether they are in the output already."""
+    means = downmix and channels > 1
+    in_place = not means and out.flags.c_contiguous and out.dtype == dtype.numpy
+    x = out if in_place else np.empty((len(out), channels), np.float32 if means else dtype.numpy)
+    count = decode_flac(np.ascontiguousarray(data), first, x, DType.FLOAT if means else dtype)
+    return x[:count], in_place
+
+
+def _read_by_libsndfile(data: Any, first: int, out: Any, dtype: DType, downmix: bool) -> tuple[Any, bool]:
+    with _opened(data) as file:
+        as_floats = (downmix and file.channels > 1) or dtype == DType.FLOAT or file.subtype in _FLOATS
+        try:
+            if first:
+                file.seek(first)
+            kind = "float32" if as_floats else dtype.numpy.name
+            return file.read(len(out), dtype=kind, always_2d=True), False
+        except RuntimeError as error:
+            raise DataError(f"expected {len(out)} frames from frame {first} on: {error}") from None

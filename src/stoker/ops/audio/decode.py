@@ -29,10 +29,10 @@ class DecodeAudio(Operator, name="decoders.audio"):
     ``(frames,)`` with ``downmix``; and the sampling rate in Hz, float32 without axes.
 
     WAV files (8, 16, 24 and 32 bits, floats of 32 and 64 bits, extensible, RF64) are decoded natively, all others
-    (FLAC, Ogg Vorbis, Opus, MP3, AIFF, compressed WAV) by libsndfile, from the package `soundfile`. Integers are
-    scaled by powers of two, so that full scale is 1. A float becomes an integer as ``round(32767 x)``, saturated
-    (int32: 2147483647); DALI gives 0 for most. Files that are cut off are errors of their row; DALI returns what is
-    left.
+    (FLAC, Ogg Vorbis, Opus, MP3, AIFF, compressed WAV) by libsndfile, from the package `soundfile`; FLAC by dr_flac,
+    to the same bits, if the package `miniaudio` is installed. Integers are scaled by powers of two, so
+    that full scale is 1. A float becomes an integer as ``round(32767 x)``, saturated (int32: 2147483647); DALI gives 0
+    for most. Files that are cut off are errors of their row; DALI returns what is left.
     """
 
     devices = ("cpu",)

@@ -59,6 +59,11 @@ class Normalize(Operator, name="normalize"):
 
     def compose(self, c: Lowering, x: Value) -> Value:
         axes = self._axes(c, x)
+        names = ("shift", "scale", "epsilon")
+        if self._is_one_kernel(c, x, axes):
+            numbers = {name: c.const(name) for name in (*names, "ddof")}
+            whole: Value = c.apply("_normalized_floats", x, axes=axes, **numbers)
+            return whole
         both = c.given("mean") and c.given("stddev")
         if both and c.const("batch"):
             raise ArgumentError("`normalize`: expected `batch` only without a `mean` or `stddev`")
@@ -75,10 +80,17 @@ class Normalize(Operator, name="normalize"):
         else:
             spread = c.apply("reductions.variance", x, mean, ddof=0 if batch else c.const("ddof"), **over)
             spread = c.apply("_pooled", spread, extents, axes=axes, ddof=c.const("ddof")) if batch else spread
-        names = ("shift", "scale", "epsilon", "dtype")
-        settings = {name: c.const(name) for name in names}
+        settings = {name: c.const(name) for name in (*names, "dtype")}
         out: Value = c.apply("_normalized", x, mean, spread, given=c.given("stddev"), **settings)
         return out
+
+    @staticmethod
+    def _is_one_kernel(c: Lowering, x: Value, axes: tuple[int, ...]) -> bool:
+        """Return whether the statistics and the result can come from one kernel: floats by their own statistics."""
+        if c.given("mean") or c.given("stddev") or c.const("batch") or not axes:
+            return False
+        is_float = x.dtype == DType.FLOAT and c.const("dtype") == DType.FLOAT
+        return is_float and axes == tuple(range(axes[0], axes[0] + len(axes)))
 
     @staticmethod
     def _given(c: Lowering, name: str, x: Value) -> Value:
