@@ -34,42 +34,94 @@ template <bool kInterpolated>
   return folded(sums);
 }
 
+// Total of each of four outputs from its four folded sums.
+[[gnu::always_inline]] inline Part totals(const Part (&sums)[4]) {
+  const Part a = __builtin_shufflevector(sums[0], sums[1], 0, 4, 1, 5);
+  const Part b = __builtin_shufflevector(sums[2], sums[3], 0, 4, 1, 5);
+  const Part c = __builtin_shufflevector(sums[0], sums[1], 2, 6, 3, 7);
+  const Part d = __builtin_shufflevector(sums[2], sums[3], 2, 6, 3, 7);
+  const Part s0 = __builtin_shufflevector(a, b, 0, 1, 4, 5), s1 = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  const Part s2 = __builtin_shufflevector(c, d, 0, 1, 4, 5), s3 = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+  return (s0 + s2) + (s1 + s3);
+}
+
+// Position of an output: at + fraction / up.
+struct Position {
+  int64_t at = 0, fraction = 0;
+
+  [[gnu::always_inline]] void advance(int64_t whole, int64_t rest, int64_t up) {
+    at += whole;
+    fraction += rest;
+    if (fraction >= up) {
+      fraction -= up;
+      ++at;
+    }
+  }
+};
+
+// Write outputs `first` to count - 1, of which the first one is at `position`.
 template <bool kInterpolated>
-void resample_as(const float* x, const Resampling& r, float* y) {
-  int64_t at = 0, fraction = 0;  // position of the output: at + fraction / up
+void resample_from(const float* x, const Resampling& r, int64_t first, Position position, float* y) {
   const int64_t whole = r.down / r.up, rest = r.down % r.up;
-  for (int64_t first = 0; first < r.count; first += 4) {
+  for (; first < r.count; first += 4) {
     const int64_t left = r.count - first < 4 ? r.count - first : 4;
     Part sums[4] = {};
     for (int64_t i = 0; i < left; ++i) {
-      const float* from = x + (at < r.size ? at : r.size);
+      const float* from = x + (position.at < r.size ? position.at : r.size);
       if constexpr (kInterpolated) {
-        const double phase = static_cast<double>(fraction) / static_cast<double>(r.up) * static_cast<double>(r.phases);
+        const double phase =
+            static_cast<double>(position.fraction) / static_cast<double>(r.up) * static_cast<double>(r.phases);
         const auto row = static_cast<int64_t>(phase);
         sums[i] = four_sums<true>(from, r.weights + row * r.taps, r.taps,
                                   static_cast<float>(phase - static_cast<double>(row)));
       } else {
-        sums[i] = four_sums<false>(from, r.weights + fraction * r.taps, r.taps, 0.0f);
+        sums[i] = four_sums<false>(from, r.weights + position.fraction * r.taps, r.taps, 0.0f);
       }
-      at += whole;
-      fraction += rest;
-      if (fraction >= r.up) {
-        fraction -= r.up;
-        ++at;
-      }
+      position.advance(whole, rest, r.up);
     }
-    const Part a = __builtin_shufflevector(sums[0], sums[1], 0, 4, 1, 5);
-    const Part b = __builtin_shufflevector(sums[2], sums[3], 0, 4, 1, 5);
-    const Part c = __builtin_shufflevector(sums[0], sums[1], 2, 6, 3, 7);
-    const Part d = __builtin_shufflevector(sums[2], sums[3], 2, 6, 3, 7);
-    const Part s0 = __builtin_shufflevector(a, b, 0, 1, 4, 5), s1 = __builtin_shufflevector(a, b, 2, 3, 6, 7);
-    const Part s2 = __builtin_shufflevector(c, d, 0, 1, 4, 5), s3 = __builtin_shufflevector(c, d, 2, 3, 6, 7);
-    const Part total = (s0 + s2) + (s1 + s3);
+    const Part total = totals(sums);
     for (int64_t i = 0; i < left; ++i) y[(first + i) * r.stride] = total[i];
   }
 }
 
+// Folded sums of outputs with the same weights, which are loaded once for all of them.
+constexpr int kAlike = STOKER_VECTOR_BYTES == 16 ? 2 : 4;
+
+[[gnu::always_inline]] inline void alike_sums(const float* const (&from)[4], int first, const float* w, int64_t taps,
+                                              Part (&folds)[4]) {
+  V<float> sums[kAlike][kVectors] = {};
+  for (int64_t k = 0; k < taps; k += 16)
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = k + v * kFrames;
+      const V<float> weight = load_vector<float>(w + at);
+      for (int i = 0; i < kAlike; ++i) sums[i][v] += load_vector<float>(from[first + i] + at) * weight;
+    }
+  for (int i = 0; i < kAlike; ++i) folds[first + i] = folded(sums[i]);
+}
+
+constexpr int64_t kMostPeriods = 1024;  // outputs until the phases repeat; their inputs stay in the cache
+
 void resample(const float* x, const Resampling& r, float* y) {
-  if (r.interpolated) resample_as<true>(x, r, y);
-  else resample_as<false>(x, r, y);
+  if (r.interpolated) return resample_from<true>(x, r, 0, {}, y);
+  int64_t first = 0;
+  Position position;
+  const int64_t whole = r.down / r.up, rest = r.down % r.up;
+  // Outputs that are `up` apart have the same fraction, and are `down` inputs apart: four of them at a time.
+  if (r.up <= kMostPeriods)
+    for (; first + 4 * r.up <= r.count; first += 4 * r.up) {
+      for (int64_t p = 0; p < r.up; ++p) {
+        const float* from[4];
+        for (int64_t i = 0; i < 4; ++i) {
+          const int64_t at = position.at + i * r.down;
+          from[i] = x + (at < r.size ? at : r.size);
+        }
+        Part folds[4];
+        for (int i = 0; i < 4; i += kAlike) alike_sums(from, i, r.weights + position.fraction * r.taps, r.taps, folds);
+        const Part total = totals(folds);
+        for (int64_t i = 0; i < 4; ++i) y[(first + p + i * r.up) * r.stride] = total[i];
+        position.advance(whole, rest, r.up);
+      }
+      position.at += 3 * r.down;
+    }
+  resample_from<false>(x, r, first, position, y);
 }
