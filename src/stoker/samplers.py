@@ -7,6 +7,7 @@ A reader's ``sampler`` may also be a sequence of numbers, or any iterable, such 
 from .contract.reader import BoundSampler as BoundSampler
 from .contract.reader import Sampler as Sampler
 from .contract.reader import Shards as Shards
+from .readers._samplers import Bucketed as Bucketed
 from .readers._samplers import ClassBalanced as ClassBalanced
 from .readers._samplers import Mixed as Mixed
 from .readers._samplers import Sequential as Sequential

@@ -531,6 +531,9 @@ _SAMPLERS: dict[str, Callable[[Any], Any]] = {
     "Weighted(weights)": lambda x: samplers.Weighted(x),
     "Weighted(num_samples)": lambda x: samplers.Weighted([1.0] * 6, x),
     "Weighted(seed)": lambda x: samplers.Weighted([1.0] * 6, seed=x),
+    "Bucketed(lengths)": lambda x: samplers.Bucketed(x, 2),
+    "Bucketed(group)": lambda x: samplers.Bucketed([1.0] * 6, x),
+    "Bucketed(buckets)": lambda x: samplers.Bucketed([1.0] * 6, 2, buckets=x),
     "ClassBalanced": lambda x: samplers.ClassBalanced(x),
     "ClassBalanced(seed)": lambda x: samplers.ClassBalanced(seed=x),
     "Mixed(sizes)": lambda x: samplers.Mixed(x, [1.0, 1.0]),
@@ -542,7 +545,9 @@ _SAMPLERS: dict[str, Callable[[Any], Any]] = {
 
 
 def _sampler(drawn: Draw, folder: Path, key: str) -> Case:
-    text, make = values.argument(drawn, {"Weighted(weights)": [1.0] * 6, "Mixed(sizes)": [3, 3]}.get(key))
+    text, make = values.argument(
+        drawn, {"Weighted(weights)": [1.0] * 6, "Bucketed(lengths)": [1.0] * 6, "Mixed(sizes)": [3, 3]}.get(key)
+    )
 
     def run() -> None:
         _pipeline(drawn, lambda: fn.readers.file(file_root=str(folder.parent), sampler=_SAMPLERS[key](make())))

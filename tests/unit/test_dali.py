@@ -88,6 +88,8 @@ def test_the_catalogue_covers_stokers_operators() -> None:
     own |= {"cutmix", "gather", "mixup", "readers.partner"}
     own |= {"copy_paste", "geometry", "mosaic"}
     own |= {"readers.bagz", "readers.dataset", "readers.huggingface", "readers.mds", "readers.parquet", "readers.zip"}
+    own |= {"convolve", "griffin_lim", "istft", "loudness", "loudness_normalize", "mix_noise", "pitch_shift"}
+    own |= {"random_speed", "spec_augment", "stft", "time_stretch", "trim_silence"}
     own |= {"features.kaldi_fbank", "features.nemo", "features.wav2vec2", "features.whisper"}
     own |= {"batched_nms", "box_iou", "nms", "nms_rotated", "roi_align", "roi_pool", "soft_nms"}
     assert {n for n in INDEX if not n.startswith("_")} - NAMES <= own

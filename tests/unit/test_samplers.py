@@ -354,3 +354,72 @@ class Short:
 
     def __iter__(self) -> Iterator[int]:
         return iter([0])
+
+
+# ---- buckets of like length ----
+
+LENGTHS = st.lists(st.floats(0, 100), min_size=1, max_size=120)
+
+
+@settings(max_examples=60, deadline=None)
+@given(LENGTHS, st.integers(1, 40), st.integers(1, 130), st.booleans(), st.integers(0, 3))
+def test_bucketed_orders_have_every_sample_once(
+    lengths: list[float], group: int, buckets: int, shuffle: bool, number: int
+) -> None:
+    order = bind(samplers.Bucketed(lengths, group, buckets=buckets, shuffle=shuffle), len(lengths))
+    taken = epoch(order, number)
+    assert sorted(taken) == list(range(len(lengths)))
+    for at in range(0, len(lengths), 7):  # random access
+        assert order.indices(5, number, np.asarray([at], np.int64)).tolist() == [taken[at]]
+
+
+def test_batches_of_buckets_have_like_lengths() -> None:
+    rng = np.random.default_rng(0)
+    lengths = rng.uniform(1, 16, 1000)
+    order = bind(samplers.Bucketed(lengths, 16, buckets=10), 1000)
+
+    def padding(taken: list[int]) -> float:
+        batches = [lengths[taken[i : i + 16]] for i in range(0, 1000, 16)]
+        return sum(len(b) * b.max() for b in batches) / lengths.sum() - 1
+
+    first, second = epoch(order), epoch(order, 1)
+    assert padding(first) < 0.12 < 0.5 < padding(epoch(bind(samplers.Shuffled(), 1000)))
+    assert first != second and padding(second) < 0.12
+    groups = [frozenset(first[i : i + 16]) for i in range(0, 1000, 16)]
+    assert not set(groups) & {frozenset(second[i : i + 16]) for i in range(0, 1000, 16)}, "others meet in every epoch"
+    means = [float(lengths[list(g)].mean()) for g in groups]
+    assert means != sorted(means) and np.corrcoef(means, np.arange(len(means)))[0, 1] < 0.5, "short and long mix"
+    in_order = epoch(bind(samplers.Bucketed(lengths, 16, shuffle=False), 1000))
+    assert (np.diff(lengths[in_order]) >= 0).all()
+
+
+def test_the_order_of_buckets_does_not_depend_on_shards() -> None:
+    sampler = samplers.Bucketed(np.arange(50.0), 8, seed=3)
+    whole = bind(sampler, 50)
+    for number in (2, 3):
+        parts = [bind(sampler, 50, shards=Shards(number, k)) for k in range(number)]
+        assert all(epoch(p) == epoch(whole) for p in parts)
+
+
+def test_limits_of_buckets() -> None:
+    order = bind(samplers.Bucketed([1, 9, 2, 8, 5, 1], 2, buckets=[2, 6]), 6)
+    taken = epoch(order)
+    pairs = {frozenset(taken[i : i + 2]) for i in (0, 2, 4)}
+    assert pairs == {frozenset(p) for p in ((0, 5), (2, 4), (1, 3))}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [([], 2), ([1, -1], 2), ([1, np.nan], 2), (["a"], 2), ([1.0], 0), ([1.0], 1.5)],
+)
+def test_bucketed_refuses(args: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"samplers\.Bucketed"):
+        samplers.Bucketed(*args)
+
+
+def test_bucketed_refuses_other_buckets() -> None:
+    for buckets in (0, [2, 1], [np.inf], "x", 1.5):
+        with pytest.raises(ArgumentError, match=r"samplers\.Bucketed"):
+            samplers.Bucketed([1.0, 2.0], 2, buckets=buckets)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="for each of 3 samples, got 2"):
+        bind(samplers.Bucketed([1.0, 2.0], 2), 3)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,6 +29,20 @@ TORCH_TYPES = {
 }  # fmt: skip
 
 
+class Padded(NamedTuple):
+    """Rows of different shapes as one tensor.
+
+    Attributes:
+        data: ``(N, ...)``, each axis as long as that of the longest row, on the output's device. A row is at the
+            beginning of its part; the rest is the loader's ``padding_value``.
+        lengths: int64 on the CPU: ``(N,)``, the rows' extents along their axis if they have one axis, or along the axis
+            t of the layout (spectrograms); otherwise ``(N, axes)``, all extents.
+    """
+
+    data: torch.Tensor
+    lengths: torch.Tensor
+
+
 class Loader(EpochLoader):
     """Iterator over a pipeline's batches as PyTorch tensors, one epoch per ``for`` loop.
 
@@ -42,8 +56,11 @@ class Loader(EpochLoader):
             leaves an incomplete batch out. "fill" completes it with the first rows of the next epoch's order.
         size: batches of an epoch, for pipelines without a reader (which otherwise end when their source does).
         pin_memory: return page-locked tensors, for asynchronous copies to a GPU.
-        ragged: form of an output whose rows differ in shape: "list" (of tensors), or "nested" (a nested tensor of
-            torch: jagged if only the first axis differs, else strided).
+        ragged: form of an output whose rows differ in shape: "list" (of tensors), "nested" (a nested tensor of torch:
+            jagged if only the first axis differs, else strided), or "padded" (a :class:`Padded`: one tensor, filled up
+            after the rows, and the rows' lengths). An output whose rows may differ is a :class:`Padded` in every
+            batch, also if the rows of a batch have one shape.
+        padding_value: the number that fills up rows, with ``ragged="padded"``.
         memory_format: "channels_last" returns images, which must have the layout HWC, as tensors ``(N, C, H, W)`` with
             adjacent channels (``torch.channels_last``): the same memory with other strides. Models in that format take
             them without a conversion.
@@ -72,6 +89,7 @@ class Loader(EpochLoader):
         pin_memory: bool = False,
         ragged: str = "list",
         memory_format: Any = None,
+        padding_value: float = 0,
     ) -> None:
         last = memory_format is torch.channels_last or (
             isinstance(memory_format, str) and memory_format == "channels_last"
@@ -82,9 +100,13 @@ class Loader(EpochLoader):
                 f"got {brief(memory_format)}"
             )
         self._channels_last = memory_format is not None
-        if not isinstance(ragged, str) or ragged not in ("list", "nested"):
-            raise ArgumentError(f'`Loader`: expected `ragged` "list" or "nested", got {brief(ragged)}')
-        self._ragged = ragged
+        if not isinstance(ragged, str) or ragged not in ("list", "nested", "padded"):
+            raise ArgumentError(f'`Loader`: expected `ragged` "list", "nested" or "padded", got {brief(ragged)}')
+        if isinstance(padding_value, bool) or not isinstance(padding_value, (int, float)):
+            raise ArgumentError(f"`Loader`: expected a number as `padding_value`, got {brief(padding_value)}")
+        if padding_value and ragged != "padded":
+            raise ArgumentError('`Loader`: expected `padding_value` together with `ragged="padded"` only')
+        self._ragged, self._padding_value = ragged, padding_value
         if not isinstance(pin_memory, bool):
             raise ArgumentError(f"`Loader`: expected `pin_memory` True or False, got {brief(pin_memory)}")
         if pin_memory and not torch.cuda.is_available():
@@ -159,6 +181,10 @@ class Loader(EpochLoader):
         return [self._tensor(x, p) for x, p in zip(delivered.outputs, plan.outputs, strict=True)]
 
     def _tensor(self, x: Any, planned: PlannedOutput) -> Any:
+        if self._ragged == "padded" and planned.rank and (planned.shape is None or planned.counted):
+            if isinstance(x, list):
+                return self._padded([_shared(row, planned.dtype) for row in x], planned)
+            return self._padded(list(x if isinstance(x, torch.Tensor) else _shared(x, planned.dtype)), planned)
         if isinstance(x, list):
             rows = [self._own(row, planned.dtype) for row in x]
             if self._channels_last and planned.layout in ("HWC", "CHW"):
@@ -170,6 +196,22 @@ class Loader(EpochLoader):
         if is_label(tensor, planned):
             return tensor.reshape(-1).to(torch.int64)
         return tensor
+
+    def _padded(self, rows: list[Any], planned: PlannedOutput) -> Padded:
+        """Copy rows into one tensor, which is filled up after each of them."""
+        shapes = [tuple(row.shape) for row in rows]
+        extents = [max(axis) for axis in zip(*shapes, strict=True)]
+        data = torch.full(
+            (len(rows), *extents), self._padding_value, dtype=TORCH_TYPES[planned.dtype],
+            device=rows[0].device, pin_memory=self._pin and not planned.on_gpu,
+        )  # fmt: skip
+        for to, row, shape in zip(data, rows, shapes, strict=True):
+            to[tuple(slice(n) for n in shape)] = row
+        lengths = torch.tensor(shapes, dtype=torch.int64)
+        axis = 0 if planned.rank == 1 else planned.layout.find("t")
+        if axis >= 0:
+            lengths = lengths[:, axis].clone()
+        return Padded(data, lengths.pin_memory() if self._pin else lengths)
 
     def _own(self, array: Any, dtype: DType) -> Any:
         tensor = _shared(array, dtype)

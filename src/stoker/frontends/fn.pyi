@@ -660,6 +660,34 @@ def contrast(
     """
     ...
 
+def convolve(
+    x: Input,
+    response: Input,
+    /,
+    *,
+    mode: Literal["full", "same", "valid", "first"] = "full",
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Convolve a signal with an impulse response, such as that of a room. Inputs: the signal ``(n,)`` and the impulse
+    response ``(m,)``, float32, each of one channel. Output: ``(n + m - 1,)``, or with another ``mode`` a part of it.
+
+    Blocks of the signal are convolved by products of spectra, which costs little also for responses of seconds. The
+    largest error is about 1e-6 of the largest value. The shorter one of both has at most 262144 samples. The
+    response is used as it is: scale it before if the level matters. Modes are those of
+    ``scipy.signal.convolve``, and "first".
+
+    Args:
+        mode: Part of the result: all; the n samples in the middle; those that need no sample beyond the ends;
+            or the first n samples ("first"), in which the direct sound of a room stays where it is.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def coord_flip(
     x: Input,
     /,
@@ -1573,6 +1601,43 @@ def grid_mask(
     """
     ...
 
+def griffin_lim(
+    x: Input,
+    /,
+    *,
+    nfft: int | None = None,
+    window_length: int = 512,
+    window_step: int = 256,
+    window_fn: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    power: int = 2,
+    n_iter: int = 32,
+    momentum: float = 0.99,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Estimate a signal from magnitudes of spectra, which lack phases. Input: float32 ``(nfft // 2 + 1, frames)``, axes
+    f and t in any order, as `spectrogram` gives. Output: ``((frames - 1) * window_step,)``, for an even ``nfft``.
+
+    Each iteration computes the signal of the spectra (`istft`), takes the phases of that signal's spectra (`stft`), and
+    accelerates their change by ``momentum``. The first phases are 0. Source: Perraudin, Balazs and Sondergaard, "A fast
+    Griffin-Lim algorithm" (2013); the values of ``torchaudio.functional.griffinlim(rand_init=False)``.
+
+    Args:
+        nfft: Points of the transform; by default `window_length`. Larger: zeros around the frame.
+        window_length: Samples of a frame.
+        window_step: Samples from one frame to the next.
+        window_fn: Factors of a frame's samples; by default a periodic Hann window.
+        power: Exponent of the magnitudes in the input (`spectrogram`).
+        n_iter: Iterations, at most 1000.
+        momentum: Acceleration from 0 (the method of Griffin and Lim) to below 1.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def hsv(
     x: Input,
     /,
@@ -1620,6 +1685,42 @@ def hue(
         dtype: Element type of the output; by default the input's.
         image_type: Order of the channels: RGB or BGR.
         hue: Change of the hue in degrees.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def istft(
+    x: Input,
+    /,
+    *,
+    nfft: int | None = None,
+    window_length: int = 512,
+    window_step: int = 256,
+    window_fn: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    center_windows: bool = True,
+    length: int | DataNode | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Compute the signal with the given spectra: the inverse of `stft`. Input: float32 ``(nfft // 2 + 1, frames, 2)``.
+    Output: ``(length,)``.
+
+    The inverse transforms of the frames are multiplied by the window and added; the sum is divided by the sum of the
+    windows' squares. If the spectra are those of a signal, this is the signal. Otherwise it is the signal whose spectra
+    have the smallest squared distance from them. Samples that no window covers are 0. Values are those of
+    ``torch.istft`` and ``librosa.istft``.
+
+    Args:
+        nfft: Points of the transform; by default `window_length`. Larger: zeros around the frame.
+        window_length: Samples of a frame.
+        window_step: Samples from one frame to the next.
+        window_fn: Factors of a frame's samples; by default a periodic Hann window.
+        center_windows: The frames have their centres at multiples of the step (`stft`).
+        length: Samples of the output; by default those that the frames cover.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1787,6 +1888,59 @@ def lookup_table(
     """
     ...
 
+def loudness(
+    x: Input,
+    /,
+    *,
+    sample_rate: float | DataNode = 16000.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Measure the integrated loudness of a signal in LUFS. Input: float32 ``(n,)`` or ``(n, channels)``, full scale 1,
+    1 to 5 channels (left, right, centre, and two surround channels, which weigh 1.41). Output: float32 without axes.
+
+    The signal passes the two filters of ITU-R BS.1770-4, whose analog form defines them at any rate. The mean power of
+    blocks of 400 ms, one every 100 ms, is taken of blocks above -70 LUFS, and then of blocks less than 10 LU below
+    their mean. A signal of less than 400 ms is one block. A silent one has -inf. Source: ITU-R BS.1770-4, EBU R 128;
+    the values of ``pyloudnorm.Meter(rate, filter_class="DeMan")``.
+
+    Args:
+        sample_rate: Sampling rate of the signal in Hz, 4000 to 1e7.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def loudness_normalize(
+    x: Input,
+    /,
+    *,
+    sample_rate: float | DataNode = 16000.0,
+    target: float | DataNode = -23.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Scale a signal to a loudness. Input: float32 ``(n,)`` or ``(n, channels)``, full scale 1, 1 to 5 channels.
+    Output: the same shape.
+
+    The factor is ``10**((target - L) / 20)``, where L is the signal's `loudness` (ITU-R BS.1770-4). EBU R 128 asks for
+    -23 LUFS; streaming services use -14 to -16. A silent signal stays as it is. Samples beyond full scale are not
+    limited. Source: ``pyloudnorm.normalize.loudness``.
+
+    Args:
+        sample_rate: Sampling rate of the signal in Hz, 4000 to 1e7.
+        target: Loudness of the output in LUFS, from -200 to 100.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def mel_filter_bank(
     x: Input,
     /,
@@ -1848,6 +2002,38 @@ def mfcc(
         normalize: Use an orthonormal transform; not with type 1.
         axis: The axis of mel bands.
         lifter: Coefficient of the lifter, which raises higher coefficients; 0: none.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def mix_noise(
+    x: Input,
+    noise: Input,
+    /,
+    *,
+    snr: float | DataNode,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Add noise to a signal at a given signal-to-noise ratio. Inputs: the signal, and the noise, each of one channel,
+    float32 ``(n,)`` or ``(n, 1)``, at one sampling rate. Output: the signal with noise, of the signal's shape.
+
+    Of longer noise a random part is taken. Shorter noise is repeated from a random sample on. The gain of the noise is
+    ``sqrt(P / N) 10**(-snr / 20)``, where P and N are the mean squares of the signal and of the noise that is added, so
+    that the ratio of both is exactly `snr`. If the signal or the noise is silent (all zeros), nothing is added.
+
+    A second reader supplies the noise (MUSAN, recorded rooms). Its number of files differs from that of the signals, so
+    name the reader of the signals as the pipeline's ``epoch_reader``. The draw of the part belongs to the signal's
+    sample: batch size and threads do not change it.
+
+    Args:
+        snr: Ratio of the powers of signal and noise in dB, from -200 to 200.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -2390,6 +2576,40 @@ def permute_batch(
     """
     ...
 
+def pitch_shift(
+    x: Input,
+    /,
+    *,
+    n_steps: float | DataNode,
+    nfft: int | None = None,
+    window_length: int = 2048,
+    window_step: int = 512,
+    window_fn: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    quality: float = 50.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Change the pitch of a signal and keep its tempo. Input: one channel, float32 ``(n,)`` or ``(n, 1)``. Output:
+    ``(n,)``.
+
+    `time_stretch` changes the length, and `audio_resample` restores it. Source: ``librosa.effects.pitch_shift``, whose
+    resampler differs.
+
+    Args:
+        nfft: Points of the transform; by default `window_length`. Larger: zeros around the frame.
+        window_length: Samples of a frame.
+        window_step: Samples from one frame to the next.
+        window_fn: Factors of a frame's samples; by default a periodic Hann window.
+        n_steps: Semitones, -48 to 48: 12 is an octave up.
+        quality: Quality of resampling, 0 to 100 (`audio_resample`).
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def posterize(
     x: Input,
     /,
@@ -2750,6 +2970,35 @@ def random_resized_crop(
         random_aspect_ratio: Range of width over height, above 0.
         num_attempts: Attempts before the largest centred window of a permitted ratio is taken.
         dtype: Element type of the output; by default the input's.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def random_speed(
+    x: Input,
+    /,
+    *,
+    factors: float | Sequence[float] | npt.NDArray[np.generic] = (0.9, 1.0, 1.1),
+    quality: float = 50.0,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Play a signal faster or slower by a random factor, which changes tempo and pitch. Input: one channel, float32
+    ``(n,)`` or ``(n, 1)``. Output: ``(ceil(n / factor),)`` at the same sampling rate.
+
+    One of ``factors`` is drawn for each sample. The signal is resampled with exact positions and an anti-aliasing
+    filter (`audio_resample`); the factor 1 returns the signal as it is. Source: Ko et al., "Audio Augmentation for
+    Speech Recognition" (2015), and ``torchaudio.transforms.SpeedPerturbation``.
+
+    Args:
+        factors: Speeds to draw from, 0.1 to 10, with equal probability.
+        quality: Quality of resampling, 0 to 100 (`audio_resample`).
         seed: Seed of this operator's draws; by default it follows from the pipeline's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -3423,6 +3672,47 @@ def solarize(
     """
     ...
 
+def spec_augment(
+    x: Input,
+    /,
+    *,
+    freq_masks: int = 2,
+    time_masks: int = 2,
+    freq_width: int = 27,
+    time_width: int = 100,
+    time_share: float = 1.0,
+    fill_value: float | DataNode = 0.0,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Fill random bands of frequencies and random spans of time in a spectrogram. Input: any type, with axes f and t in
+    any order (a matrix without axis names is ft). Output: the same.
+
+    A mask over frequencies has a width drawn evenly from 0 to ``freq_width`` bins, and any place within the spectrogram
+    with the same probability. Masks over time do the same with frames. Masks may overlap. The draws belong to the
+    sample: batch size, threads and the device do not change them.
+
+    Source: Park et al., "SpecAugment: A Simple Data Augmentation Method for Automatic Speech Recognition" (2019),
+    without time warping. The paper's policies are LB ``freq_masks=1, time_masks=1``, and LD ``freq_masks=2,
+    time_masks=2``, both with ``freq_width=27, time_width=100``.
+
+    Args:
+        freq_masks: Number of masks over frequencies, at most 64.
+        time_masks: Number of masks over time, at most 64.
+        freq_width: Largest width of a mask over frequencies in bins (F in the paper).
+        time_width: Largest width of a mask over time in frames (T in the paper).
+        time_share: Largest width of a mask over time as a share of the frames, from 0 to 1 (p in the paper).
+        fill_value: Value within the masks; 0 is the mean of normalized features.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def spectrogram(
     x: Input,
     /,
@@ -3538,6 +3828,42 @@ def stack(
     """
     ...
 
+def stft(
+    x: Input,
+    /,
+    *,
+    nfft: int | None = None,
+    window_length: int = 512,
+    window_step: int = 256,
+    window_fn: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    center_windows: bool = True,
+    reflect_padding: bool = True,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Compute the complex spectra of overlapping frames (short-time Fourier transform). Input: one channel, float32
+    ``(n,)`` or ``(n, 1)``. Output: float32 ``(nfft // 2 + 1, frames, 2)``, layout ftC: real and imaginary parts.
+
+    With ``center_windows`` frame t has its centre at sample ``t * window_step``, and there are ``n // window_step + 1``
+    frames (for an even ``nfft``). Otherwise frame t begins there, and only frames within the signal count. Values are
+    those of ``torch.stft`` and ``librosa.stft``, whose complex results are ``torch.view_as_complex(output)`` and
+    ``output.view(numpy.complex64)[..., 0]``. The largest error is about 4e-7 of a frame's largest value.
+
+    Args:
+        nfft: Points of the transform; by default `window_length`. Larger: zeros around the frame.
+        window_length: Samples of a frame.
+        window_step: Samples from one frame to the next.
+        window_fn: Factors of a frame's samples; by default a periodic Hann window.
+        center_windows: Extend the signal, so that frames have their centres at multiples of the step.
+        reflect_padding: Extend by mirroring the signal (dcb|abcd|cba), else by zeros.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def tensor_resize(
     x: Input,
     /,
@@ -3597,6 +3923,39 @@ def tensor_resize(
     """
     ...
 
+def time_stretch(
+    x: Input,
+    /,
+    *,
+    rate: float | DataNode,
+    nfft: int | None = None,
+    window_length: int = 2048,
+    window_step: int = 512,
+    window_fn: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Change the tempo of a signal and keep its pitch (phase vocoder). Input: one channel, float32 ``(n,)`` or
+    ``(n, 1)``. Output: ``(round(n / rate),)``.
+
+    The spectra of frames (`stft`) are read at ``rate`` times their distance, with interpolated magnitudes, and with
+    phases that advance as in the signal; `istft` joins them. Source: ``librosa.effects.time_stretch``, with its values:
+    ``window_length=2048, window_step=512``, the defaults. For speech, frames of 512 samples at 16 kHz smear less.
+
+    Args:
+        nfft: Points of the transform; by default `window_length`. Larger: zeros around the frame.
+        window_length: Samples of a frame.
+        window_step: Samples from one frame to the next.
+        window_fn: Factors of a frame's samples; by default a periodic Hann window.
+        rate: Tempo, 0.01 to 100: 2 is twice as fast.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def to_decibels(
     x: Input,
     /,
@@ -3645,6 +4004,36 @@ def transpose(
         perm: Order of the input's axes; by default reversed.
         transpose_layout: Whether the axes' names move along; otherwise they stay in place.
         output_layout: Names of the output's axes; wins over `transpose_layout`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def trim_silence(
+    x: Input,
+    /,
+    *,
+    cutoff_db: float = -60.0,
+    window_length: int = 2048,
+    reference_power: float = 0.0,
+    margin: int = 0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Cut the silence off both ends of a signal. Input: one channel, ``(n,)`` or ``(n, 1)``, any number type. Output:
+    the region of `nonsilent_region`, extended by ``margin`` samples on both sides, ``(m,)``.
+
+    A sample is loud if the mean square of the last ``window_length`` samples reaches ``cutoff_db`` below the loudest
+    ones. A signal of NaNs becomes empty. Silence within the region stays.
+
+    Args:
+        cutoff_db: Threshold in dB relative to the loudest window, or to `reference_power`.
+        window_length: Samples of the moving mean, at most those of the signal.
+        reference_power: Power of 0 dB; 0: the largest moving mean of the signal.
+        margin: Samples to keep before and after the region.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.

@@ -15,6 +15,7 @@ from ..contract.errors import ArgumentError
 from ..contract.reader import BoundSampler, Ints, Sampler, Shards
 from ..contract.text import brief, reason_of
 from ..contract.whole_number import as_whole_number, is_seed
+from ._bucketed import BucketedOrder
 from .order import (
     EndlessOrder,
     IterableOrder,
@@ -219,6 +220,86 @@ class Mixed(Sampler):
             )
         seed = seed if self._seed is None else self._seed
         return QuotaOrder(self._num_samples or size, self._sizes, self._quotas, seed, self._shuffle)
+
+
+class Bucketed(Sampler):
+    """All samples, in another order every epoch, in which neighbours have like lengths: little padding in batches.
+
+    The samples are divided by length into buckets of equal size. Each epoch permutes every bucket, cuts it into groups
+    of ``group`` samples, and permutes the groups. So a batch has samples of one bucket, and batches of short and long
+    samples mix. The remainders of the buckets form groups of neighbouring lengths. The last group of an epoch may be
+    incomplete. The order is a function of seed, epoch and position, with any number of shards. It stores one number per
+    sample.
+
+    Args:
+        lengths: the length of each sample: seconds, frames, tokens.
+        group: positions with samples of one bucket: the batch size times the number of shards. With other numbers of
+            shards a batch may span two groups; the order stays the same.
+        buckets: number of buckets, or the lengths at which a new bucket begins, in ascending order.
+        shuffle: whether to permute; otherwise all samples are in the order of their lengths.
+        seed: seed of the order; by default the reader's ``seed``, or the pipeline's.
+
+    Raises:
+        ArgumentError: an argument is invalid. When the pipeline is built: the number of lengths is not the number of
+            samples.
+
+    >>> samplers.Bucketed(durations, group=32, buckets=20)
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[float] | npt.NDArray[Any],
+        group: int,
+        *,
+        buckets: int | Sequence[float] = 10,
+        shuffle: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        found = _numbers(lengths)
+        if found.ndim != 1 or not len(found) or not (np.isfinite(found) & (found >= 0)).all():
+            raise ArgumentError("`samplers.Bucketed`: expected `lengths` to be one finite number >= 0 per sample")
+        count = as_whole_number(group)
+        if count is None or not 1 <= count < 1 << 48:
+            raise ArgumentError(f"`samplers.Bucketed`: expected `group` >= 1, below 2**48, got {brief(group)}")
+        self._group = count
+        self._lengths = found
+        self._members = np.argsort(found, kind="stable").astype(np.int64)
+        self._sizes = _bucket_sizes(found[self._members], buckets)
+        self._shuffle = bool(shuffle)
+        self._seed = _seed("Bucketed", seed)
+
+    def __repr__(self) -> str:
+        parts = f"{_digest(self._lengths)}, {self._group}, sizes={_digest(self._sizes)}"
+        return f"Bucketed({parts}, shuffle={self._shuffle}, seed={self._seed})"
+
+    def bind(self, size: int, labels: Labels | None, shards: Shards, seed: int | None) -> BoundSampler:
+        if len(self._members) != size:
+            raise ArgumentError(
+                f"`samplers.Bucketed`: expected a length for each of {size} samples, got {len(self._members)}"
+            )
+        seed = seed if self._seed is None else self._seed
+        return BucketedOrder(self._members, self._sizes, self._group, self._shuffle, seed)
+
+
+def _bucket_sizes(ascending: npt.NDArray[np.float64], buckets: int | Sequence[float]) -> Ints:
+    """Return the number of samples in each bucket that has any.
+
+    Raises:
+        ArgumentError: ``buckets`` is neither a positive number nor ascending lengths.
+    """
+    count = as_whole_number(buckets)
+    if count is not None and 1 <= count < 1 << 31:
+        count = min(count, len(ascending))
+        ends = (np.arange(1, count + 1, dtype=np.int64) * len(ascending)) // count
+    else:
+        limits = _numbers(buckets) if _is_sequence(buckets) else np.empty((0, 0))
+        if limits.ndim != 1 or not np.isfinite(limits).all() or (np.diff(limits) <= 0).any():
+            text = f"expected a number >= 1 or ascending lengths as `buckets`, got {brief(buckets)}"
+            raise ArgumentError(f"`samplers.Bucketed`: {text}")
+        ends = np.append(np.searchsorted(ascending, limits, side="left"), len(ascending)).astype(np.int64)
+    sizes = np.diff(ends, prepend=0).astype(np.int64)
+    found: Ints = sizes[sizes > 0]
+    return found
 
 
 class UserSampler(Sampler):

@@ -3,4 +3,5 @@
 
 from ..frameworks._torch import Dataset as Dataset
 from ..frameworks._torch import Loader as Loader
+from ..frameworks._torch import Padded as Padded
 from ..frameworks._torch import to_torch as to_torch

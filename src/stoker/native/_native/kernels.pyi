@@ -120,6 +120,9 @@ def constant(data: bytes, shape: Sequence[int], /) -> Kernel:
         data: its elements
     """
 
+def convolve() -> Kernel:
+    """Convolution of two signals."""
+
 def crop_window(draw: int, own_seed: bool, seed: int, attempts: int, /) -> Kernel:
     """A random window of some area and aspect ratio.
 
@@ -287,6 +290,14 @@ def index(reader: int, /) -> Kernel:
         reader: the column of the batch's indices
     """
 
+def istft(nfft: int, step: int, /) -> Kernel:
+    """Signal from complex spectra of its frames.
+
+    Args:
+        nfft: points of the transform
+        step: samples from one frame to the next
+    """
+
 def join(count: int, axis: int, /) -> Kernel:
     """Tensors, one after another along an axis.
 
@@ -329,6 +340,9 @@ def lookup(table: npt.NDArray[Any], rows: int, reader: int, /) -> Kernel:
         rows: how many
         reader: the column of the batch's indices
     """
+
+def loudness() -> Kernel:
+    """Integrated loudness of a signal in LUFS."""
 
 def map(frame: int, height: int, width: int, channel: int, sampling: int, border: int, /) -> Kernel:
     """The image at the coordinates of the other two inputs.
@@ -416,6 +430,18 @@ def peek(adjust: bool, format: int, scale_log2: int, max_pixels: int, /) -> Kern
         format: a jpeg::Format
         scale_log2: images are 1 / 2^scale_log2 as wide and high
         max_pixels: the most pixels as stored; 0: no limit
+    """
+
+def phase_vocoder() -> Kernel:
+    """Complex spectra at another tempo."""
+
+def phased(share: float, zero: bool, root: bool, /) -> Kernel:
+    """Complex spectra with given magnitudes and the phases of others.
+
+    Args:
+        share: factor of the spectra that are subtracted
+        zero: phases are 0
+        root: the magnitudes are squared
     """
 
 def power_spectrum(axis: int, magnitude: bool, /) -> Kernel:
@@ -662,6 +688,15 @@ def stage(
         inputs: per input, the view that takes it to the iteration space
         outputs: per output, the view that takes its memory there
         coordinates: axes of the iteration space, whose coordinates are the program's last inputs
+    """
+
+def stft(nfft: int, step: int, reflect: bool, /) -> Kernel:
+    """Complex spectra of the frames of a signal.
+
+    Args:
+        nfft: points of the transform
+        step: samples from one frame to the next
+        reflect: mirror the signal at its ends, else zeros follow
     """
 
 def tiled(axis: int, links: Sequence[tuple[bytes, Sequence[Any], int, int]], /) -> Kernel:
