@@ -31,10 +31,8 @@ inline const Points& transform_points(const fft::Plan& plan, const float* table,
 
 // Write the samples of frames, with the window, to the points of the transform.
 inline void load_frames(const Frames& frames, int64_t first, const fft::Plan& plan, const Memory& m) {
-  const float* from[kFrames];
-  find_frames(frames, first, m.copies, m.span, from);
+  const Rows rows = find_frames(frames, first, m.copies, m.span);
   const int64_t begin = frames.offset, end = frames.offset + frames.length;
-  const float* const window = frames.window;
   const bool odd = plan.is_odd();
   V<float>* const halves[2] = {m.x.re, m.x.im};
   const auto put = [&](int64_t at, V<float> x) __attribute__((always_inline)) {
@@ -43,7 +41,12 @@ inline void load_frames(const Frames& frames, int64_t first, const fft::Plan& pl
   };
   for (int64_t i = 0; i < begin; ++i) put(i, V<float>{});
   for (int64_t i = end; i < plan.samples; ++i) put(i, V<float>{});
-  transposed(from, frames.length, [&](int64_t i, V<float> x) { put(begin + i, window ? x * window[i] : x); });
+  windowed(
+      rows, frames,
+      [&](int64_t i, V<float>(&x)[4]) __attribute__((always_inline)) {
+        for (int j = 0; j < 4; ++j) put(begin + i + j, x[j]);
+      },
+      [&](int64_t i, V<float> x) __attribute__((always_inline)) { put(begin + i, x); });
 }
 
 // Compute the spectrum of the samples in `m.x`.

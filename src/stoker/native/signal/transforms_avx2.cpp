@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transforms for AVX2.
 #if defined(__x86_64__)
+#include <immintrin.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
