@@ -350,3 +350,34 @@ def test_double_to_half_rounds_once():
     out = np.empty(x.shape, np.float16)
     asm.run([x], [out])
     same(out, x.astype(np.float16))
+
+
+FUNCTIONS = ["Sqrt", "Log", "Exp", "Sin", "Cos"]
+
+
+def floats_of_all_kinds(seed: int) -> np.ndarray:
+    """Return random bits, neighbours of multiples of pi/2 and ln 2, powers of two and special numbers, as float32."""
+    rng = np.random.default_rng(seed)
+    bits = rng.integers(0, 1 << 32, 1 << 17, dtype=np.uint32).view(np.float32)
+    usual = rng.normal(0, 30, 1 << 17).astype(np.float32)
+    k = np.arange(-3000, 3000) * rng.integers(1, 400, 6000)
+    centers = [k * (np.pi / 2), k * np.log(2), 1 + k * 1e-6, 2.0 ** rng.integers(-149, 127, 6000)]
+    near = [c.astype(np.float32) + np.spacing(c.astype(np.float32)) * j for c in centers for j in (-1, 0, 1)]
+    info = np.finfo(np.float32)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny, info.smallest_subnormal, 1.0, -1.0]
+    return np.concatenate([bits, usual, *near, np.array(special, np.float32)]).astype(np.float32)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_in_vectors_have_the_plain_bits(isa, name):
+    x = floats_of_all_kinds(FUNCTIONS.index(name))
+    asm = Asm(["float32"], ["float32"])
+    asm.store(asm.op(name, asm.load()))
+    got, want = np.empty_like(x), np.empty_like(x)
+    asm.run([x], [got])
+    _native.set_isa("plain")
+    asm.run([x], [want])
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    number = ~np.isnan(want)
+    np.testing.assert_array_equal(got[number].view(np.uint32), want[number].view(np.uint32))

@@ -61,6 +61,9 @@ inline V<int32_t> round_to_bytes(V<float> x) {
   return (V<int32_t>)_mm256_cvtps_epi32(_mm256_min_ps(low, _mm256_set1_ps(255.0f)));
 }
 
+inline V<float> square_root(V<float> x) { return (V<float>)_mm256_sqrt_ps((__m256)x); }
+inline bool any_lane(V<int64_t> x) { return !_mm256_testz_si256((__m256i)x, (__m256i)x); }
+
 inline V<float> load_halves(const void* p) { return (V<float>)_mm256_cvtph_ps(load128(p)); }
 inline void store_halves(void* p, V<float> x) { store128(p, _mm256_cvtps_ph((__m256)x, 0)); }
 

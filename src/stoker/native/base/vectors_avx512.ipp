@@ -61,6 +61,9 @@ inline V<int32_t> round_to_bytes(V<float> x) {
   return (V<int32_t>)_mm512_maskz_cvtps_epi32(0xFFFF, _mm512_maskz_min_ps(0xFFFF, low, _mm512_set1_ps(255.0f)));
 }
 
+inline V<float> square_root(V<float> x) { return (V<float>)_mm512_maskz_sqrt_ps(0xFFFF, (__m512)x); }
+inline bool any_lane(V<int64_t> x) { return _mm512_test_epi64_mask((__m512i)x, (__m512i)x); }
+
 inline V<float> load_halves(const void* p) {
   return (V<float>)_mm512_maskz_cvtph_ps(0xFFFF, _mm256_loadu_si256(static_cast<const __m256i*>(p)));
 }

@@ -13,6 +13,7 @@
 #include "pixel/kernels.hpp"
 #include "shared/element_random.hpp"
 #include "shared/half.hpp"
+#include "shared/xmath.hpp"
 
 // This include comes last, so that no inline function of the standard library is compiled for AVX2: the linker might
 // keep that copy for all files, also on machines without AVX2.

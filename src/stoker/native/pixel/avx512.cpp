@@ -13,6 +13,7 @@
 #include "pixel/kernels.hpp"
 #include "shared/element_random.hpp"
 #include "shared/half.hpp"
+#include "shared/xmath.hpp"
 
 #include "base/target_begin_avx512.hpp"
 

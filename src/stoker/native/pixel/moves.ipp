@@ -277,8 +277,11 @@ void lookup_bytes(void* dst, const uint8_t* src, const void* table, int n) {
   for (; i < n; ++i) d[i] = t[src[i]];
 }
 
+#include "pixel/functions.ipp"
+
 void fill_moves(Kernels& k) {
   fill_loops(k);
+  fill_functions(k);
   const int i32 = at(Type::I32), f32 = at(Type::F32);
   for (const DType d : {DType::U8, DType::Bool}) {
     k.load[at(d)][i32] = load_bytes<int32_t>;
