@@ -27,6 +27,10 @@ KERNELS = {
     5: np.outer([1, 4, 6, 4, 1], [1, 4, 6, 4, 1.5]).astype(np.float32) / 264,
 }
 
+REGION = [40.0, 60.0, 100.0, 120.0]  # top, left, height, width
+INVERSE = [255.0 - k for k in range(256)]
+NOISE = 20.0  # standard deviation
+
 Call = Callable[[], Any]
 Calls = Mapping[str, Call]
 
@@ -69,6 +73,14 @@ TITLES = {
     "median-3": "experimental.median_blur, 3x3",
     "median-5": "experimental.median_blur, 5x5",
     "median-15": "experimental.median_blur, 15x15",
+    "median-31": "experimental.median_blur, 31x31",
+    "erode-3": "experimental.erode, 3x3",
+    "erode-15": "experimental.erode, 15x15",
+    "debayer": "debayer of a mosaic of one channel",
+    "motion-blur": "motion_blur, 9 pixels at 30 degrees",
+    "noise": "noise.gaussian",
+    "erase": "erase one region",
+    "lookup": "lookup_table of bytes",
     "jpeg": "jpeg_compression_distortion",
     "laplacian-3": "laplacian, 3x3",
     "laplacian-5": "laplacian, 5x5",
@@ -84,6 +96,11 @@ def photographs(data: Data) -> list[np.ndarray]:
         with Image.open(data.files[k % len(data.files)]) as image:
             images.append(np.asarray(image.convert("RGB").resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)))
     return images
+
+
+def _mosaics(images: list[np.ndarray]) -> list[np.ndarray]:
+    """Return images of one channel that count as the mosaics of a sensor."""
+    return [np.ascontiguousarray(image[..., :1]) for image in images]
 
 
 def _loop(call: Call) -> Loop:
@@ -140,8 +157,12 @@ def _fn_calls(fn: Any, types: Any) -> dict[str, Callable[[Any], Any]]:
         "jpeg": lambda x: fn.jpeg_compression_distortion(x, quality=50),
         "laplacian-3": lambda x: fn.laplacian(x),
         "laplacian-5": lambda x: fn.laplacian(x, window_size=5),
+        "noise": lambda x: fn.noise.gaussian(x, stddev=NOISE),
+        "erase": lambda x: fn.erase(x, anchor=REGION[:2], shape=REGION[2:], axis_names="HW"),
+        "lookup": lambda x: fn.lookup_table(x, keys=list(range(256)), values=INVERSE, dtype=types.UINT8),
         **{f"dilate-{n}": lambda x, n=n: fn.experimental.dilate(x, mask_size=n) for n in (3, 15)},
-        **{f"median-{n}": lambda x, n=n: fn.experimental.median_blur(x, window_size=n) for n in (3, 5, 15)},
+        **{f"erode-{n}": lambda x, n=n: fn.experimental.erode(x, mask_size=n) for n in (3, 15)},
+        **{f"median-{n}": lambda x, n=n: fn.experimental.median_blur(x, window_size=n) for n in (3, 5, 15, 31)},
     }
 
 
@@ -155,6 +176,11 @@ def run_stoker(data: Data, *, operator: str) -> Loop:
     if operator.startswith("filter"):
         weights = [KERNELS[int(operator[-1])]] * BATCH
         return _loop(lambda: eager.filter(images, weights))
+    if operator == "debayer":
+        mosaics = _mosaics(images)
+        return _loop(lambda: eager.debayer(mosaics, blue_position=[0, 0]))
+    if operator == "motion-blur":
+        return _loop(lambda: eager.motion_blur(images, size=9, angle=30.0))
     function = _fn_calls(eager, types)[operator]
     return _loop(lambda: function(images))
 
@@ -184,7 +210,23 @@ def _pipeline(lib: Library, function: Callable[[Any], Any], images: list[np.ndar
 
 def run_numpy(data: Data, *, operator: str) -> Loop:
     """Call NumPy on image after image."""
+    random = np.random.default_rng(0)
+    top, left, height, width = map(int, REGION)
+
+    def noisy(x: np.ndarray) -> np.ndarray:
+        noise = random.standard_normal(x.shape, np.float32)
+        return np.rint(noise * np.float32(NOISE) + x).clip(0, 255).astype(np.uint8)
+
+    def erased(x: np.ndarray) -> np.ndarray:
+        y = x.copy()
+        y[top : top + height, left : left + width] = 0
+        return y
+
+    table = np.array(INVERSE, np.uint8)
     calls: dict[str, Callable[[np.ndarray], Any]] = {
+        "noise": noisy,
+        "erase": erased,
+        "lookup": lambda x: table[x],
         "flip-h": lambda x: x[:, ::-1].copy(),
         "flip-v": lambda x: x[::-1].copy(),
         "mean": lambda x: x.mean((0, 1), dtype=np.float32),
@@ -224,6 +266,7 @@ def run_pillow(data: Data, *, operator: str) -> Loop:
         "brightness": lambda x: x.point(table),
         "equalize": ImageOps.equalize,
         "slice": lambda x: x.crop((LEFT, TOP, LEFT + SIDE, TOP + SIDE)),
+        "lookup": lambda x: x.point([int(v) for v in INVERSE] * 3),
         "gray": lambda x: x.convert("L"),
         "ycbcr": lambda x: x.convert("YCbCr"),
         "crop-resize": lambda x: x.resize((SIDE, SIDE), linear, (70, 60, 370, 310)),
@@ -256,6 +299,14 @@ def run_opencv(data: Data, *, operator: str) -> Loop:
 
     def crop(x: np.ndarray) -> np.ndarray:
         return x[TOP : TOP + SIDE, LEFT : LEFT + SIDE]
+
+    line = np.zeros((9, 9), np.float32)
+    line[4] = 1 / 9
+    line = cv2.warpAffine(line, cv2.getRotationMatrix2D((4, 4), 30.0, 1.0), (9, 9))
+    inverse_table = np.array(INVERSE, np.uint8)
+    images = photographs(data)
+    if operator == "debayer":
+        images = _mosaics(images)
 
     calls: dict[str, Callable[[np.ndarray], Any]] = {
         "resize": lambda x: cv2.resize(x, (SIDE, SIDE), interpolation=cv2.INTER_AREA),
@@ -290,10 +341,14 @@ def run_opencv(data: Data, *, operator: str) -> Loop:
         "jpeg": lambda x: cv2.imdecode(cv2.imencode(".jpg", x, [cv2.IMWRITE_JPEG_QUALITY, 50])[1], 1),
         "laplacian-3": lambda x: cv2.Laplacian(x, cv2.CV_8U, ksize=3),
         "laplacian-5": lambda x: cv2.Laplacian(x, cv2.CV_8U, ksize=5),
+        "debayer": lambda x: cv2.cvtColor(x, cv2.COLOR_BayerBG2RGB),
+        "motion-blur": lambda x: cv2.filter2D(x, -1, line),
+        "lookup": lambda x: cv2.LUT(x, inverse_table),
         **{f"dilate-{n}": lambda x, n=n: cv2.dilate(x, np.ones((n, n), np.uint8)) for n in (3, 15)},
-        **{f"median-{n}": lambda x, n=n: cv2.medianBlur(x, n) for n in (3, 5, 15)},
+        **{f"erode-{n}": lambda x, n=n: cv2.erode(x, np.ones((n, n), np.uint8)) for n in (3, 15)},
+        **{f"median-{n}": lambda x, n=n: cv2.medianBlur(x, n) for n in (3, 5, 15, 31)},
     }
-    return _loop(_each(photographs(data), calls[operator]))
+    return _loop(_each(images, calls[operator]))
 
 
 def run_torchvision(data: Data, *, operator: str) -> Loop:
@@ -343,24 +398,43 @@ def run_torchvision(data: Data, *, operator: str) -> Loop:
         "gray": lambda: F.rgb_to_grayscale(x),
         "arithmetic": lambda: x * 1.5 + 10,
         "copy": lambda: x.clone(),
+        "noise": lambda: (torch.randn(x.shape) * NOISE + x).round_().clamp_(0, 255).to(torch.uint8),
+        "erase": lambda: F.erase(x, *map(int, REGION), torch.zeros(3, 1, 1, dtype=torch.uint8)),
     }
     return _loop(calls[operator])
 
 
 # Operators of each library. Those that have no equal there are left out.
-_OPENCV_LACKS = {"max", "slice", "cast", "copy"}
+_OPENCV_LACKS = {"max", "slice", "cast", "copy", "noise", "erase"}
 _PILLOW_HAS = {
     "resize", "resize-up", "resize-cubic", "resize-nearest", "rotate", "affine", "affine-nearest", "perspective",
     "filter-3", "filter-5", "flip-h", "flip-v", "brightness", "equalize", "slice", "gray", "ycbcr",
-    "crop-resize", "copy",
+    "crop-resize", "copy", "lookup",
 }  # fmt: skip
 # Operators that DALI has on GPUs only, or not at all; torchvision has none of them.
-_DALI_LACKS = {"dilate-3", "dilate-15", "median-3", "median-5", "median-15"}
+_DALI_LACKS = {
+    "dilate-3", "dilate-15", "erode-3", "erode-15", "median-3", "median-5", "median-15", "median-31", "debayer",
+    "motion-blur",
+}  # fmt: skip
 _TORCHVISION_LACKS = {
     "filter-3", "filter-5", "twist", "ycbcr", "crop-resize", "clahe", "jpeg", "laplacian-3", "laplacian-5",
-    *_DALI_LACKS,
+    "lookup", *_DALI_LACKS,
 }  # fmt: skip
-_NUMPY_HAS = {"flip-h", "flip-v", "mean", "sum", "max", "slice", "transpose", "cast", "arithmetic", "copy"}
+_NUMPY_HAS = {
+    "flip-h",
+    "flip-v",
+    "mean",
+    "sum",
+    "max",
+    "slice",
+    "transpose",
+    "cast",
+    "arithmetic",
+    "copy",
+    "noise",
+    "erase",
+    "lookup",
+}
 
 
 def _case(operator: str, title: str) -> Case:
