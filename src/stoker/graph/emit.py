@@ -25,6 +25,7 @@ from .plan import (
     PlannedGpuStage,
     PlannedOutput,
 )
+from .rows import along_rows
 from .scalar_code import Compiler
 from .segments import SegmentKind, Segments, cut
 from .storage import aliases, assign_memory, images_in_planes, used_values
@@ -214,6 +215,8 @@ class _Emitter:
                 params.add(p)
             return self._native_kernel(step, body)
         assert isinstance(body, Stage)
+        if not step.on_gpu and step.frames is None:
+            body = along_rows(body, [self._values[v] for v in (*step.inputs, *step.outputs)])
         arguments = self._stage_arguments(step, body, params)
         if step.on_gpu:
             return PlannedGpuStage(body, arguments, planar=not self._in_planes.isdisjoint(step.inputs[:1]))

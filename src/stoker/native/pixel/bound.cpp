@@ -140,6 +140,7 @@ void Bound::resolve_computes(const ScratchLayout& layout) {
     if (c.op == Op::Cast) range_of(c.dtype, m.low, m.high);
     if (c.op == Op::Lookup) m.table = base_[c.port];
   }
+  for (int i = 0; i < plan_->constants; ++i) computes_[i].run(computes_[i], layout.lanes);
 }
 
 PortStrides Bound::place(int port) const { return {port, axes_[axes_count_ - 1].stride[port], channel_stride_[port]}; }

@@ -50,9 +50,9 @@ struct SineOf {
     const V<int64_t> quadrant = (V<int64_t>)shifted + (kCos ? 1 : 0);
     const V<double> r = ((x - k * 0x1.921fb54400000p+0) - k * 0x1.0b4611a600000p-34) - k * 0x1.3198a2e000000p-69;
     const V<double> z = r * r;
-    constexpr double kSine[] = {-1.0 / 6,       1.0 / 120,          -1.0 / 5040,           1.0 / 362880,
+    constexpr double kSine[] = {-1.0 / 6,        1.0 / 120,          -1.0 / 5040,           1.0 / 362880,
                                 -1.0 / 39916800, 1.0 / 6227020800.0, -1.0 / 1307674368000.0};
-    constexpr double kCosine[] = {1.0 / 24,           -1.0 / 720,         1.0 / 40320, -1.0 / 3628800,
+    constexpr double kCosine[] = {1.0 / 24,          -1.0 / 720,           1.0 / 40320,           -1.0 / 3628800,
                                   1.0 / 479001600.0, -1.0 / 87178291200.0, 1.0 / 20922789888000.0};
     const V<double> sine = r + r * z * polynomial(z, kSine);
     const V<double> cosine = 1.0 - 0.5 * z + z * z * polynomial(z, kCosine);
@@ -72,9 +72,9 @@ struct ExpOf {
   static Approximation near(V<double> x) {
     const V<double> shifted = x * 1.4426950408889634 + kShifter, k = shifted - kShifter;
     const V<double> r = (x - k * 0x1.62e42fee00000p-1) - k * 0x1.a39ef35793c76p-33;
-    constexpr double kSeries[] = {1.0,          1.0,           1.0 / 2,        1.0 / 6,         1.0 / 24,
-                                  1.0 / 120,    1.0 / 720,     1.0 / 5040,     1.0 / 40320,     1.0 / 362880,
-                                  1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600.0, 1.0 / 6227020800.0};
+    constexpr double kSeries[] = {
+        1.0,        1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,       1.0 / 120,         1.0 / 720,
+        1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600.0, 1.0 / 6227020800.0};
     const V<uint64_t> power = (V<uint64_t>)shifted << 52;
     const V<int64_t> good = magnitude(x) < 87.0;  // the result is a normal float
     return {(V<double>)((V<uint64_t>)polynomial(r, kSeries) + power), ~good};

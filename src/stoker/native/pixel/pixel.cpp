@@ -52,7 +52,7 @@ void Bound::step(const Cursor& cursor) {
   uint32_t stored = 0;  // bits of the stores that computations perform directly
   for (int i = 0; i < std::min(store_count_, 32); ++i)
     if (stores_[i].producer >= 0 && store_directly(stores_[i], cursor)) stored |= uint32_t{1} << i;
-  for (int i = 0; i < compute_count_; ++i) computes_[i].run(computes_[i], cursor.lanes);
+  for (int i = plan_->constants; i < compute_count_; ++i) computes_[i].run(computes_[i], cursor.lanes);
   for (int i = 0; i < store_count_; ++i)
     if (i >= 32 || !(stored >> i & 1)) move(stores_[i]);
 }

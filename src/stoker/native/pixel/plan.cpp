@@ -27,8 +27,9 @@ struct Node {
   int args = 0;
   bool live = false;
   int uses = 0;
-  Op then = Op::kCount;  // second operation of a pair; its operand is arg[2]
-  int compute = kNone;   // position in Plan::computes
+  Op then = Op::kCount;   // second operation of a pair; its operand is arg[2]
+  int compute = kNone;    // position in Plan::computes
+  bool constant = false;  // computed from uniforms only, without a fault
 };
 
 class Planner {
@@ -51,6 +52,7 @@ class Planner {
   void trace_sources();
   bool find_mix(const Node& store, MixRecipe& recipe, Instr (&loads)[kMixed]) const;
   void find_mixes();
+  void find_constants();
   void order_accesses();
   void allocate();
   void group(const std::vector<int>& nodes, std::vector<std::vector<int>>& out) const;
@@ -231,6 +233,16 @@ void Planner::group(const std::vector<int>& nodes, std::vector<std::vector<int>>
   }
 }
 
+// Divisions are left out, because a run reports their faults.
+void Planner::find_constants() {
+  for (Node& n : nodes_) {
+    const Op op = n.in.op;
+    if (!n.live || fetches(op) || op == Op::Store || op == Op::Lookup || (op >= Op::IDiv && op <= Op::UMod)) continue;
+    n.constant = true;
+    for (int k = 0; k < n.args; ++k) n.constant &= n.arg[k].uniform || nodes_[n.arg[k].index].constant;
+  }
+}
+
 void Planner::order_accesses() {
   std::map<std::pair<int, int>, int> last;  // the last of several stores to one location wins
   for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -241,6 +253,7 @@ void Planner::order_accesses() {
     else computes_.push_back(static_cast<int>(i));
   }
   for (const auto& [where, i] : last) stores_.push_back(i);
+  std::stable_partition(computes_.begin(), computes_.end(), [&](int i) { return nodes_[i].constant; });
   group(loads_, load_groups_);
   group(stores_, store_groups_);
 }
@@ -352,7 +365,7 @@ Access Planner::access(const std::vector<int>& members) {
     if (n.in.op != Op::Store) continue;
     a.source[k] = static_cast<int16_t>(std::max(source_[members[k]], kNone));
     const Node& made_by = nodes_[n.arg[0].index];
-    if (made_by.uses == 1) a.producer[k] = static_cast<int16_t>(made_by.compute);
+    if (made_by.uses == 1 && !made_by.constant) a.producer[k] = static_cast<int16_t>(made_by.compute);
   }
   return a;
 }
@@ -387,12 +400,15 @@ void Planner::allocate() {
     last[value] = end + 1;  // count the operand once even if it occurs twice
     (register_size(slot_[value].type) == 8 ? free8 : free4).push_back(slot_[value].index);
   };
+  for (const int i : computes_)
+    if (nodes_[i].constant) take(i);
   for (const int i : loads_) take(i);
   for (const int i : computes_) {
     const Node& n = nodes_[i];
     for (int k = 0; k < n.args; ++k)
-      if (!n.arg[k].uniform) release(n.arg[k].index, i);
-    take(i);
+      if (!n.arg[k].uniform && !nodes_[n.arg[k].index].constant) release(n.arg[k].index, i);
+    if (n.constant) ++plan_.constants;
+    else take(i);
     nodes_[i].compute = static_cast<int>(plan_.computes.size());
     Compute c{n.in.op, n.in.type, n.in.from, n.in.dtype, slot_[i], n.args, {}, n.then, n.in.port};
     for (int k = 0; k < n.args; ++k) c.arg[k] = operand(n.arg[k], operand_type(n.in, k));
@@ -401,6 +417,7 @@ void Planner::allocate() {
 }
 
 std::shared_ptr<const Plan> Planner::finish() {
+  find_constants();
   order_accesses();
   trace_sources();
   allocate();

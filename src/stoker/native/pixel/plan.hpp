@@ -67,7 +67,8 @@ struct MixRecipe {
 
 struct Plan {
   std::vector<Access> loads, stores;
-  std::vector<Compute> computes;
+  std::vector<Compute> computes;  // those of uniforms only come first
+  int constants = 0;              // their number; they run once per binding, and no other value shares their blocks
   std::vector<Splat> splats;
   std::vector<Source> sources;
   int slots4 = 0, slots8 = 0;
