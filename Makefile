@@ -148,7 +148,7 @@ test-packages: .venv-packages/.package
 
 test-jax test-tf test-paddle: test-%: .venv-%/.package
 	@JAX_PLATFORMS=cpu TF_CPP_MIN_LOG_LEVEL=2 \
-		.venv-$*/bin/python -m pytest -W ignore::DeprecationWarning tests/frameworks/$*_batches.py $(TESTS)
+		.venv-$*/bin/python -m pytest -W ignore::DeprecationWarning $(wildcard tests/frameworks/$*_batches.py tests/frameworks/$*_functions.py) $(TESTS)
 
 test-triton: .venv-triton/.package
 	@.venv-triton/bin/python -m pytest -W ignore::DeprecationWarning tests/serve/triton_server.py $(TESTS)

@@ -26,14 +26,13 @@ MODULES = [
     "backend", "data_node", "experimental", "experimental.dynamic", "experimental.dynamic.checkpoint",
     "experimental.dynamic.math", "experimental.dynamic.random", "experimental.dynamic.readers",
     "external_source", "fn", "math", "ops", "pipeline", "pipeline.experimental", "plugin",
-    "plugin.base_iterator",
-    "plugin.pytorch", "plugin.pytorch.experimental", "plugin.pytorch.experimental.proxy",
+    "plugin.base_iterator", "plugin.numba", "plugin.numba.fn", "plugin.numba.fn.experimental",
+    "plugin.pytorch", "plugin.pytorch.experimental", "plugin.pytorch.experimental.proxy", "plugin.pytorch.fn",
     "plugin.pytorch.loader_evaluator", "plugin.pytorch.torch_utils", "plugin_manager", "tensors", "tfrecord", "types",
 ]  # fmt: skip
 REFUSED = [
     "experimental.dynamic.capture", "experimental.dynamic.pytorch", "experimental.torchvision", "internal", "pickling",
-    "plugin.mxnet", "plugin.numba", "plugin.numba.fn.experimental",
-    "plugin.pytorch.fn", "reducers", "sysconfig",
+    "plugin.mxnet", "reducers", "sysconfig",
 ]  # fmt: skip
 
 

@@ -19,10 +19,7 @@ _WAYS_OUT = {
         "It is for compiling operators for DALI, which are not loaded here: write them in Python "
         "(`stoker.Operator`, `stoker.register`), or use `fn.python_function`"
     ),
-    "plugin.jax.fn": "Use `fn.python_function` with `jax.numpy` on what it is given",
     "plugin.mxnet": f"DALI 2 has dropped it too. {_BATCHES}: `mxnet.nd.from_numpy(batch.as_array())`",
-    "plugin.numba": "Use `fn.python_function`, which may call a function that Numba has compiled",
-    "plugin.pytorch.fn": "Use `fn.python_function` with `torch.from_numpy` on what it is given",
 }
 
 

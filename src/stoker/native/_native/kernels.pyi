@@ -731,6 +731,17 @@ def user_code(
         seed: this seed
     """
 
+def user_function(
+    address: int, inputs: Sequence[tuple[int, int, int, int]], outputs: Sequence[tuple[int, int, int, int]], /
+) -> Kernel:
+    """Function that a compiler of this process has made.
+
+    Args:
+        address: of the function, which stays
+        inputs: per input: element types as bits, least rank, most rank, -1
+        outputs: the same, with the number of the input whose extents they have, or -1
+    """
+
 def view(ops: Sequence[tuple[int, int, int, int, int, Sequence[int]]], may_copy: bool, /) -> Kernel:
     """Other extents and strides over the same memory.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators in users' compiled libraries (shared/stoker/op.h).
+// Operators in users' compiled libraries (shared/stoker/op.h), and functions that a compiler of the process has made.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/copy_view.hpp"
 #include "base/philox.hpp"
 #include "kernels/registry.hpp"
 #include "run/job.hpp"
@@ -123,11 +124,52 @@ class UserCode : public Kernel {
   uint64_t seed_;
 };
 
-std::shared_ptr<Kernel> make_user_code(registry::Bytes path, const std::vector<Declared>& inputs,
-                                       const std::vector<Declared>& outputs, int32_t arguments, bool counted,
-                                       uint32_t draw, bool own_seed, uint64_t seed) {
-  if (arguments < 0) throw std::invalid_argument("expected a number of arguments, got a negative one");
-  Ports ports{.kernel = "user_code", .params = arguments};
+// Function on contiguous tensors: the addresses of inputs and outputs, and their extents one after the other.
+using Function = int32_t (*)(const uint64_t* data, const int64_t* extents);
+
+class UserFunction : public Kernel {
+ public:
+  UserFunction(Function function, Ports ports) : function_(function), ports_(std::move(ports)) {}
+
+  Ports ports() const override { return ports_; }
+
+  Outcome run(const Call& c) const override {
+    const size_t inputs = ports_.in.size(), outputs = ports_.out.size();
+    size_t copied = 0;
+    for (size_t i = 0; i < inputs; ++i)
+      if (!c.in[i]->contiguous()) copied += aligned_bytes(*c.in[i]);
+    uint8_t* free = copied ? c.work[0].get(copied) : nullptr;
+    std::vector<uint64_t> data(inputs + outputs);
+    std::vector<int64_t> extents;
+    for (size_t i = 0; i < inputs + outputs; ++i) {
+      const View& v = i < inputs ? *c.in[i] : *c.out[i - inputs];
+      const uint8_t* from = v.data;
+      if (!v.contiguous()) {  // an input: outputs are contiguous
+        copy_contiguous(v, free);
+        from = free;
+        free += aligned_bytes(v);
+      }
+      data[i] = reinterpret_cast<uintptr_t>(from);
+      extents.insert(extents.end(), v.shape, v.shape + v.rank);
+    }
+    extents.push_back(0);  // so that there is an address
+    if (function_(data.data(), extents.data()) == 1) return Outcome::Ok;
+    *c.error = "the compiled function raised an exception; call it in Python to see which";
+    return Outcome::Error;
+  }
+
+ private:
+  static size_t aligned_bytes(const View& v) {
+    return (static_cast<size_t>(v.elements()) * static_cast<size_t>(size_of(v.dtype)) + 63) & ~size_t{63};
+  }
+
+  Function function_;
+  Ports ports_;
+};
+
+// Add the rules of `declared` inputs and outputs.
+Ports declared_ports(const char* kernel, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs) {
+  Ports ports{.kernel = kernel};
   const auto rule_of = [&](const Declared& d) {
     const auto& [types, least, most, same] = d;
     if (least < 0 || most > kMaxRank || least > most || same >= static_cast<int32_t>(inputs.size()))
@@ -136,10 +178,33 @@ std::shared_ptr<Kernel> make_user_code(registry::Bytes path, const std::vector<D
   };
   for (const Declared& d : inputs) ports.in.push_back(rule_of(d));
   for (const Declared& d : outputs) ports.out.push_back(rule_of(d));
+  return ports;
+}
+
+std::shared_ptr<Kernel> make_user_code(registry::Bytes path, const std::vector<Declared>& inputs,
+                                       const std::vector<Declared>& outputs, int32_t arguments, bool counted,
+                                       uint32_t draw, bool own_seed, uint64_t seed) {
+  if (arguments < 0) throw std::invalid_argument("expected a number of arguments, got a negative one");
+  Ports ports = declared_ports("user_code", inputs, outputs);
+  ports.params = arguments;
   if (counted) ports.out.push_back(port_of(DType::I32, 0));
   const Library library = open_library(std::string(path.data, path.size));
   return std::make_shared<UserCode>(library, std::move(ports), counted, draw, own_seed, seed);
 }
+
+std::shared_ptr<Kernel> make_user_function(uint64_t address, const std::vector<Declared>& inputs,
+                                           const std::vector<Declared>& outputs) {
+  if (!address) throw std::invalid_argument("expected the address of a function, got 0");
+  return std::make_shared<UserFunction>(reinterpret_cast<Function>(static_cast<uintptr_t>(address)),
+                                        declared_ports("user_function", inputs, outputs));
+}
+
+const Registered kUserFunction{"user_function",
+                               "Function that a compiler of this process has made.",
+                               make_user_function,
+                               {{"address", "of the function, which stays"},
+                                {"inputs", "per input: element types as bits, least rank, most rank, -1"},
+                                {"outputs", "the same, with the number of the input whose extents they have, or -1"}}};
 
 const Registered kUserCode{"user_code",
                            "Operator of a user's compiled library.",

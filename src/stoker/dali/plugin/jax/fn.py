@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nvidia.dali.plugin.jax.fn``: not here; importing it says why, and what to do instead."""
+"""Functions on JAX arrays as operators (as ``nvidia.dali.plugin.jax.fn``)."""
 
-from ....frontends.dali.missing import refuse_module
-
-refuse_module("plugin.jax.fn")
+from ....frontends.dali.array_functions import jax_function as jax_function

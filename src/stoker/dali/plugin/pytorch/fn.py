@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nvidia.dali.plugin.pytorch.fn``: not here; importing it says why, and what to do instead."""
+"""Functions on torch tensors as operators (as ``nvidia.dali.plugin.pytorch.fn``)."""
 
-from ....frontends.dali.missing import refuse_module
-
-refuse_module("plugin.pytorch.fn")
+from ....frontends.dali.array_functions import torch_python_function as torch_python_function
