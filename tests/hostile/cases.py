@@ -114,6 +114,11 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
             {"files": [str(top / "a.wav")], "texts": ["a"]}, {"files": ["a.wav"], "file_root": str(top), "labels": [3]},
             {"files": [str(top / "a.wav")], "sample_rate": 4000.0, "downmix": False, "dtype": types.INT16},
         ],
+        "readers.video": [
+            {"filenames": str(top / "a.mp4"), "sequence_length": 3, "labels": [1], "enable_frame_num": "sequence"},
+            {"filenames": [str(top / "a.mp4")], "sequence_length": 4, "stride": 2, "pad_mode": "edge",
+             "enable_timestamps": True, "dtype": types.FLOAT},
+        ],
         "readers.nemo_asr": [
             {"manifest_filepaths": str(top / "a.json"), "read_idxs": True},
             {"manifest_filepaths": [str(top / "a.json")], "min_duration": 0.001, "read_text": False},

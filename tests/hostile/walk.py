@@ -35,6 +35,7 @@ import numpy as np
 
 from stoker.native import _native
 from stoker.ops.audio._wav import write_wav
+from tests.clips import write_video
 from tests.hostile.cases import Case, draw, targets
 from tests.idle_clock import HANG_S
 
@@ -89,6 +90,7 @@ def write_files(folder: Path) -> Path:
     np.save(folder / "a.npy", drawn.integers(0, 256, (4, 6), dtype=np.uint8))
     (folder / "a.wav").write_bytes(bytes(write_wav(drawn.integers(-999, 999, (50, 2)).astype(np.int16), 8000)))
     (folder / "a.json").write_text(json.dumps({"audio_filepath": "a.wav", "duration": 0.002, "text": "a"}))
+    write_video(folder / "a.mp4", "mpeg4", frames=9, size=(16, 32))
     (folder / "list.txt").write_text("".join(f"class/{i}.jpg {i}\n" for i in range(6)))
     return files
 

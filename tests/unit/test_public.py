@@ -28,7 +28,7 @@ PUBLIC = {
 PACKAGES = {
     "codecs", "command", "contract", "cpp", "dali", "demo", "device", "display", "executor", "frameworks", "frontends",
     "graph", "inspection", "jax", "math", "native", "numpy", "ops", "paddle", "readers", "samplers", "serve",
-    "settings", "testing", "tf", "tfrecord", "torch", "torchvision", "triton",
+    "settings", "testing", "tf", "tfrecord", "torch", "torchvision", "triton", "video",
 }  # fmt: skip
 TYPES = {
     "ANY_DATA", "BFLOAT16", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType",

@@ -7105,6 +7105,240 @@ class readers:
         """
         ...
 
+    @overload
+    @staticmethod
+    def video(
+        *,
+        sequence_length: int,
+        filenames: Any = None,
+        file_root: str | PathLike[str] | None = None,
+        file_list: str | PathLike[str] | None = None,
+        labels: Any = None,
+        stride: int = 1,
+        enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
+        enable_timestamps: Literal[False] = False,
+        image_type: ImageType = ImageType.RGB,
+        adjust_orientation: bool = True,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        step: int = -1,
+        pad_sequences: bool = False,
+        pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "symmetric", "reflect"] = "none",
+        file_list_frame_num: bool = False,
+        file_list_include_preceding_frame: bool = False,
+        dtype: DTypeLike = DType.UINT8,
+        normalized: bool = False,
+        channels: int = 3,
+        additional_decode_surfaces: int = 2,
+        skip_vfr_check: bool = False,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Read clips of videos. Outputs: the frames, uint8 FHWC; the label, int32 ``(1,)``, unless `filenames` are given
+        without `labels`; with `enable_frame_num`, the number of the first frame, int32 ``(1,)``, or of all frames, int32
+        ``(F,)``; with `enable_timestamps`, their seconds, float64 ``(F,)``.
+
+        A clip has `sequence_length` frames, `stride` frames apart; clips of a video begin `step` frames apart. Frames are
+        those that FFmpeg's decoder gives for the whole file, in the order of their times, also with variable rates,
+        pictures out of order and open groups of pictures. Colors follow the matrix and the range that the stream states;
+        DALI takes BT.601 for all. The files are indexed when the pipeline is built, and indexes are kept.
+
+        A clip with a damaged picture is an error of its row, and so is a file that cannot be read. A file that is cut off
+        has the clips of what is left, and one more that fails.
+
+        A line of `file_list` is ``path label [start [end]]``, in seconds or (with `file_list_frame_num`) frames, negative
+        ones from the end. A start between two frames means the later one, an end the earlier one, and a clip ends before
+        it.
+
+        Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
+
+        Args:
+            filenames: Path of a video, or a list of paths.
+            file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
+            file_list: Text file with one "path label [start [end]]" per line.
+            labels: One integer per path of `filenames`; an empty list: the index of the path.
+            sequence_length: Number of frames of a clip.
+            stride: Distance between consecutive frames of a clip.
+            enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
+            enable_timestamps: Return the seconds from the file's first frame to each frame.
+            image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
+            adjust_orientation: Turn the frames as the file says that players do.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded frames.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the files are indexed when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            step: Distance between the first frames of consecutive clips; -1: `sequence_length`.
+            pad_sequences: Complete clips at the end with frames of zeros, instead of leaving them out.
+            pad_mode: Frames that complete clips at the end: constant zeros, the last frame, or mirrored ones.
+            file_list_frame_num: Starts and ends in `file_list` are frames instead of seconds.
+            file_list_include_preceding_frame: A start between two frames means the earlier one, and an end the
+                later one.
+            dtype: Element type: UINT8 or FLOAT.
+            normalized: Values from 0 to 1, with `dtype` FLOAT.
+            channels: Number of channels: 3.
+            additional_decode_surfaces: No effect: frames are decoded on the CPU.
+            skip_vfr_check: No effect: frames are found by their times.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def video(
+        *,
+        sequence_length: int,
+        filenames: Any = None,
+        file_root: str | PathLike[str] | None = None,
+        file_list: str | PathLike[str] | None = None,
+        labels: Any = None,
+        stride: int = 1,
+        enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
+        enable_timestamps: Literal[True],
+        image_type: ImageType = ImageType.RGB,
+        adjust_orientation: bool = True,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        step: int = -1,
+        pad_sequences: bool = False,
+        pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "symmetric", "reflect"] = "none",
+        file_list_frame_num: bool = False,
+        file_list_include_preceding_frame: bool = False,
+        dtype: DTypeLike = DType.UINT8,
+        normalized: bool = False,
+        channels: int = 3,
+        additional_decode_surfaces: int = 2,
+        skip_vfr_check: bool = False,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode, DataNode]:
+        """Read clips of videos. Outputs: the frames, uint8 FHWC; the label, int32 ``(1,)``, unless `filenames` are given
+        without `labels`; with `enable_frame_num`, the number of the first frame, int32 ``(1,)``, or of all frames, int32
+        ``(F,)``; with `enable_timestamps`, their seconds, float64 ``(F,)``.
+
+        A clip has `sequence_length` frames, `stride` frames apart; clips of a video begin `step` frames apart. Frames are
+        those that FFmpeg's decoder gives for the whole file, in the order of their times, also with variable rates,
+        pictures out of order and open groups of pictures. Colors follow the matrix and the range that the stream states;
+        DALI takes BT.601 for all. The files are indexed when the pipeline is built, and indexes are kept.
+
+        A clip with a damaged picture is an error of its row, and so is a file that cannot be read. A file that is cut off
+        has the clips of what is left, and one more that fails.
+
+        A line of `file_list` is ``path label [start [end]]``, in seconds or (with `file_list_frame_num`) frames, negative
+        ones from the end. A start between two frames means the later one, an end the earlier one, and a clip ends before
+        it.
+
+        Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
+
+        Args:
+            filenames: Path of a video, or a list of paths.
+            file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
+            file_list: Text file with one "path label [start [end]]" per line.
+            labels: One integer per path of `filenames`; an empty list: the index of the path.
+            sequence_length: Number of frames of a clip.
+            stride: Distance between consecutive frames of a clip.
+            enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
+            enable_timestamps: Return the seconds from the file's first frame to each frame.
+            image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
+            adjust_orientation: Turn the frames as the file says that players do.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded frames.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the files are indexed when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            step: Distance between the first frames of consecutive clips; -1: `sequence_length`.
+            pad_sequences: Complete clips at the end with frames of zeros, instead of leaving them out.
+            pad_mode: Frames that complete clips at the end: constant zeros, the last frame, or mirrored ones.
+            file_list_frame_num: Starts and ends in `file_list` are frames instead of seconds.
+            file_list_include_preceding_frame: A start between two frames means the earlier one, and an end the
+                later one.
+            dtype: Element type: UINT8 or FLOAT.
+            normalized: Values from 0 to 1, with `dtype` FLOAT.
+            channels: Number of channels: 3.
+            additional_decode_surfaces: No effect: frames are decoded on the CPU.
+            skip_vfr_check: No effect: frames are found by their times.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
     @staticmethod
     def webdataset(
         paths: Any,

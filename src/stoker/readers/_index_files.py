@@ -192,12 +192,13 @@ def _store(entry: Path, write: Callable[[Any], object]) -> None:
         warn(f"indexes of container files are not kept: {error}; {hint}")
 
 
-_ARRAYS = ("coco",)  # kinds of entries with arrays, as NumPy's .npz files
+_ARRAYS = ("coco", "video")  # kinds of entries with arrays, as NumPy's .npz files
 
 
 def cached_arrays(
-    kind: str, path: str, names: Sequence[str], parse: Callable[[], Mapping[str, npt.NDArray[Any]]]
-) -> dict[str, npt.NDArray[Any]]:
+    kind: str, path: str, names: Sequence[str], parse: Callable[[], Mapping[str, npt.NDArray[Any]]],
+    least_bytes: int = _LEAST_BYTES,
+) -> dict[str, npt.NDArray[Any]]:  # fmt: skip
     """Return arrays that were found in a file, from the cache or by ``parse``.
 
     Args:
@@ -205,6 +206,7 @@ def cached_arrays(
         path: the file.
         names: names of the arrays.
         parse: function that finds them.
+        least_bytes: files that are smaller are parsed each time.
 
     Raises:
         OSError: the file cannot be read.
@@ -225,7 +227,7 @@ def cached_arrays(
     arrays = dict(parse())
     after = os.stat(name)
     is_settled = _state(before) == _state(after) and time.time_ns() - after.st_mtime_ns > _SETTLED_NS
-    if entry is not None and is_settled and after.st_size >= _LEAST_BYTES:
+    if entry is not None and is_settled and after.st_size >= least_bytes:
         _store(entry, lambda file: np.savez(file, state=state, **arrays))
     return arrays
 

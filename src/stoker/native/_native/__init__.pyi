@@ -12,6 +12,7 @@ from stoker.native._native import gpu as gpu
 from stoker.native._native import jpeg as jpeg
 from stoker.native._native import kernels as kernels
 from stoker.native._native import recipe as recipe
+from stoker.native._native import video as video
 
 ScalarCode = Sequence[tuple[int, int, int, int]]
 

@@ -21,6 +21,7 @@ void bind_jpeg(nb::module_& m);
 void bind_pixel(nb::module_& m);
 void bind_recipe(nb::module_& m);
 void bind_resample(nb::module_& m);
+void bind_video(nb::module_& m);
 
 namespace {
 
@@ -74,4 +75,5 @@ NB_MODULE(_native, m) {
   bind_pixel(m);
   bind_recipe(m);
   bind_resample(m);
+  bind_video(m);
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "video/convert.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/carver.hpp"
+#include "base/simd.hpp"
+#include "pixel/kernels.hpp"
+
+namespace stoker::video {
+
+namespace {
+
+#include "video/convert.ipp"
+
+Forms forms() {
+#if defined(__x86_64__)
+  if (isa() == Isa::AVX512) return forms_avx512();
+  if (isa() == Isa::AVX2) return forms_avx2();
+#endif
+  return kForms;
+}
+
+constexpr int64_t kPixels = 1 << 20;  // that are woven in one call, whose count is an int
+
+void weave(uint8_t* to, uint8_t* const* planes, int64_t width) {
+  for (int64_t x = 0; x < width; x += kPixels) {
+    const uint8_t* const from[] = {planes[0] + x, planes[1] + x, planes[2] + x};
+    pixel::kernels().weave[1][3](to + 3 * x, from, static_cast<int>(std::min(kPixels, width - x)));
+  }
+}
+
+template <class T>
+void convert_rows(const Frame& f, const Weights& w, Order order, const RowLoops<T>& loops, uint8_t* out,
+                  Scratch& scratch) {
+  const int64_t chroma = (f.width + (int64_t{1} << f.shift_x) - 1) >> f.shift_x, padded = chroma << f.shift_x;
+  const auto room = static_cast<size_t>(std::max(padded, f.width) + 64);
+  T *samples[3] = {}, *none = nullptr;  // aligned copies of rows
+  int32_t* terms[3] = {};
+  uint8_t* bytes[3] = {};
+  const auto carve = [&](Carver c) {
+    for (T*& row : samples) row = c.take<T>(room);
+    none = c.take<T>(room);
+    for (int32_t*& row : terms) row = c.take<int32_t>(room);
+    for (uint8_t*& row : bytes) row = c.take<uint8_t>(room);
+    return c.used();
+  };
+  const size_t used = carve(Carver());
+  carve(Carver(scratch.get(used)));
+  if (f.gray) std::fill(none, none + chroma, static_cast<T>(w.chroma_zero));
+  // Rows of words may begin at odd addresses.
+  const auto row_of = [&](int plane, int64_t y, int64_t count) -> const T* {
+    const uint8_t* row = f.plane[plane] + y * f.pitch[plane];
+    if constexpr (sizeof(T) == 1) return row;
+    std::memcpy(samples[plane], row, static_cast<size_t>(count) * sizeof(T));
+    return samples[plane];
+  };
+  uint8_t* to[3] = {bytes[0], bytes[1], bytes[2]};
+  if (order == Order::BGR) std::swap(to[0], to[2]);
+  int64_t done = -1;  // the row of chroma samples whose terms are there
+  for (int64_t y = 0; y < f.height; ++y) {
+    const T* luma = row_of(0, y, f.width);
+    const int64_t own = f.gray ? 0 : y >> f.shift_y;
+    if (own != done) {
+      const T* const u = f.gray ? none : row_of(1, own, chroma);
+      const T* const v = f.gray ? none : row_of(2, own, chroma);
+      done = own;
+      if (order == Order::Stored) {
+        loops.stored(u, chroma, f.shift_x, w, bytes[1]);
+        loops.stored(v, chroma, f.shift_x, w, bytes[2]);
+      } else {
+        loops.terms(u, v, chroma, f.shift_x, w, terms);
+      }
+    }
+    if (order == Order::Stored) loops.stored(luma, f.width, 0, w, bytes[0]);
+    else loops.channels(luma, terms, f.width, w, to);
+    weave(out + 3 * y * f.width, bytes, f.width);
+  }
+}
+
+}  // namespace
+
+Weights weights_of(double kr, double kb, bool full_range, int extra) {
+  const double kg = 1 - kr - kb, one = 1 << kFractionBits, largest = (256 << extra) - 1;
+  const double luma = full_range ? 255 / largest * (1 << extra) : 255.0 / 219;
+  const double chroma = full_range ? luma : 255.0 / 224;
+  const auto weight = [&](double x) { return static_cast<int32_t>(std::lround(x * one)); };
+  Weights w{};
+  w.luma_zero = full_range ? 0 : 16 << extra;
+  w.chroma_zero = 128 << extra;
+  w.luma = weight(luma);
+  w.red_v = weight(2 * (1 - kr) * chroma);
+  w.green_u = weight(-2 * kb * (1 - kb) / kg * chroma);
+  w.green_v = weight(-2 * kr * (1 - kr) / kg * chroma);
+  w.blue_u = weight(2 * (1 - kb) * chroma);
+  w.extra = extra;
+  return w;
+}
+
+void convert(const Frame& frame, const Weights& weights, Order order, uint8_t* out, Scratch& scratch) {
+  const Forms all = forms();
+  if (frame.wide) convert_rows<uint16_t>(frame, weights, order, all.words, out, scratch);
+  else convert_rows<uint8_t>(frame, weights, order, all.bytes, out, scratch);
+}
+
+}  // namespace stoker::video

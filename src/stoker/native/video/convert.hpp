@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer conversion of decoded video frames to RGB, by the matrix and the range of the stream (ITU-T H.273).
+#pragma once
+#include <cstdint>
+
+#include "base/scratch.hpp"
+
+namespace stoker::video {
+
+constexpr int kFractionBits = 13;  // of the weights; a sum of products stays below 2^31 for samples of 16 bits
+
+// Weights of a conversion from samples of 8 + `extra` bits to bytes, rounded to kFractionBits bits. A channel is the
+// weighted sum of the differences to the zeros, rounded with halves up, and clamped.
+struct Weights {
+  int32_t luma_zero, chroma_zero;  // samples of black, and of no colour
+  int32_t luma, red_v, green_u, green_v, blue_u;
+  int32_t extra;
+};
+
+// Weights of red and blue in luma, between 0 and 1; limited range is 16 to 235 (chroma 240), scaled by 2^extra.
+Weights weights_of(double kr, double kb, bool full_range, int extra);
+
+enum class Order : int { RGB = 0, BGR, Stored };  // Stored: luma and chroma as they are, in eight bits
+
+// Planes of samples of one byte, or of two (little-endian) if there are more than eight bits. Without chroma planes the
+// frame is gray. A chroma sample belongs to 2^shift columns and rows.
+struct Frame {
+  const uint8_t* plane[3];
+  int64_t pitch[3];  // bytes from row to row
+  int64_t width, height;
+  int shift_x, shift_y;
+  bool wide, gray;
+};
+
+// Write an image [height,width,3] of bytes without gaps. Chroma samples are repeated.
+void convert(const Frame& frame, const Weights& weights, Order order, uint8_t* out, Scratch& scratch);
+
+// Loops over a row, of `T` samples. `terms`: chroma's parts of three channels, one per pixel.
+template <class T>
+struct RowLoops {
+  void (*terms)(const T* u, const T* v, int64_t chroma, int shift_x, const Weights& w, int32_t* const* terms);
+  void (*channels)(const T* luma, const int32_t* const* terms, int64_t width, const Weights& w, uint8_t* const* to);
+  void (*stored)(const T* from, int64_t samples, int shift_x, const Weights& w, uint8_t* to);
+};
+
+struct Forms {
+  RowLoops<uint8_t> bytes;
+  RowLoops<uint16_t> words;
+};
+
+#if defined(__x86_64__)
+Forms forms_avx2();
+Forms forms_avx512();
+#endif
+
+}  // namespace stoker::video

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversion of video frames for AVX2.
+#if defined(__x86_64__)
+#include "video/convert.hpp"
+
+#include "base/target_begin_avx2.hpp"
+
+namespace stoker::video {
+namespace {
+
+#include "video/convert.ipp"
+
+}  // namespace
+
+Forms forms_avx2() { return kForms; }
+
+}  // namespace stoker::video
+
+#include "base/target_end.hpp"
+#endif

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of video files with labels and ranges, and the clips in them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.errors import ArgumentError, DataError, is_system_failure
+from ..contract.text import printable
+from ..video.frame_index import FrameIndex
+from ._containers import is_missing
+from ._listing import list_files
+from ._storages import FileStorage
+from ._video import ClipTable, Ints, Rule, index_of, map_files
+
+EXTENSIONS = (
+    ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".ts", ".m2ts", ".mts", ".mpg", ".mpeg", ".flv", ".ogv", ".wmv",
+    ".3gp", ".h264", ".h265", ".hevc", ".ivf", ".mjpeg", ".mjpg",
+)  # fmt: skip
+_SLACK = 1e-9  # of a second: a decimal number means the frame whose time it rounds
+
+
+@dataclass(frozen=True)
+class VideoRange:
+    """Part of a file.
+
+    Attributes:
+        path: the file.
+        label: its label.
+        start: first second, or first frame; None: the first frame.
+        end: second, or frame, at which it ends; None: the end of the file.
+    """
+
+    path: str
+    label: int
+    start: float | None = None
+    end: float | None = None
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Meaning of the numbers in a list of files.
+
+    Attributes:
+        in_frames: they are numbers of frames, negative ones from the end, instead of seconds.
+        start_down: a start between two frames means the one before, and else the one after.
+        end_up: an end between two frames means the one after, and else the one before.
+        include_end: the end is the last frame instead of the one after it.
+    """
+
+    in_frames: bool = False
+    start_down: bool = False
+    end_up: bool = False
+    include_end: bool = False
+
+    def frames(self, one: VideoRange, index: FrameIndex) -> tuple[int, int]:
+        """Return the first frame of a range and the frame after its last one."""
+        count = len(index)
+        begin, end = 0, count
+        if self.in_frames:
+            begin = 0 if one.start is None else _from_end(one.start, count)
+            end = count if one.end is None else _from_end(one.end, count) + self.include_end
+        else:
+            times = index.times
+            if one.start is not None:
+                begin = _last(times, one.start) if self.start_down else _first(times, one.start)
+            if one.end is not None:
+                end = (_first(times, one.end) if self.end_up else _last(times, one.end)) + self.include_end
+        return max(begin, 0), min(end, count)
+
+
+def _from_end(number: float, count: int) -> int:
+    return int(number) + count if number < 0 else int(number)
+
+
+def _first(times: npt.NDArray[np.float64], second: float) -> int:
+    """Return the first frame at a second or later."""
+    return int(np.searchsorted(times, second - _SLACK, side="left"))
+
+
+def _last(times: npt.NDArray[np.float64], second: float) -> int:
+    """Return the last frame at a second or earlier."""
+    return int(np.searchsorted(times, second + _SLACK, side="right")) - 1
+
+
+def list_ranges(args: Mapping[str, Any]) -> tuple[list[VideoRange], bool]:
+    """List the parts of files that a reader's arguments name, and whether they have labels.
+
+    Raises:
+        ArgumentError: there are no files, or a list has a wrong line.
+        OSError: the operating system fails.
+    """
+    given = [k for k in ("filenames", "file_list", "file_root") if not is_missing(args[k])]
+    if not given:
+        raise ArgumentError("expected `filenames`, `file_list` or `file_root`, got none of them")
+    if "filenames" in given and len(given) > 1:
+        raise ArgumentError(f"expected one of {given[0]!r} and {given[1]!r}, got both")
+    if args["labels"] is not None and "filenames" not in given:
+        raise ArgumentError("`labels` go with `filenames`, which are not given")
+    if "file_list" in given:
+        return _ranges_of_list(args["file_list"], args["file_root"] or os.path.dirname(args["file_list"])), True
+    files = args["filenames"] if "filenames" in given else None
+    labels = args["labels"] if files is not None and not is_missing(args["labels"]) else None
+    data = list_files({
+        "files": [files] if isinstance(files, str) else files, "labels": labels, "file_list": None,
+        "file_root": None if files is not None else args["file_root"], "extensions": EXTENSIONS, "file_filters": None,
+        "dir_filters": None, "case_sensitive_filter": False,
+    }).finish()  # fmt: skip
+    storage, values = data.columns[0].storage, data.columns[1].values
+    assert isinstance(storage, FileStorage) and values is not None
+    ranges = [VideoRange(storage.locate(i).path, int(values[i, 0])) for i in range(len(storage))]
+    return ranges, files is None or args["labels"] is not None
+
+
+def _ranges_of_list(path: str, root: str) -> list[VideoRange]:
+    if not os.path.isfile(path):
+        raise ArgumentError(f"expected `file_list` to be a file of paths, there is none at '{printable(path)}'")
+    found = []
+    with open(path, encoding="utf-8", errors="surrogateescape") as lines:
+        for number, line in enumerate(lines, 1):
+            fields = line.split()
+            if not fields:
+                continue
+            try:
+                if not 2 <= len(fields) <= 4:
+                    raise ValueError
+                numbers = [float(f) for f in fields[2:]]
+                if not all(map(math.isfinite, numbers)):
+                    raise ValueError
+                label = int(np.int32(int(fields[1])))
+                found.append(VideoRange(os.path.join(root, fields[0]), label, *numbers))
+            except (ValueError, OverflowError):
+                raise ArgumentError(
+                    f'expected "path label [start [end]]" in line {number} of {printable(path)!r}, got {line.strip()!r}'
+                ) from None
+    if not found:
+        raise ArgumentError(f"expected files in {printable(path)!r}, got none")
+    return found
+
+
+@dataclass(frozen=True)
+class FoundClips:
+    """Clips of all ranges.
+
+    Attributes:
+        table: the clips.
+        labels: their labels, int32 ``(clips, 1)``.
+        times: seconds of each frame of the files with clips, by number of the file; empty unless asked for.
+        note: remark about ranges without clips; "" if there are none.
+    """
+
+    table: ClipTable
+    labels: npt.NDArray[np.int32]
+    times: dict[int, npt.NDArray[np.float64]]
+    note: str
+
+
+def find_clips(ranges: list[VideoRange], bounds: Bounds, rule: Rule, step: int, *, with_times: bool) -> FoundClips:
+    """Find the clips of all ranges. A file that cannot be read has one clip, which fails when it is read.
+
+    Raises:
+        ArgumentError: there are no clips.
+        OSError: the operating system fails.
+    """
+    own: dict[str, list[VideoRange]] = {}
+    for one in ranges:
+        own.setdefault(one.path, []).append(one)
+    times: dict[int, npt.NDArray[np.float64]] = {}
+    paths = list(own)
+
+    def facts(number: int) -> _FileFacts:
+        path = paths[number]
+        try:
+            index = index_of(path)
+        except (DataError, OSError) as error:
+            if is_system_failure(error):
+                raise
+            return _FileFacts(iter([(0, 0)] * len(own[path])), str(error))
+        if with_times:
+            times[number] = index.times[:-1]
+        return _FileFacts(iter([bounds.frames(one, index) for one in own[path]]), index.damage)
+
+    found = dict(zip(paths, map_files(facts, range(len(paths))), strict=True))
+    numbers = {path: i for i, path in enumerate(paths)}
+    rows = np.array([(numbers[r.path], *next(found[r.path].ranges)) for r in ranges], np.int64)
+    first: list[Ints] = []
+    failures: dict[int, str] = {}
+    short, count = "", 0
+    for one, (_, begin, end) in zip(ranges, rows.tolist(), strict=True):
+        starts = rule.starts(begin, end, step) if end > begin else np.zeros(0, np.int64)
+        damage = found[one.path].take_damage()
+        if damage:
+            failures[count + len(starts)] = damage
+            starts = np.append(starts, 0)
+        elif not len(starts) and not found[one.path].is_damaged:
+            short = short or f"'{printable(one.path)}' has {max(end - begin, 0)} frames in its range"
+        first.append(starts)
+        count += len(starts)
+    if not count:
+        wanted = f"clips of {rule.length} frames, {rule.span} from the first to the last"
+        raise ArgumentError(f"expected {wanted}, got none: {short}")
+    entry = np.repeat(np.arange(len(ranges), dtype=np.int32), [len(f) for f in first])
+    labels = np.array([r.label for r in ranges], np.int32)[entry]
+    table = ClipTable(paths, rows, entry, np.concatenate(first), failures)
+    note = f"videos without a clip are left out: {short}" if short else ""
+    return FoundClips(table, labels[:, None], times, note)
+
+
+class _FileFacts:
+    """Ranges of a file that are asked for, and its damage, which fails one clip."""
+
+    def __init__(self, ranges: Iterator[tuple[int, int]], damage: str) -> None:
+        self.ranges, self.is_damaged = ranges, bool(damage)
+        self._damage = damage
+
+    def take_damage(self) -> str:
+        """Return the damage for the first range, and then ""."""
+        damage, self._damage = self._damage, ""
+        return damage

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``readers.video``: clips of video files, decoded on the CPU."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..contract.argument import arg
+from ..contract.columns import Column, DataSet
+from ..contract.errors import ArgumentError
+from ..contract.types import DType, ImageType
+from ..video.clip import ClipPixels
+from ..video.colors import BGR, RGB, STORED
+from ._columns import Values, fingerprint, ragged
+from ._sampled import SampledReader
+from ._video import PAD_MODES, ClipColumn, ClipStorage, Rule, pad_mode_of
+from ._video_files import Bounds, FoundClips, find_clips, list_ranges
+
+_ORDERS = {ImageType.RGB: RGB, ImageType.BGR: BGR, ImageType.YCbCr: STORED}
+_MOST = 1 << 20
+_NUMBERS = ("none", "scalar", "sequence")
+
+
+class ClipReader(SampledReader, ABC):
+    """Base class of readers of clips."""
+
+    outputs = 1
+    result_neutral: ClassVar[tuple[str, ...]] = (
+        *SampledReader.result_neutral, "filenames", "file_root", "file_list", "labels", "initial_fill",
+        "prefetch_queue_depth", "read_ahead", "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes",
+    )  # fmt: skip
+    filenames = arg("object", None, doc="Path of a video, or a list of paths.")
+    file_root = arg(
+        "str", None, doc="Folder with one sub-folder per class; with `file_list`, the folder of relative paths."
+    )  # fmt: skip
+    file_list = arg("str", None, doc='Text file with one "path label [start [end]]" per line.')
+    labels = arg("object", None, doc="One integer per path of `filenames`; an empty list: the index of the path.")
+    sequence_length = arg("int", doc="Number of frames of a clip.")
+    stride = arg("int", 1, doc="Distance between consecutive frames of a clip.")
+    enable_frame_num = arg(
+        "str", "none", choices=_NUMBERS, doc='Return the number of the first frame ("scalar"), or of all ("sequence").'
+    )  # fmt: skip
+    enable_timestamps = arg("bool", False, doc="Return the seconds from the file's first frame to each frame.")
+    image_type = arg("image_type", ImageType.RGB, doc="Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).")
+    adjust_orientation = arg("bool", True, doc="Turn the frames as the file says that players do.")
+    initial_fill = arg("int", 1024, doc="No effect: a shuffle is over the whole data set, not over a buffer.")
+    prefetch_queue_depth = arg("int", 1, doc="No effect: the pipeline's prefetch_queue_depth holds.")
+    read_ahead = arg("bool", False, doc="No effect: rows are prefetched with their batches.")
+    skip_cached_images = arg("bool", False, doc="No effect: there is no cache of decoded frames.")
+    dont_use_mmap = arg("bool", False, doc="No effect: files are always read, never mapped.")
+    lazy_init = arg("bool", False, doc="No effect: the files are indexed when the pipeline is built.")
+    tensor_init_bytes = arg("int", 1048576, doc="No effect: memory is planned.")
+
+    def validate(self, args: Mapping[str, Any]) -> None:
+        """Check everything that does not depend on the disk."""
+        super().validate(args)
+        for key in ("sequence_length", "stride"):
+            if not 1 <= args[key] <= _MOST:
+                raise ArgumentError(f"expected a number from 1 to 2**20 as `{key}`, got {args[key]}")
+        if args["step"] == 0 or args["step"] > _MOST:
+            raise ArgumentError(f"expected a number from 1 to 2**20 as `step`, or -1, got {args['step']}")
+        if ImageType(args["image_type"]) not in _ORDERS:
+            raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {args['image_type']}")
+
+    @classmethod
+    def has_labels(cls, args: Mapping[str, Any]) -> bool:
+        """Return whether the clips have labels."""
+        return args["labels"] is not None or not args["filenames"]
+
+    def count_outputs(self, args: Mapping[str, Any]) -> int:
+        more = (self.has_labels(args), args["enable_frame_num"] != "none", args["enable_timestamps"])
+        return 1 + sum(map(bool, more))
+
+    def returns_tuple(self, args: Mapping[str, Any]) -> bool:
+        return self.count_outputs(args) > 1
+
+    @classmethod
+    def clips_of(
+        cls, args: Mapping[str, Any], bounds: Bounds, rule: Rule, step: int, dtype: DType = DType.UINT8,
+        *, normalized: bool = False, fill: tuple[int, ...] = (0,),
+    ) -> DataSet:  # fmt: skip
+        """Find the clips and return their columns.
+
+        Raises:
+            ArgumentError: there are no clips.
+            OSError: the operating system fails.
+        """
+        ranges, has_labels = list_ranges(args)
+        found = find_clips(ranges, bounds, rule, step, with_times=args["enable_timestamps"])
+        pixels = ClipPixels(_ORDERS[ImageType(args["image_type"])], args["adjust_orientation"], fill)
+        storage = ClipStorage(found.table, rule, pixels)
+        columns: list[Column] = [ClipColumn(storage, dtype, normalized=normalized)]
+        if has_labels:
+            columns.append(Values("label", found.labels))
+        columns += _numbers(args, found, rule)
+        decides = fingerprint("\0".join(r.path for r in ranges), found.labels, found.table.fingerprint())
+        return DataSet(tuple(columns), decides, "label" if has_labels else None, (found.note,) if found.note else ())
+
+
+def _numbers(args: Mapping[str, Any], found: FoundClips, rule: Rule) -> list[Column]:
+    """Return the columns of frame numbers and times; -1 for constant frames."""
+    table, kind = found.table, args["enable_frame_num"]
+    columns: list[Column] = []
+    if kind == "scalar":
+        first = [-1 if k in table.failures else int(table.frames(k, rule)[0]) for k in range(len(table))]
+        columns.append(Values("frame_num", np.array(first, np.int32)[:, None]))
+    if kind != "sequence" and not args["enable_timestamps"]:
+        return columns
+    nothing = np.full(rule.length, -1)
+    frames = [nothing if k in table.failures else table.frames(k, rule) for k in range(len(table))]
+    if kind == "sequence":
+        columns.append(_column("frame_num", [f.astype(np.int32) for f in frames]))
+    if args["enable_timestamps"]:
+        seconds = [
+            np.where(f >= 0, found.times[table.file(k)][f], -1.0) if table.file(k) in found.times else -np.ones(len(f))
+            for k, f in enumerate(frames)
+        ]
+        columns.append(_column("timestamps", seconds))
+    return columns
+
+
+def _column(name: str, rows: list[Any]) -> Column:
+    lengths = [len(row) for row in rows]
+    if len(set(lengths)) == 1:
+        return Values(name, np.stack(rows))
+    return ragged(name, np.concatenate(rows), np.cumsum(lengths))
+
+
+class VideoReader(ClipReader, name="readers.video"):
+    """Read clips of videos. Outputs: the frames, uint8 FHWC; the label, int32 ``(1,)``, unless `filenames` are given
+    without `labels`; with `enable_frame_num`, the number of the first frame, int32 ``(1,)``, or of all frames, int32
+    ``(F,)``; with `enable_timestamps`, their seconds, float64 ``(F,)``.
+
+    A clip has `sequence_length` frames, `stride` frames apart; clips of a video begin `step` frames apart. Frames are
+    those that FFmpeg's decoder gives for the whole file, in the order of their times, also with variable rates,
+    pictures out of order and open groups of pictures. Colors follow the matrix and the range that the stream states;
+    DALI takes BT.601 for all. The files are indexed when the pipeline is built, and indexes are kept.
+
+    A clip with a damaged picture is an error of its row, and so is a file that cannot be read. A file that is cut off
+    has the clips of what is left, and one more that fails.
+
+    A line of `file_list` is ``path label [start [end]]``, in seconds or (with `file_list_frame_num`) frames, negative
+    ones from the end. A start between two frames means the later one, an end the earlier one, and a clip ends before
+    it.
+
+    Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
+    """
+
+    result_neutral: ClassVar[tuple[str, ...]] = (
+        *ClipReader.result_neutral, "additional_decode_surfaces", "skip_vfr_check",
+    )  # fmt: skip
+    step = arg("int", -1, doc="Distance between the first frames of consecutive clips; -1: `sequence_length`.")
+    pad_sequences = arg(
+        "bool", False, doc="Complete clips at the end with frames of zeros, instead of leaving them out."
+    )
+    pad_mode = arg(
+        "str", "none", choices=(*PAD_MODES, "symmetric", "reflect"),
+        doc="Frames that complete clips at the end: constant zeros, the last frame, or mirrored ones.",
+    )  # fmt: skip
+    file_list_frame_num = arg("bool", False, doc="Starts and ends in `file_list` are frames instead of seconds.")
+    file_list_include_preceding_frame = arg(
+        "bool", False, doc="A start between two frames means the earlier one, and an end the later one."
+    )  # fmt: skip
+    dtype = arg("dtype", DType.UINT8, doc="Element type: UINT8 or FLOAT.")
+    normalized = arg("bool", False, doc="Values from 0 to 1, with `dtype` FLOAT.")
+    channels = arg("int", 3, doc="Number of channels: 3.")
+    additional_decode_surfaces = arg("int", 2, doc="No effect: frames are decoded on the CPU.")
+    skip_vfr_check = arg("bool", False, doc="No effect: frames are found by their times.")
+
+    def validate(self, args: Mapping[str, Any]) -> None:
+        """Check everything that does not depend on the disk."""
+        super().validate(args)
+        dtype = DType(args["dtype"])
+        if dtype not in (DType.UINT8, DType.FLOAT):
+            raise ArgumentError(f"expected `dtype` UINT8 or FLOAT, got {dtype}")
+        if args["normalized"] and dtype != DType.FLOAT:
+            raise ArgumentError(f"expected `dtype` FLOAT with `normalized`, got {dtype}")
+        if args["channels"] != 3:
+            raise ArgumentError(f"expected 3 `channels`, got {args['channels']}")
+        if args["pad_sequences"] and pad_mode_of(args["pad_mode"]) not in ("none", "constant"):
+            raise ArgumentError(f'expected `pad_mode` "constant" with `pad_sequences`, got {args["pad_mode"]!r}')
+
+    @classmethod
+    def dataset(cls, args: Mapping[str, Any]) -> DataSet:
+        """Find the clips.
+
+        Raises:
+            ArgumentError: the arguments contradict each other, or there are no clips.
+            OSError: the operating system fails.
+        """
+        mode = "constant" if args["pad_sequences"] else pad_mode_of(args["pad_mode"])
+        rule = Rule(args["sequence_length"], args["stride"], mode)
+        precedes = args["file_list_include_preceding_frame"]
+        bounds = Bounds(args["file_list_frame_num"], start_down=precedes, end_up=precedes)
+        step = args["sequence_length"] if args["step"] < 0 else args["step"]
+        return cls.clips_of(args, bounds, rule, step, DType(args["dtype"]), normalized=args["normalized"])

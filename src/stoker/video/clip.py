@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pixels of clips: frames of a video as arrays FHWC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.errors import DataError
+from .colors import RGB, write_pixels
+from .decoder import VideoDecoder
+
+Bytes = npt.NDArray[np.uint8]
+MAX_BYTES = 1 << 34  # of a clip
+
+
+@dataclass(frozen=True)
+class ClipPixels:
+    """Form of the pixels of clips.
+
+    Attributes:
+        order: order of the channels, one of `colors`.
+        adjust_orientation: turn frames as the file's rotation says.
+        fill: values of the channels of constant frames.
+    """
+
+    order: int = RGB
+    adjust_orientation: bool = True
+    fill: tuple[int, ...] = (0,)
+
+    def decode(self, decoder: VideoDecoder, clips: Sequence[npt.NDArray[np.int64]]) -> list[Bytes | BaseException]:
+        """Decode clips of one file together.
+
+        Args:
+            decoder: decoder of the file.
+            clips: numbers of their frames, -1 for constant frames.
+
+        Returns:
+            For each clip uint8 ``(frames, height, width, 3)``, or the error of its first frame that failed.
+        """
+        turns = decoder.index.rotation // 90 if self.adjust_orientation else 0
+        places: dict[int, list[tuple[int, int]]] = {}
+        for k, frames in enumerate(clips):
+            for at, number in enumerate(frames.tolist()):
+                if number >= 0:
+                    places.setdefault(number, []).append((k, at))
+        found: list[Bytes | None] = [None] * len(clips)
+        misfits: dict[int, DataError] = {}
+
+        def take(number: int, frame: Any) -> None:
+            pixels: Bytes | None = None
+            for k, at in places[number]:
+                pixels = self._place(found, k, at, len(clips[k]), frame, turns, pixels, misfits)
+
+        failed = decoder.read(places, take)
+        out: list[Bytes | BaseException] = []
+        for k, frames in enumerate(clips):
+            error = next((failed[n] for n in frames.tolist() if n in failed), misfits.get(k))
+            clip = found[k]
+            if clip is not None and error is None:
+                clip[frames < 0] = self.fill
+            out.append(error or (DataError("expected a frame in every clip, got none") if clip is None else clip))
+        return out
+
+    def _place(
+        self, found: list[Bytes | None], k: int, at: int, length: int, frame: Any, turns: int, pixels: Bytes | None,
+        misfits: dict[int, DataError],
+    ) -> Bytes | None:  # fmt: skip
+        """Write a frame into a clip, and return where its pixels are."""
+        height, width = (frame.width, frame.height) if turns & 1 else (frame.height, frame.width)
+        clip = found[k]
+        if clip is None:
+            if length * height * width * 3 > MAX_BYTES:
+                raise DataError(
+                    f"expected a clip of at most {MAX_BYTES} bytes, got {length} frames of {height} x {width}"
+                )
+            clip = found[k] = np.empty((length, height, width, 3), np.uint8)
+        if clip.shape[1:3] != (height, width):
+            text = f"expected frames of one size in a clip, got {clip.shape[1:3]} and {(height, width)}"
+            misfits.setdefault(k, DataError(text))
+            return pixels
+        if pixels is not None:
+            clip[at] = pixels
+        elif turns:
+            stored = np.empty((frame.height, frame.width, 3), np.uint8)
+            write_pixels(frame, self.order, stored)
+            clip[at] = np.rot90(stored, turns)
+        else:
+            write_pixels(frame, self.order, clip[at])
+        written: Bytes = clip[at]
+        return written

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Search for the frames of a video, which makes its frame index."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..contract.errors import DataError
+from .decoder import PacketDecoder
+from .frame_index import CORRUPT, DISCARD, HIDDEN, KEY, LEADING, NO_TIME, FrameIndex, Ints
+from .pyav import Source, name_of, open_container, pyav, readable, state_of, video_stream
+
+# Containers that store the presentation time of every packet.
+_TIMED = ("mov,mp4", "matroska", "mpegts", "mpeg", "flv", "ogg", "nut", "asf")
+# Containers whose packets are contiguous bytes of the file. The index compares some of them.
+_CONTIGUOUS = ("mov,mp4", "avi")
+# Codecs whose decoders need nothing of the container but its extra data.
+_SELF_CONTAINED = ("h264", "hevc", "vp9", "libdav1d", "mjpeg")
+_COMPARED = 16  # packets, at least, that are compared with the file's bytes
+MAX_PACKETS = 1 << 28
+
+
+class _Packets:
+    """Facts of the packets of a stream, in decoding order."""
+
+    def __init__(self, source: Source) -> None:
+        self.facts: list[tuple[int, int, int, int, int]] = []
+        self.is_timed = self.is_contiguous = True
+        self.last_duration = 0
+        self._compared = 0
+        self._bytes = memoryview(source) if not isinstance(source, str) else None
+        self._file = open(source, "rb") if isinstance(source, str) else None  # noqa: SIM115 - `close` closes it
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, packet: Any, *, is_vp8: bool) -> None:
+        """Add a packet."""
+        pts, dts, size, pos = packet.pts, packet.dts, packet.size, packet.pos
+        flags = packet.is_keyframe * KEY | packet.is_discard * DISCARD | packet.is_corrupt * CORRUPT
+        if is_vp8 and not bytes(packet)[0] & 0x10:  # the frame header's bit `show_frame`
+            flags |= HIDDEN
+        if pts is None:
+            self.is_timed = False
+        if pos is None or pos < 0:
+            self.is_contiguous = False
+        elif self.is_contiguous and (self._compared < _COMPARED or len(self.facts) & 1023 == 0):
+            self._compared += 1
+            self.is_contiguous = self._at(pos, size) == bytes(packet)
+        self.last_duration = packet.duration or 0
+        times = (NO_TIME if t is None else t for t in (pts, dts))
+        self.facts.append((*times, size, -1 if pos is None else pos, flags))
+
+    def _at(self, pos: int, size: int) -> bytes:
+        if self._bytes is not None:
+            return bytes(self._bytes[pos : pos + size])
+        assert self._file is not None
+        self._file.seek(pos)
+        return self._file.read(size)
+
+
+def index_video(source: Source) -> FrameIndex:
+    """Find the frames of a video.
+
+    Args:
+        source: the path of a file, or its contents.
+
+    Raises:
+        DataError: it is no video, or it has no frame that can be decoded.
+        OSError: the file cannot be read.
+        UnsupportedError: PyAV is not installed.
+    """
+    state = state_of(source)
+    with open_container(source) as container, readable(source):
+        stream = video_stream(container, source)
+        context, form = stream.codec_context, container.format.name
+        if context is None:
+            raise DataError(f"expected a video of a codec that FFmpeg decodes in {name_of(source)}")
+        packets, damage = _scan(container, stream, source)
+        if not packets.facts:
+            raise DataError(
+                f"expected frames in {name_of(source)}, got a video stream without any: {damage or 'empty'}"
+            )
+        if stream.frames > len(packets.facts) and form.startswith("mov,mp4") and not damage:
+            damage = f"expected {stream.frames} frames as the header says, got {len(packets.facts)}"
+        pts, dts, size, pos, flags = (np.array(x, np.int64) for x in zip(*packets.facts, strict=True))
+        is_contiguous = packets.is_contiguous and form.startswith(_CONTIGUOUS)
+        own = is_contiguous and context.codec.name in _SELF_CONTAINED
+        shown = np.flatnonzero(flags & (DISCARD | HIDDEN) == 0)
+        times = pts[shown]
+        is_timed = form.startswith(_TIMED) and NO_TIME not in times and len(np.unique(times)) == len(times)
+        index = FrameIndex(
+            pts=np.sort(times), order=shown[np.argsort(times, kind="stable")], sync=np.zeros(len(shown), np.int64),
+            end=0, packet_pts=pts, packet_dts=dts, packet_size=size, packet_pos=pos,
+            packet_flags=flags.astype(np.uint8), time_base=stream.time_base,
+            rate=Fraction(stream.average_rate or stream.base_rate or stream.guessed_rate or 25), stream=stream.index,
+            size=(context.height, context.width), rotation=0, color=(int(context.colorspace), int(context.color_range)),
+            is_contiguous=is_contiguous, codec=context.codec.name if own else "",
+            extradata=bytes(context.extradata or b""), state=state, damage=damage,
+        )  # fmt: skip
+    if is_timed:
+        index = _without_undecodable_head(source, index)
+        end = int(index.pts[-1]) + max(packets.last_duration, 1) if len(index) else 0
+        index = _with_sync_points(dataclasses.replace(index, end=end), index.packet_pts)
+    else:
+        index = _in_decoded_order(source, index)
+    if not len(index):
+        raise DataError(f"expected frames that can be decoded in {name_of(source)}, got none")
+    return dataclasses.replace(index, rotation=_rotation(source, index))
+
+
+def _scan(container: Any, stream: Any, source: Source) -> tuple[_Packets, str]:
+    """Return the packets, and a description of damage or ""."""
+    packets, is_vp8 = _Packets(source), stream.codec_context.codec.name in ("vp8", "libvpx")
+    try:
+        for packet in container.demux(stream):
+            if packet.size:
+                packets.add(packet, is_vp8=is_vp8)
+            if len(packets.facts) > MAX_PACKETS:
+                raise DataError(f"expected at most {MAX_PACKETS} packets in {name_of(source)}")
+    except pyav().error.InvalidDataError as error:
+        return packets, f"damaged after {len(packets.facts)} packets: {error.strerror}"
+    finally:
+        packets.close()
+    return packets, ""
+
+
+def _with_sync_points(index: FrameIndex, times: Ints) -> FrameIndex:
+    """Find the packet from which each frame is decoded. ``times``: presentation times of all packets."""
+    keys = np.flatnonzero(index.packet_flags & KEY)
+    if not len(keys):
+        return dataclasses.replace(index, sync=np.zeros(len(index), np.int64))
+    packets = np.arange(len(times))
+    at = np.searchsorted(keys, packets, side="right") - 1
+    leads = (at >= 0) & (times < times[keys[np.maximum(at, 0)]])
+    at -= leads
+    sync = np.where(at >= 0, keys[np.maximum(at, 0)], 0)
+    leads[index.order] &= at[index.order] >= 0  # those before the first key packet that a decoder outputs
+    flags = index.packet_flags | leads.astype(np.uint8) * np.uint8(LEADING)
+    return dataclasses.replace(index, sync=sync[index.order], packet_flags=flags)
+
+
+def _without_undecodable_head(source: Source, index: FrameIndex) -> FrameIndex:
+    """Leave out pictures before the first key picture that a decoder does not output: a recording that was cut."""
+    keys = np.flatnonzero(index.packet_flags & KEY)
+    first = int(keys[0]) if len(keys) else 0
+    if not len(keys):
+        return index
+    start = index.packet_pts[first]
+    head = index.pts < start
+    if not head.any():
+        return index
+    found: set[int] = set()
+    decoder = PacketDecoder(source, index, conceals=True)
+    with contextlib.closing(decoder):
+        decoder.seek(0)
+        while not decoder.is_drained:
+            with contextlib.suppress(DataError):
+                frames = decoder.feed()
+                found.update(frame.pts for frame in frames if not frame.is_corrupt)
+                if any(index.packet_pts[frame.pts] >= start for frame in frames):
+                    break
+    kept = ~head | np.isin(index.order, list(found))
+    return dataclasses.replace(index, pts=index.pts[kept], order=index.order[kept], sync=index.sync[kept])
+
+
+def _in_decoded_order(source: Source, index: FrameIndex) -> FrameIndex:
+    """Number the frames in the order in which the decoder outputs them. Their times follow from the rate."""
+    order: list[int] = []
+    failures = 0
+    decoder = PacketDecoder(source, index, conceals=False)
+    with contextlib.closing(decoder):
+        decoder.seek(0)
+        while not decoder.is_drained:
+            try:
+                order += [frame.pts for frame in decoder.feed()]
+            except DataError:
+                failures += 1
+    order = list(dict.fromkeys(o for o in order if o is not None and not index.packet_flags[o] & DISCARD))
+    damage = index.damage or (f"{failures} damaged packets" if failures else "")
+    numbers = np.full(len(index.packet_pts), NO_TIME)
+    numbers[order] = np.arange(len(order))
+    unknown = np.flatnonzero(numbers == NO_TIME)  # such packets are never asked for, but they may be key packets
+    numbers[unknown] = len(order)
+    found = dataclasses.replace(
+        index, pts=np.arange(len(order)), order=np.asarray(order, np.int64), end=len(order), time_base=1 / index.rate,
+        damage=damage,
+    )  # fmt: skip
+    return _with_sync_points(found, numbers)
+
+
+def _rotation(source: Source, index: FrameIndex) -> int:
+    """Return the rotation of the first frame that can be decoded, in degrees counterclockwise."""
+    decoder = PacketDecoder(source, dataclasses.replace(index, codec=""), conceals=True)
+    with contextlib.closing(decoder), contextlib.suppress(DataError):
+        decoder.seek(int(index.sync[0]))
+        while not decoder.is_drained:
+            for frame in decoder.feed():
+                return int(frame.rotation) % 360
+    return 0

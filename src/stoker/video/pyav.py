@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Access to PyAV: import, opened containers, errors."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from .._import_lock import IMPORT_LOCK
+from ..contract.errors import DataError, UnsupportedError
+from ..contract.text import printable
+
+#: Options of all decoders: a damaged picture is an error. By default FFmpeg conceals it.
+DECODER_OPTIONS = {"err_detect": "crccheck+explode"}
+_NO_NETWORK = {"protocol_whitelist": "file"}  # a playlist must not open a connection
+
+
+def pyav() -> Any:
+    """Return the module.
+
+    Raises:
+        UnsupportedError: the package is not installed.
+    """
+    with IMPORT_LOCK:
+        try:
+            return importlib.import_module("av")
+        except ImportError as error:
+            raise UnsupportedError(
+                f"expected the package `av` (PyAV) to read videos, which is not installed ({error}). It is the extra "
+                "`video`: `pip install av`"
+            ) from error
+
+
+Source = str | bytes | memoryview  # the path of a file, or the contents of one
+
+
+def name_of(source: Source) -> str:
+    """Return a text for messages."""
+    return f"'{printable(source)}'" if isinstance(source, str) else f"a video of {len(source)} bytes"
+
+
+def state_of(source: Source) -> tuple[int, int]:
+    """Return the size of a file and its modification time in nanoseconds."""
+    if not isinstance(source, str):
+        return len(source), 0
+    status = os.stat(source)
+    return status.st_size, status.st_mtime_ns
+
+
+@contextlib.contextmanager
+def readable(source: Source) -> Iterator[None]:
+    """Turn PyAV's errors about the contents of a file into DataError. Errors of the system pass."""
+    av = pyav()
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, DataError, MemoryError):
+        raise
+    except (av.error.FFmpegError, ValueError, EOFError) as error:
+        if isinstance(error, OSError) and not isinstance(error, (av.error.InvalidDataError, ValueError)):
+            raise
+        text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise DataError(f"cannot read {name_of(source)}: {text}") from None
+
+
+def open_container(source: Source) -> Any:
+    """Open a file or the contents of one.
+
+    Raises:
+        DataError: it is no video file that FFmpeg reads.
+        OSError: the file cannot be read.
+    """
+    av = pyav()
+    with readable(source):
+        if isinstance(source, str):
+            os.stat(source)
+            return av.open(f"file:{source}", "r", options=_NO_NETWORK, metadata_errors="replace")
+        return av.open(io.BytesIO(source), "r", metadata_errors="replace")
+
+
+def video_stream(container: Any, source: Source) -> Any:
+    """Return the stream of the container that FFmpeg considers best. Cover pictures are no videos.
+
+    Raises:
+        DataError: there is none.
+    """
+    attached = pyav().stream.Disposition.attached_pic
+    streams = [s for s in container.streams.video if not s.disposition & attached]
+    if not streams:
+        kinds = ", ".join(sorted({s.type for s in container.streams})) or "none at all"
+        raise DataError(f"expected a video stream in {name_of(source)}, got {kinds}")
+    best = container.streams.best("video")
+    return best if best in streams else streams[0]

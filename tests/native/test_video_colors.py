@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native conversion of video frames: equal to its plain twin, near the real numbers, and safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker.native import _native
+from stoker.video.colors import MATRICES, STORED, convert_plain
+
+SHIFTS = [(1, 1), (1, 0), (0, 0), (0, 1), (2, 0), (2, 2)]
+
+
+@pytest.fixture(params=_native.instruction_sets())
+def _isa(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = _native.get_isa()
+    _native.set_isa(request.param)
+    yield
+    _native.set_isa(before)
+
+
+def planes_of(height: int, width: int, shifts: tuple[int, int], bits: int, seed: int = 0) -> list[Any]:
+    draws = np.random.default_rng(seed)
+    small = [-(-height // (1 << shifts[1])), -(-width // (1 << shifts[0]))]
+    dtype = np.uint8 if bits == 8 else np.uint16
+    return [draws.integers(0, 1 << bits, size).astype(dtype) for size in ([height, width], small, small)]
+
+
+def convert(planes: Any, shifts: Any, bits: int, matrix: Any, full: bool, order: int, pad: int = 0) -> Any:
+    height, width = planes[0].shape
+    out = np.full((height, width, 3), 77, np.uint8)
+    wide = [np.pad(p, ((0, 0), (0, pad))) for p in planes]
+    memory = [np.ascontiguousarray(p).reshape(-1).view(np.uint8) for p in wide]
+    pitches = [p.shape[1] * p.itemsize for p in wide]
+    _native.video.convert(memory, pitches, shifts, bits, matrix, full, order, out)
+    return out
+
+
+@pytest.mark.usefixtures("_isa")
+@pytest.mark.parametrize("bits", [8, 9, 10, 12, 14, 16])
+@pytest.mark.parametrize("shifts", SHIFTS)
+def test_equal_to_the_plain_twin(bits: int, shifts: tuple[int, int]) -> None:
+    for width in (1, 2, 17, 67, 131):
+        planes = planes_of(7, width, shifts, bits, width)
+        for full in (False, True):
+            for order in (0, 1, 2):
+                for matrix in (MATRICES[1], MATRICES[9]):
+                    got = convert(planes, shifts, bits, matrix, full, order, pad=width % 5)
+                    np.testing.assert_array_equal(got, convert_plain(planes, shifts, bits, matrix, full, order))
+    gray = planes_of(5, 33, (0, 0), bits)[:1]
+    got = convert(gray, (0, 0), bits, MATRICES[1], False, 0)
+    np.testing.assert_array_equal(got, convert_plain(gray, (0, 0), bits, MATRICES[1], False, 0))
+
+
+@pytest.mark.parametrize("matrix", [1, 5, 9])
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("bits", [8, 10])
+def test_near_the_definition_in_real_numbers(matrix: int, full: bool, bits: int) -> None:
+    """H.273's equations, in float64: the integer result is at most one off, and nearly always the rounded one."""
+    planes = planes_of(64, 64, (0, 0), bits)
+    kr, kb = MATRICES[matrix]
+    one = 1 << (bits - 8)
+    y, u, v = (p.astype(float) for p in planes)
+    if full:
+        y, u, v = y / (256 * one - 1), (u - 128 * one) / (256 * one - 1), (v - 128 * one) / (256 * one - 1)
+    else:
+        y, u, v = (y - 16 * one) / (219 * one), (u - 128 * one) / (224 * one), (v - 128 * one) / (224 * one)
+    r, b = y + 2 * (1 - kr) * v, y + 2 * (1 - kb) * u
+    g = (y - kr * r - kb * b) / (1 - kr - kb)
+    want = 255 * np.stack([r, g, b], -1).clip(0, 1)
+    got = convert(planes, (0, 0), bits, (kr, kb), full, 0).astype(float)
+    assert np.abs(got - want).max() < 0.54
+    assert np.mean(got == np.rint(want)) > 0.97
+
+
+def test_other_inputs_are_refused() -> None:
+    planes = [np.zeros(64, np.uint8)] * 3
+    good: dict[str, Any] = {
+        "planes": planes, "pitches": [8, 4, 4], "shifts": (1, 1), "bits": 8, "matrix": (0.3, 0.1), "full_range": False,
+        "order": 0, "out": np.zeros((8, 8, 3), np.uint8),
+    }  # fmt: skip
+    _native.video.convert(**good)
+    bad: list[dict[str, Any]] = [
+        {"pitches": [7, 4, 4]}, {"pitches": [8, 3, 4]}, {"pitches": [9, 4, 4]}, {"pitches": [8, 4]},
+        {"pitches": [-8, 4, 4]}, {"pitches": [1 << 40, 4, 4]}, {"planes": planes[:2]}, {"planes": []},
+        {"planes": [planes[0], planes[0], planes[0][:15]]}, {"shifts": (3, 1)}, {"shifts": (-1, 0)}, {"bits": 7},
+        {"bits": 17}, {"bits": 10}, {"matrix": (0.0, 0.1)}, {"matrix": (0.5, 0.5)}, {"matrix": (np.nan, 0.1)},
+        {"order": 3}, {"order": -1}, {"out": np.zeros((8, 8, 4), np.uint8)}, {"out": np.zeros((0, 8, 3), np.uint8)},
+        {"out": np.zeros((9, 8, 3), np.uint8)},
+    ]  # fmt: skip
+    for change in bad:
+        with pytest.raises((ValueError, TypeError)):
+            _native.video.convert(**{**good, **change})
+    for out in (np.zeros((8, 8, 3), np.int8), np.zeros((8, 16, 3), np.uint8)[:, ::2], np.zeros((8, 8), np.uint8)):
+        with pytest.raises(TypeError):
+            _native.video.convert(**{**good, "out": out})
+
+
+def test_stored_samples_are_rounded() -> None:
+    planes = [np.array([[0, 1, 2, 3, 1021, 1023]], np.uint16)] * 3
+    got = convert(planes, (0, 0), 10, MATRICES[1], False, STORED)
+    assert got[0, :, 0].tolist() == [0, 0, 1, 1, 255, 255]
