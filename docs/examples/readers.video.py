@@ -18,7 +18,11 @@ with av.open("disc.mp4", "w") as file:  # a made video: a disc that moves
 @pipeline_def(batch_size=4, num_threads=2)
 def clips():
     return fn.readers.video(
-        filenames="disc.mp4", sequence_length=4, stride=6, random_shuffle=True, enable_frame_num="sequence"
+        filenames="disc.mp4",
+        sequence_length=4,
+        stride=6,
+        random_shuffle=True,
+        enable_frame_num="sequence",
     )
 
 
@@ -27,4 +31,4 @@ video, numbers = pipe.run()
 print(video[0].shape, len(numbers[0]))  # (4, 96, 160, 3) 4
 
 # ---- figure ----
-figure = {f"frames {', '.join(map(str, np.asarray(n)))}": np.hstack(v) for v, n in zip(video, numbers, strict=True)}
+figure = {f"from frame {int(n[0])} on": np.hstack(v) for v, n in zip(video, numbers, strict=True)}

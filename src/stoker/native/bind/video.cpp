@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binding of the conversion of video frames (video/_colors.py). Callers pass planes of a decoder, so everything is
+// Binding of the conversion of video frames (video/colors.py). Callers pass planes of a decoder, so everything is
 // checked here.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
