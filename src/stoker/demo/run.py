@@ -16,7 +16,7 @@ from .._image_formats import open_image
 from ..contract.text import printable
 from ..inspection.progress import progress_bar
 from ..inspection.survey import FolderUnusable, Survey, list_files, survey
-from . import chain, checks, dataset, messages, photos, sheet
+from . import chain, checks, dataset, detection, messages, photos, sheet
 
 BATCH = 64
 SEED = 7
@@ -35,7 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     out = arguments.out.expanduser().absolute()
     try:
-        _run(arguments.data, out, arguments.seconds)
+        if arguments.kind == "detection":
+            _draw_detection(arguments.data, arguments.annotations, out)
+        else:
+            _run(arguments.data, out, arguments.seconds)
     except (FolderUnusable, dataset.FolderTaken, photos.PhotosMissing) as error:
         print(f"stoker demo: {printable(str(error))}", file=sys.stderr)
         return 2
@@ -52,11 +55,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command's arguments."""
-    made = argparse.ArgumentParser(prog="stoker demo", description="The ImageNet training chain over a folder.")
+    text = "The ImageNet training chain over a folder, or the operators of detection on boxes and masks."
+    made = argparse.ArgumentParser(prog="stoker demo", description=text)
+    made.add_argument("kind", nargs="?", choices=("images", "detection"), default="images", help="default: images")
     made.add_argument("--data", type=Path, help="folder of JPEG photographs, flat or nested; default: synthetic ones")
+    text = "detection: annotations of --data in COCO's form; default: annotations.json in the folder"
+    made.add_argument("--annotations", type=Path, help=text)
     made.add_argument("--out", type=Path, default=Path("stoker-demo"), help="where to write; default: ./stoker-demo")
     made.add_argument("--seconds", type=float, default=20.0, help="run the chain at most so long; default: 20")
     return made
+
+
+def _draw_detection(data: Path | None, annotations: Path | None, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    folder = None if data is None else data.expanduser().absolute()
+    file = None if annotations is None else annotations.expanduser().absolute()
+    messages.sheet(detection.run(folder, file, out))
 
 
 def _run(data: Path | None, out: Path, seconds: float) -> None:
