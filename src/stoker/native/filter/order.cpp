@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/carver.hpp"
-#include "base/simd.hpp"
+#include "base/forms.hpp"
 #include "filter/padded_rows.hpp"
 #include "shared/half.hpp"
 
@@ -23,21 +23,7 @@ namespace {
 
 #include "filter/order.ipp"
 
-Kernels filled(void (*fill)(Kernels&)) {
-  Kernels k;
-  fill(k);
-  return k;
-}
-
-const Kernels& kernels() {
-  static const Kernels plain = filled(fill_plain);
-#if defined(__x86_64__)
-  static const Kernels avx2 = filled(fill_avx2), avx512 = filled(fill_avx512);
-  if (isa() == Isa::AVX512) return avx512;
-  if (isa() == Isa::AVX2) return avx2;
-#endif
-  return plain;
-}
+const Kernels& kernels() { return form_of_isa<Kernels, STOKER_FILL_FORMS>(); }
 
 template <class T>
 const Loops<T>& loops() {

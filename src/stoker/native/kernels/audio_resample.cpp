@@ -53,7 +53,11 @@ class AudioResample : public Kernel {
         phases->weights.data(), n + phases->before, channels};
     for (int64_t k = 0; k < channels; ++k) {
       const uint8_t* p = in.data + (in.rank == 1 ? 0 : k * in.stride[1]);
-      for (int64_t i = 0; i < n; ++i) std::memcpy(padded + phases->before + i, p + i * in.stride[0], sizeof(float));
+      float* const to = padded + phases->before;
+      if (in.stride[0] == static_cast<int64_t>(sizeof(float)))
+        std::memcpy(to, p, static_cast<size_t>(n) * sizeof(float));
+      else
+        for (int64_t i = 0; i < n; ++i) std::memcpy(to + i, p + i * in.stride[0], sizeof(float));
       signal::kernels().resample(padded, r, reinterpret_cast<float*>(out.data) + k);
     }
     return Outcome::Ok;

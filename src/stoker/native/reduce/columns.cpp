@@ -8,7 +8,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "base/simd.hpp"
+#include "base/forms.hpp"
 #include "shared/half.hpp"
 
 namespace stoker::columns {
@@ -20,21 +20,7 @@ namespace {
 
 #include "reduce/columns.ipp"
 
-Kernels filled(void (*fill)(Kernels&)) {
-  Kernels k;
-  fill(k);
-  return k;
-}
-
-const Kernels& kernels() {
-  static const Kernels plain = filled(fill_plain);
-#if defined(__x86_64__)
-  static const Kernels avx2 = filled(fill_avx2), avx512 = filled(fill_avx512);
-  if (isa() == Isa::AVX512) return avx512;
-  if (isa() == Isa::AVX2) return avx2;
-#endif
-  return plain;
-}
+const Kernels& kernels() { return form_of_isa<Kernels, STOKER_FILL_FORMS>(); }
 
 int index_of(DType dtype) {
   switch (dtype) {

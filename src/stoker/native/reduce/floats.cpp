@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/simd.hpp"
+#include "base/forms.hpp"
 #include "shared/half.hpp"
 #include "shared/reduce_fold.hpp"
 
@@ -19,23 +19,9 @@ namespace {
 
 #include "reduce/floats.ipp"
 
-Kernels filled(void (*fill)(Kernels&)) {
-  Kernels k;
-  fill(k);
-  return k;
-}
-
 }  // namespace
 
-const Kernels& kernels() {
-  static const Kernels plain = filled(fill_plain);
-#if defined(__x86_64__)
-  static const Kernels avx2 = filled(fill_avx2), avx512 = filled(fill_avx512);
-  if (isa() == Isa::AVX512) return avx512;
-  if (isa() == Isa::AVX2) return avx2;
-#endif
-  return plain;
-}
+const Kernels& kernels() { return form_of_isa<Kernels, STOKER_FILL_FORMS>(); }
 
 void fill_plain(Kernels& k) { fill_kernels(k); }
 

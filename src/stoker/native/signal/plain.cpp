@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/simd.hpp"
+#include "base/forms.hpp"
 #include "shared/border.hpp"
 #include "shared/half.hpp"
 #include "shared/xmath_float.hpp"
@@ -28,25 +28,11 @@ void fill_kernels(Kernels& k) {
        kFrames,  begin_spectrum, group_spectrum, group_project, store_frames};
 }
 
-Kernels filled(void (*fill)(Kernels&)) {
-  Kernels k;
-  fill(k);
-  return k;
-}
-
 }  // namespace
 
 void fill_plain(Kernels& k) { fill_kernels(k); }
 
-const Kernels& kernels() {
-  static const Kernels plain = filled(fill_plain);
-#if defined(__x86_64__)
-  static const Kernels avx2 = filled(fill_avx2), avx512 = filled(fill_avx512);
-  if (isa() == Isa::AVX512) return avx512;
-  if (isa() == Isa::AVX2) return avx2;
-#endif
-  return plain;
-}
+const Kernels& kernels() { return form_of_isa<Kernels, STOKER_FILL_FORMS>(); }
 
 // Memory for the widest vectors.
 constexpr int64_t kWidest = 64;

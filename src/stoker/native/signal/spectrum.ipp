@@ -152,7 +152,17 @@ inline Rows find_frames(const Frames& f, int64_t first, float* copies, float* sp
     const int64_t begin = group + (l < count ? l : count - 1) * f.step;
     float* to = copies + l * f.length;
     if (!f.samples && !overlap) fill(begin, begin + f.length);
-    for (int64_t i = 0; i < f.length; ++i) to[i] = at[begin + i];
+    const int64_t low = begin < 0 ? (-begin < f.length ? -begin : f.length) : 0;  // samples before the signal
+    const int64_t high = f.size - begin < f.length ? (f.size - begin > low ? f.size - begin : low) : f.length;
+    for (int64_t i = 0; i < low; ++i) to[i] = at[begin + i];
+    for (int64_t i = high; i < f.length; ++i) to[i] = at[begin + i];
+    if (low >= high) continue;
+    if (!f.samples || f.element == 1) {
+      const float* const from = f.samples ? f.samples + (begin + low) : span + (begin + low - at.begin);
+      std::memcpy(to + low, from, static_cast<size_t>(high - low) * sizeof(float));
+    } else {
+      for (int64_t i = low; i < high; ++i) to[i] = f.samples[(begin + i) * f.element];
+    }
   }
   return {copies, f.length};
 }
