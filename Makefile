@@ -157,7 +157,7 @@ test-servers: .venv-servers/.package
 	@.venv-servers/bin/python -m pytest -W ignore::DeprecationWarning tests/serve/web_servers.py $(TESTS)
 
 test-features: .venv-features/.package
-	@.venv-features/bin/python -m pytest -W ignore tests/compat/test_speech_features.py $(TESTS)
+	@.venv-features/bin/python -m pytest -W ignore tests/compat/test_speech_features.py tests/compat/test_audio_peers.py $(TESTS)
 
 test-containers: .venv-containers/.package
 	@.venv-containers/bin/python -m pytest -W ignore::DeprecationWarning tests/containers/real_*.py tests/containers/test_tables.py $(TESTS)
