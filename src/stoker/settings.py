@@ -74,6 +74,18 @@ def index_cache() -> tuple[Path, int] | None:
     return _cache(asked, "indexes", _number("STOKER_INDEX_CACHE_MIB", 0), 1024)
 
 
+def remote_cache() -> tuple[Path, int] | None:
+    """Return the folder of blocks of remote objects and its size limit in bytes; None if the cache is off."""
+    asked = os.environ.get("STOKER_REMOTE_CACHE", "")
+    return _cache(asked, "blocks", _number("STOKER_REMOTE_CACHE_MIB", 1), 16384)
+
+
+def remote_deadline_s() -> int:
+    """Return the time after which an object's bytes are given up, in seconds."""
+    asked = _number("STOKER_REMOTE_DEADLINE_S", 1)
+    return 120 if asked is None else asked
+
+
 def _cache(asked: str, folder: str, mib: int | None, default_mib: int) -> tuple[Path, int] | None:
     if asked == "off":
         return None

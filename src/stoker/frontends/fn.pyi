@@ -6242,7 +6242,8 @@ class readers:
         Args:
             file_root: Folder with one sub-folder per class; the base of relative paths otherwise.
             file_list: Text file with one "path label" per line.
-            files: Paths, absolute or relative to file_root.
+            files: Paths, absolute or relative to file_root; or addresses of objects (s3://, gs://, az://,
+                https://).
             labels: One integer per path of `files`; the index of the path if not given.
             extensions: Extensions of the files to take, with their dot ("" for none), such as [".jpg", ".png"]. By
                 default the images: files with the extension .jpg, .jpeg, .jpe, .jfif, .png, .bmp, .dib, .tif,
@@ -7067,7 +7068,7 @@ class readers:
         are errors of their rows, for which `on_error` holds.
 
         Args:
-            path: TFRecord file, or a list of files.
+            path: TFRecord file, or a list of files; or addresses of objects (s3://, gs://, az://, https://).
             index_path: Index file of each file, with "offset size" per line, as DALI's `tfrecord2idx` writes them.
                 By default the records are found without one.
             features: Features by name: a dict of `stoker.tfrecord.FixedLenFeature` and `VarLenFeature`.

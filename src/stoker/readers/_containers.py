@@ -17,7 +17,9 @@ from ..contract.reader import Sampler
 from ..contract.storage import RecordForm
 from ..contract.text import brief, printable
 from ._columns import fingerprint
+from ._fetching import AsyncStorage
 from ._index_files import ContainerIndex
+from ._remote import RemoteStore, is_remote, require_address
 from ._sampled import SampledReader
 from ._storages import RangeStorage
 
@@ -54,8 +56,13 @@ class ContainerReader(SampledReader, ABC):
         )
 
 
-def paths_of(name: str, value: Any) -> list[str]:
+def paths_of(name: str, value: Any, *, may_be_remote: bool = False) -> list[str]:
     """Return the paths of an argument: one path, or a list.
+
+    Args:
+        name: name of the argument.
+        value: its value.
+        may_be_remote: accept addresses of objects too (``_remote.py``).
 
     Raises:
         ArgumentError: the value is neither, or the list is empty.
@@ -67,9 +74,13 @@ def paths_of(name: str, value: Any) -> list[str]:
         found = []
     if not found or not all(isinstance(p, str) for p in found):
         raise ArgumentError(f"expected a path or a list of paths as `{name}`, got {brief(value)}")
-    remote = next((p for p in found if "://" in p), None)
-    if remote is not None:
-        raise ArgumentError(f"expected paths of files as `{name}`, got {brief(remote)}: other stores are not read yet")
+    for address in (p for p in found if "://" in p):
+        if not may_be_remote:
+            scheme = address.partition("://")[0]
+            raise ArgumentError(
+                f"expected paths of files as `{name}`, got {brief(scheme)}://...: this reader has no stores"
+            )
+        require_address(name, address)
     return found
 
 
@@ -129,6 +140,8 @@ def check_begin(path: str, index: ContainerIndex, kind: str) -> None:
     """Raise ArgumentError if a file is damaged from its first byte on: it is of another format, or compressed."""
     if not index.damage or index.damage_offset > 0:
         return
+    if is_remote(path):
+        raise ArgumentError(f"expected a {kind} file, got another format in '{printable(path)}': {index.damage}")
     with open(path, "rb") as file:
         head = file.read(8)
     form = next((name for magic, name in _COMPRESSED.items() if head.startswith(magic)), None)
@@ -149,12 +162,23 @@ def damage_notes(paths: Sequence[str], indexes: Sequence[ContainerIndex], outcom
     )
 
 
-def storage_of(paths: Sequence[str], indexes: Sequence[ContainerIndex], form: RecordForm) -> RangeStorage:
-    """Return a storage with all records of the files."""
+def storage_of(
+    paths: Sequence[str], indexes: Sequence[ContainerIndex], form: RecordForm, store: RemoteStore | None = None
+) -> RangeStorage | AsyncStorage:
+    """Return a storage with all records of the files, or of objects of the store."""
     file = np.repeat(np.arange(len(paths), dtype=np.uint32), [len(index) for index in indexes])
     offset = np.concatenate([index.offset for index in indexes])
     length = np.concatenate([index.length for index in indexes])
-    return RangeStorage(paths, file, offset, length, form=form)
+    return ranges_of(paths, file, offset, length, None, form, store)
+
+
+def ranges_of(
+    paths: Sequence[str], file: Any, offset: Any, length: Any, absent: Any, form: RecordForm, store: RemoteStore | None
+) -> RangeStorage | AsyncStorage:
+    """Return a storage of byte ranges of files, or of objects of the store."""
+    if store is not None:
+        return AsyncStorage(store, paths, file, offset, length, absent, form=form)
+    return RangeStorage(paths, file, offset, length, absent, form=form)
 
 
 def digest_of(paths: Sequence[str], indexes: Sequence[ContainerIndex], *decides: str) -> str:

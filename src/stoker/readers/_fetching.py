@@ -21,6 +21,7 @@ from ..contract.operator import Operator, RowContext, Spec
 from ..contract.step import Value
 from ..contract.storage import Bools, ByteRange, RecordForm, RecordLocation, Storage, Store
 from ..contract.types import DType
+from ._frames import without_frame
 from ._storages import Numbers, checked_ranges
 
 _POLL_S = 0.1  # longest delay until a closed pipeline is noticed
@@ -85,7 +86,8 @@ class RequestedStorage(Storage):
         asked: Asked = {}
         with self._lock:
             for batch in self._ahead:
-                asked |= {r: batch.pop(r) for r in wanted & batch.keys() - asked.keys()}
+                # The futures stay until the batch expires: another column may need the same records.
+                asked |= {r: batch[r] for r in wanted & batch.keys() - asked.keys()}
         asked |= self._begin([r for r in wanted if r not in asked and 0 <= r < len(self)])
         found = {r: self._result(r, asked.get(r)) for r in wanted}
         return [found[r] for r in records]
@@ -138,6 +140,7 @@ class AsyncStorage(RequestedStorage):
         offset: first byte, per record.
         length: number of bytes, per record.
         absent: mask of samples that lack the record; by default all have it.
+        form: form in which the records are stored.
 
     Raises:
         ArgumentError: the numbers do not fit together.
@@ -145,13 +148,14 @@ class AsyncStorage(RequestedStorage):
 
     def __init__(
         self, store: Store, paths: Sequence[str | os.PathLike[str]], file: Numbers, offset: Numbers, length: Numbers,
-        absent: npt.ArrayLike | None = None,
+        absent: npt.ArrayLike | None = None, *, form: RecordForm = RecordForm.STORED,
     ) -> None:  # fmt: skip
         super().__init__()
         self._store = store
         self._paths = [os.fspath(p) for p in paths]
-        self._ranges = checked_ranges(file, offset, length, absent)
-        present = self._ranges[0][self._ranges[3] == RecordForm.STORED]
+        self._form = form
+        self._ranges = checked_ranges(file, offset, length, absent, form)
+        present = self._ranges[0][self._ranges[3] != RecordForm.ABSENT]
         if present.size and int(present.max()) >= len(self._paths):
             raise ArgumentError(f"expected numbers of {len(self._paths)} paths as `file`, got {int(present.max())}")
 
@@ -168,19 +172,19 @@ class AsyncStorage(RequestedStorage):
 
     def joined(self, others: Sequence[AsyncStorage]) -> AsyncStorage:
         parts = (self, *others)
-        if any(o._store is not self._store for o in others):
+        if any((o._store, o._form) != (self._store, self._form) for o in others):
             raise ArgumentError("expected parts that read from one store, got several")
         starts = np.cumsum([0, *(len(p._paths) for p in parts)])
         files = np.concatenate([p._ranges[0] + starts[i] for i, p in enumerate(parts)])
         offset, length, codec = (np.concatenate([p._ranges[k] for p in parts]) for k in (1, 2, 3))
         paths = [path for p in parts for path in p._paths]
-        return AsyncStorage(self._store, paths, files, offset, length, codec == RecordForm.ABSENT)
+        return AsyncStorage(self._store, paths, files, offset, length, codec == RecordForm.ABSENT, form=self._form)
 
     def _begin(self, records: Sequence[int]) -> Asked:
         asked: Asked = {}
         stored: list[int] = []
         for r in records:
-            if self._ranges[3][r] == RecordForm.STORED and self._ranges[2][r] > 0:
+            if self._ranges[3][r] != RecordForm.ABSENT and self._ranges[2][r] > 0:
                 stored.append(r)
             else:
                 asked[r] = _done(b"")
@@ -200,7 +204,12 @@ class AsyncStorage(RequestedStorage):
             return DataError(
                 f"expected {place.length} bytes at byte {place.offset} of {place.path!r}, got {len(content)}"
             )
-        return content
+        if self._form == RecordForm.STORED or not content:
+            return content
+        try:
+            return without_frame(content, self._form)
+        except DataError as error:
+            return DataError(f"{error} at byte {place.offset} of {place.path!r}")
 
     def close(self) -> None:
         self.cancel()

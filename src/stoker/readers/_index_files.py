@@ -29,6 +29,7 @@ from ..contract.text import printable
 from ..contract.warning import warn
 from ..native import _native
 from ..settings import default_threads, index_cache
+from ._remote import RemoteStore
 
 _MAGIC = b"STKINDX1"
 _DIGEST_BYTES = 16
@@ -81,18 +82,21 @@ SCANS: dict[str, Callable[[bytes], ContainerIndex]] = {
 }
 
 
-def index_files(kind: str, paths: Sequence[str]) -> list[ContainerIndex]:
+def index_files(kind: str, paths: Sequence[str], store: RemoteStore | None = None) -> list[ContainerIndex]:
     """Return the indexes of files, from the cache or by a scan of their headers.
 
     Args:
         kind: format of the files, one of ``SCANS``.
-        paths: the files.
+        paths: the files, or objects of the store.
+        store: the store of the objects. A scan reads them once as a whole.
 
     Raises:
         ArgumentError: there is no such file.
         OSError: a file cannot be read.
     """
     folder = _cache_folder()
+    if store is not None:
+        return [_index_object(kind, path, folder, store) for path in paths]
     for path in paths:
         if not os.path.exists(path):
             raise ArgumentError(f"expected a file, there is none at '{printable(path)}'")
@@ -109,14 +113,31 @@ def index_file(kind: str, path: str, folder: Path | None) -> ContainerIndex:
     entry = None if folder is None else folder / _entry_name(kind, name)
     before = os.stat(name)
     if entry is not None:
-        known = _read(entry, before)
+        known = _read(entry, _state(before))
         if known is not None:
             return known
     index = SCANS[kind](os.fsencode(name))
     after = os.stat(name)
     is_settled = _state(before) == _state(after) and time.time_ns() - after.st_mtime_ns > _SETTLED_NS
     if entry is not None and is_settled and after.st_size >= _LEAST_BYTES:
-        _write(entry, after, index)
+        _write(entry, _state(after), index)
+    return index
+
+
+def _index_object(kind: str, path: str, folder: Path | None, store: RemoteStore) -> ContainerIndex:
+    """Return the index of an object. Its identity takes the place of a file's time and inode."""
+    one = store.objects[path]
+    entry = None if folder is None else folder / _entry_name(kind, path)
+    state = one.size, int(one.identity[:15], 16), int(one.identity[16:], 16)
+    known = None if entry is None else _read(entry, state)
+    if known is not None:
+        return known
+    with tempfile.NamedTemporaryFile(prefix="stoker-") as file:
+        store.read_all(path, file)
+        file.flush()
+        index = SCANS[kind](os.fsencode(file.name))
+    if entry is not None:
+        _write(entry, state, index)
     return index
 
 
@@ -140,7 +161,7 @@ def _state(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _read(entry: Path, status: os.stat_result) -> ContainerIndex | None:
+def _read(entry: Path, wanted: tuple[int, int, int]) -> ContainerIndex | None:
     """Return an entry of the cache; None if there is none for this state of the file, or if it is damaged."""
     try:
         data = entry.read_bytes()
@@ -151,7 +172,7 @@ def _read(entry: Path, status: os.stat_result) -> ContainerIndex | None:
     if data[: len(_MAGIC)] != _MAGIC or len(body) < _HEAD.size:
         return None
     *state, records, names, at, text = _HEAD.unpack_from(body)
-    if tuple(state) != _state(status) or _HEAD.size + 16 * records + names + text != len(body):
+    if tuple(state) != wanted or _HEAD.size + 16 * records + names + text != len(body):
         return None
     if hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() != data[len(_MAGIC) : start]:
         return None
@@ -162,10 +183,10 @@ def _read(entry: Path, status: os.stat_result) -> ContainerIndex | None:
     return ContainerIndex(arrays[:records], arrays[records:], rest[:names], at, rest[names:].decode())
 
 
-def _write(entry: Path, status: os.stat_result, index: ContainerIndex) -> None:
+def _write(entry: Path, state: tuple[int, int, int], index: ContainerIndex) -> None:
     """Write the index of a file. A cache that cannot be written costs time but no results."""
     text = index.damage.encode()
-    head = _HEAD.pack(*_state(status), len(index), len(index.names), index.damage_offset, len(text))
+    head = _HEAD.pack(*state, len(index), len(index.names), index.damage_offset, len(text))
     parts = (head, index.offset.tobytes(), index.length.tobytes(), index.names, text)
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:

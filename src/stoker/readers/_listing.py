@@ -133,12 +133,18 @@ def _below(listing: Listing, names: list[str]) -> list[str]:
     return [n.removeprefix(root) for n in names]
 
 
+def labels_of(labels: Any, count: int) -> Ints32:
+    """Return the labels of ``count`` given files: their numbers if there are none.
+
+    Raises:
+        ArgumentError: the labels are no whole numbers, or not one per file.
+    """
+    return np.arange(count, dtype=np.int32) if labels is None else _as_labels(labels, count)
+
+
 def _take_given(listing: Listing, files: Any, labels: Any) -> None:
     names = _paths(files)
-    if labels is None:
-        listing.add(_below(listing, names), np.arange(len(names), dtype=np.int32))
-        return
-    listing.add(_below(listing, names), _as_labels(labels, len(names)))
+    listing.add(_below(listing, names), labels_of(labels, len(names)))
 
 
 def _paths(files: Any) -> list[str]:

@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..contract.argument import arg
 from ..contract.columns import DataSet
-from ..contract.errors import ArgumentError
+from ..contract.errors import ArgumentError, DataError
 from ..contract.storage import RecordForm
 from ..contract.text import printable
 from ._columns import Bytes
 from ._containers import ContainerReader, digest_of, paths_of, storage_of
 from ._index_files import ContainerIndex
+from ._remote import RemoteStore, open_store
 
 _WORD = 8  # bytes of an offset
 
@@ -36,7 +37,7 @@ class BagzReader(ContainerReader, name="readers.bagz"):
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
-        packed = next((p for p in paths_of("paths", args["paths"]) if p.endswith(".bagz")), None)
+        packed = next((p for p in paths_of("paths", args["paths"], may_be_remote=True) if p.endswith(".bagz")), None)
         if packed is not None:
             raise ArgumentError(
                 f"expected files with records that are not compressed, got '{printable(packed)}': write .bag files"
@@ -50,9 +51,10 @@ class BagzReader(ContainerReader, name="readers.bagz"):
             ArgumentError: there are no records, or a file is damaged.
             OSError: the operating system fails.
         """
-        paths = paths_of("paths", args["paths"])
-        indexes = [read_ends(path) for path in paths]
-        storage = storage_of(paths, indexes, RecordForm.STORED)
+        paths = paths_of("paths", args["paths"], may_be_remote=True)
+        store = open_store(paths)
+        indexes = [read_ends(path) if store is None else read_ends_of_object(path, store) for path in paths]
+        storage = storage_of(paths, indexes, RecordForm.STORED, store)
         if not len(storage):
             raise ArgumentError(f"expected records in {len(paths)} files such as '{printable(paths[0])}', got none")
         return DataSet((Bytes("data", storage),), digest_of(paths, indexes))
@@ -66,23 +68,39 @@ def read_ends(path: str) -> ContainerIndex:
         OSError: the operating system fails.
     """
 
-    def fault(got: str) -> ArgumentError:
-        return ArgumentError(f"expected a Bagz file, got {got} in '{printable(path)}'")
-
     if not os.path.isfile(path):
         raise ArgumentError(f"expected a file, there is none at '{printable(path)}'")
     with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        if size == 0:
-            return ContainerIndex(np.empty(0, np.uint64), np.empty(0, np.uint64))
-        if size < _WORD:
-            raise fault(f"{size} bytes")
-        file.seek(size - _WORD)
-        begin = int.from_bytes(file.read(_WORD), "little")
-        if begin > size - _WORD or (size - begin) % _WORD:
-            raise fault("a table of offsets that does not end with the file")
-        file.seek(begin)
-        ends = np.frombuffer(file.read(size - begin), np.uint64)
+
+        def read(offset: int, count: int) -> bytes:
+            file.seek(offset)
+            return file.read(count)
+
+        return _ends(path, file.seek(0, os.SEEK_END), read)
+
+
+def read_ends_of_object(path: str, store: RemoteStore) -> ContainerIndex:
+    """Return the records of an object of a store, like :func:`read_ends`."""
+    try:
+        return _ends(path, store.objects[path].size, lambda offset, count: store.read(path, offset, count))
+    except DataError as error:
+        raise ArgumentError(str(error)) from None
+
+
+def _ends(path: str, size: int, read: Callable[[int, int], bytes]) -> ContainerIndex:
+    """Return the records of a file of ``size`` bytes. ``read(offset, count)`` returns bytes of it."""
+
+    def fault(got: str) -> ArgumentError:
+        return ArgumentError(f"expected a Bagz file, got {got} in '{printable(path)}'")
+
+    if size == 0:
+        return ContainerIndex(np.empty(0, np.uint64), np.empty(0, np.uint64))
+    if size < _WORD:
+        raise fault(f"{size} bytes")
+    begin = int.from_bytes(read(size - _WORD, _WORD), "little")
+    if begin > size - _WORD or (size - begin) % _WORD:
+        raise fault("a table of offsets that does not end with the file")
+    ends = np.frombuffer(read(begin, size - begin), np.uint64)
     offset = np.concatenate([np.zeros(1, np.uint64), ends[:-1]])
     if len(ends) * _WORD != size - begin or (ends < offset).any() or int(ends[-1]) != begin:
         raise fault("offsets that do not rise to the table")

@@ -6,12 +6,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from .._image_formats import EXTENSIONS
 from ..contract.argument import arg
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
 from ..contract.text import brief
-from ._listing import list_files
+from ._columns import Bytes, Values, fingerprint
+from ._containers import paths_of
+from ._fetching import AsyncStorage
+from ._listing import labels_of, list_files
+from ._remote import is_remote, open_store, sizes_of
 from ._sampled import SampledReader
 
 
@@ -31,7 +37,11 @@ class FileReader(SampledReader, name="readers.file"):
     )  # fmt: skip
     file_root = arg("str", None, doc="Folder with one sub-folder per class; the base of relative paths otherwise.")
     file_list = arg("str", None, doc='Text file with one "path label" per line.')
-    files = arg("object", None, doc="Paths, absolute or relative to file_root.")
+    files = arg(
+        "object",
+        None,
+        doc="Paths, absolute or relative to file_root; or addresses of objects (s3://, gs://, az://, https://).",
+    )
     labels = arg("object", None, doc="One integer per path of `files`; the index of the path if not given.")
     extensions = arg(
         "object", None, doc='Extensions of the files to take, with their dot ("" for none), such as [".jpg", ".png"]. '
@@ -72,4 +82,18 @@ class FileReader(SampledReader, name="readers.file"):
             ArgumentError: the arguments contradict each other, or there are no files.
             OSError: the operating system fails.
         """
-        return list_files(args).finish()
+        given = args["files"] if isinstance(args["files"], (list, tuple)) else ()
+        has_objects = any(isinstance(path, str) and is_remote(path) for path in given)
+        return _objects(args) if has_objects else list_files(args).finish()
+
+
+def _objects(args: Mapping[str, Any]) -> DataSet:
+    """Return the data set of objects of a store: their bytes and labels."""
+    paths = paths_of("files", args["files"], may_be_remote=True)
+    labels = labels_of(args["labels"], len(paths))
+    store = open_store(paths)
+    assert store is not None, "an address is among the paths"
+    number = np.arange(len(paths))
+    storage = AsyncStorage(store, paths, number, np.zeros_like(number), sizes_of(store, paths))
+    columns = Bytes("data", storage), Values("label", labels[:, None])
+    return DataSet(columns, fingerprint("\0".join(paths), labels), "label")

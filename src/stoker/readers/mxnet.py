@@ -29,6 +29,7 @@ from ._containers import (
     storage_of,
 )
 from ._index_files import ContainerIndex, index_files
+from ._remote import open_store
 
 
 class MXNetReader(ContainerReader, name="readers.mxnet"):
@@ -53,7 +54,7 @@ class MXNetReader(ContainerReader, name="readers.mxnet"):
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
-        paths_of("path", args["path"])
+        paths_of("path", args["path"], may_be_remote=True)
         _index_path(args["index_path"])
 
     @classmethod
@@ -64,14 +65,17 @@ class MXNetReader(ContainerReader, name="readers.mxnet"):
             ArgumentError: there are no records, or the index file is wrong.
             OSError: the operating system fails.
         """
-        paths, given = paths_of("path", args["path"]), _index_path(args["index_path"])
+        paths, given = paths_of("path", args["path"], may_be_remote=True), _index_path(args["index_path"])
+        store = open_store(paths)
+        if store is not None and given is not None:
+            raise ArgumentError("expected no `index_path` for objects of a store: their records are found without one")
         if given is None:
-            indexes = index_files("recordio", paths)
+            indexes = index_files("recordio", paths, store)
             for path, index in zip(paths, indexes, strict=True):
                 check_begin(path, index, "RecordIO")
         else:
             indexes = _read_index(given, paths)
-        storage = storage_of(paths, indexes, RecordForm.RECORDIO)
+        storage = storage_of(paths, indexes, RecordForm.RECORDIO, store)
         if not len(storage):
             raise ArgumentError(f"expected records in {len(paths)} files such as '{printable(paths[0])}', got none")
         notes = damage_notes(paths, indexes, "Its last sample, which represents the rest of the file, is bad")

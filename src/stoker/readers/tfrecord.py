@@ -25,6 +25,7 @@ from ._containers import (
 )
 from ._example import ExampleColumn, as_features, unpacked_features
 from ._index_files import ContainerIndex, index_files
+from ._remote import open_store
 
 _FRAME = 16  # bytes of a record's length and checksums
 
@@ -45,7 +46,9 @@ class TFRecordReader(ContainerReader, name="readers.tfrecord"):
     outputs = 1  # for one feature
     result_neutral = (*ContainerReader.result_neutral, "path", "index_path", "check_crc",
                       "use_o_direct")  # fmt: skip
-    path = arg("object", doc="TFRecord file, or a list of files.")
+    path = arg(
+        "object", doc="TFRecord file, or a list of files; or addresses of objects (s3://, gs://, az://, https://)."
+    )
     index_path = arg(
         "object", None, doc="Index file of each file, with \"offset size\" per line, as DALI's `tfrecord2idx` writes "
         "them. By default the records are found without one.",
@@ -71,7 +74,7 @@ class TFRecordReader(ContainerReader, name="readers.tfrecord"):
         super().validate(args)
         if args["features"] is None:
             raise ArgumentError("expected `features`, a dict of FixedLenFeature and VarLenFeature by name, got none")
-        index_paths_of("index_path", args["index_path"], paths_of("path", args["path"]))
+        index_paths_of("index_path", args["index_path"], paths_of("path", args["path"], may_be_remote=True))
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
         return len(args["features"] or ()) or self.outputs
@@ -87,16 +90,17 @@ class TFRecordReader(ContainerReader, name="readers.tfrecord"):
             ArgumentError: there are no records, or an index file is wrong.
             OSError: the operating system fails.
         """
-        paths = paths_of("path", args["path"])
+        paths = paths_of("path", args["path"], may_be_remote=True)
+        store = open_store(paths)
         given = index_paths_of("index_path", args["index_path"], paths)
         if given is None:
-            indexes = index_files("tfrecord", paths)
+            indexes = index_files("tfrecord", paths, store)
             for path, index in zip(paths, indexes, strict=True):
                 check_begin(path, index, "TFRecord")
         else:
             indexes = [_read_index(path) for path in given]
         form = RecordForm.TFRECORD if args["check_crc"] else RecordForm.TFRECORD_UNCHECKED
-        storage = storage_of(paths, indexes, form)
+        storage = storage_of(paths, indexes, form, store)
         if not len(storage):
             raise ArgumentError(f"expected records in {len(paths)} files such as '{printable(paths[0])}', got none")
         columns = tuple(ExampleColumn(name, f, storage) for name, f in unpacked_features(args["features"]))

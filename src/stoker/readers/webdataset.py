@@ -12,12 +12,15 @@ import numpy.typing as npt
 from ..contract.argument import arg
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
+from ..contract.storage import RecordForm
 from ..contract.text import brief, printable
 from ..contract.types import DType
 from ..native import _native
 from ._columns import Bytes, fingerprint
-from ._containers import ContainerReader, check_begin, index_paths_of, paths_of
+from ._containers import ContainerReader, check_begin, index_paths_of, paths_of, ranges_of
+from ._fetching import AsyncStorage
 from ._index_files import ContainerIndex, index_files
+from ._remote import RemoteStore, open_store
 from ._storages import RangeStorage
 from ._tar_index import read_tar_index
 
@@ -55,7 +58,7 @@ class WebDatasetReader(ContainerReader, name="readers.webdataset"):
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
-        index_paths_of("index_paths", args["index_paths"], paths_of("paths", args["paths"]))
+        index_paths_of("index_paths", args["index_paths"], paths_of("paths", args["paths"], may_be_remote=True))
         count = len(_extensions(args))
         _dtypes(args, count)
         _behavior(args)
@@ -71,9 +74,10 @@ class WebDatasetReader(ContainerReader, name="readers.webdataset"):
             ArgumentError: there are no samples, a tar file or an index file is damaged, or a component is missing.
             OSError: the operating system fails.
         """
-        paths, extensions = paths_of("paths", args["paths"]), _extensions(args)
+        paths, extensions = paths_of("paths", args["paths"], may_be_remote=True), _extensions(args)
+        store = open_store(paths)
         given = index_paths_of("index_paths", args["index_paths"], paths)
-        indexes = index_files("tar", paths) if given is None else [read_tar_index(path) for path in given]
+        indexes = index_files("tar", paths, store) if given is None else [read_tar_index(path) for path in given]
         if given is None:
             _require_intact(paths, indexes)
         fold = not args["case_sensitive_extensions"]
@@ -82,7 +86,7 @@ class WebDatasetReader(ContainerReader, name="readers.webdataset"):
         columns, decides = [], []
         for output, (entry, dtype) in enumerate(zip(extensions, _dtypes(args, len(extensions)), strict=True)):
             chosen = [s[k, output] for s, k in zip(samples, keep, strict=True)]
-            storage = _storage(paths, indexes, chosen)
+            storage = _storage(paths, indexes, chosen, store)
             columns.append(Bytes(f"{output}: {';'.join(entry)}", storage, dtype, optional=True))
         if not len(columns[0]):
             raise ArgumentError(f"expected samples in {len(paths)} tar files such as '{printable(paths[0])}', got none")
@@ -172,13 +176,12 @@ def _extension_of(ext: Any, output: int) -> str:
 
 
 def _storage(
-    paths: list[str], indexes: list[ContainerIndex], chosen: list[npt.NDArray[np.int64]]
-) -> RangeStorage:  # fmt: skip
+    paths: list[str], indexes: list[ContainerIndex], chosen: list[npt.NDArray[np.int64]], store: RemoteStore | None
+) -> RangeStorage | AsyncStorage:  # fmt: skip
     file = np.repeat(np.arange(len(paths), dtype=np.uint32), [len(c) for c in chosen])
     member = [np.maximum(c, 0) for c in chosen]
     offset = [index.offset[m] if len(index) else m for index, m in zip(indexes, member, strict=True)]
     length = [index.length[m] if len(index) else m for index, m in zip(indexes, member, strict=True)]
     absent = np.concatenate([c < 0 for c in chosen])
-    return RangeStorage(
-        paths, file, np.concatenate(offset).astype(np.uint64), np.concatenate(length).astype(np.uint64), absent
-    )
+    begins, sizes = np.concatenate(offset).astype(np.uint64), np.concatenate(length).astype(np.uint64)
+    return ranges_of(paths, file, begins, sizes, absent, RecordForm.STORED, store)

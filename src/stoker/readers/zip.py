@@ -16,9 +16,9 @@ from ..contract.errors import ArgumentError
 from ..contract.storage import RecordForm
 from ..contract.text import brief, printable
 from ._columns import Bytes, Values
-from ._containers import ContainerReader, digest_of, paths_of
+from ._containers import ContainerReader, digest_of, paths_of, ranges_of
 from ._index_files import ContainerIndex, index_files
-from ._storages import RangeStorage
+from ._remote import RemoteStore, open_store
 
 
 class ZipReader(ContainerReader, name="readers.zip"):
@@ -42,7 +42,7 @@ class ZipReader(ContainerReader, name="readers.zip"):
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
-        paths_of("paths", args["paths"])
+        paths_of("paths", args["paths"], may_be_remote=True)
         _extensions(args["extensions"])
 
     @classmethod
@@ -53,8 +53,9 @@ class ZipReader(ContainerReader, name="readers.zip"):
             ArgumentError: there are no files, or an archive is damaged or compressed.
             OSError: the operating system fails.
         """
-        paths, wanted = paths_of("paths", args["paths"]), _extensions(args["extensions"])
-        indexes = index_files("zip", paths)
+        paths, wanted = paths_of("paths", args["paths"], may_be_remote=True), _extensions(args["extensions"])
+        store = open_store(paths)
+        indexes = index_files("zip", paths, store)
         for path, index in zip(paths, indexes, strict=True):
             if index.damage:
                 raise ArgumentError(
@@ -67,7 +68,7 @@ class ZipReader(ContainerReader, name="readers.zip"):
                 f"expected files in {len(paths)} archives such as '{printable(paths[0])}', got none with the "
                 f"extensions {', '.join(map(repr, wanted))}"
             )
-        columns, decides = _columns(paths, indexes, found)
+        columns, decides = _columns(paths, indexes, found, store)
         return DataSet(columns, digest_of(paths, indexes, *decides), "label")
 
 
@@ -103,7 +104,10 @@ def _members(indexes: Sequence[ContainerIndex], wanted: tuple[str, ...]) -> list
 
 
 def _columns(
-    paths: Sequence[str], indexes: Sequence[ContainerIndex], found: list[tuple[bytes, int, int]]
+    paths: Sequence[str],
+    indexes: Sequence[ContainerIndex],
+    found: list[tuple[bytes, int, int]],
+    store: RemoteStore | None,
 ) -> tuple[tuple[Column, ...], tuple[str, Any]]:
     """Return the columns, and the facts that decide about them."""
     archive = np.asarray([a for _, a, _ in found], np.uint32)
@@ -114,6 +118,6 @@ def _columns(
     folders = [name.rpartition(b"/")[0] for name, *_ in found]
     number = {folder: label for label, folder in enumerate(sorted(set(folders)))}
     labels = np.asarray([number[f] for f in folders], np.int32)
-    storage = RangeStorage(paths, archive, offset, length, form=RecordForm.STORED)
+    storage = ranges_of(paths, archive, offset, length, None, RecordForm.STORED, store)
     names = "\0".join(name.decode("utf-8", "surrogateescape") for name, *_ in found)
     return (Bytes("data", storage), Values("label", labels[:, None])), (names, at)
