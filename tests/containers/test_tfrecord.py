@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -196,8 +197,11 @@ def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
         read(str(path), {"s": STRING})
     with pytest.raises(ArgumentError, match="expected a file, there is none at"):
         read(str(tmp_path / "none"), {"s": STRING})
-    with pytest.raises(ArgumentError, match="other stores are not read yet"):
-        read("s3://bucket/x.tfrecord", {"s": STRING})
+    with pytest.raises(ArgumentError, match=r"addresses of s3, .*got ftp://"):
+        read("ftp://host/x.tfrecord", {"s": STRING})
+    if importlib.util.find_spec("obstore") is None:
+        with pytest.raises(UnsupportedError, match="extra `remote`: `pip install obstore`"):
+            read("s3://bucket/x.tfrecord", {"s": STRING})
     full = write(tmp_path, example({"s": b"1"}), name="full.tfrecord")
     assert len(read([str(path), full, str(path)], {"s": STRING})) == 1, "empty shards"
 
