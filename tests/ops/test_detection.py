@@ -440,5 +440,49 @@ def test_warp_affine_refuses_what_it_cannot_do() -> None:
             ops.warp_affine(**{"images": images, "matrices": eye, **change})
     with pytest.raises(ValueError, match="finite"):
         ops.warp_affine(images, eye * float("nan"))
-    with pytest.raises(UnsupportedError, match="no gradient"):
-        ops.warp_affine(images.requires_grad_(), eye).sum().backward()
+    with pytest.raises(UnsupportedError, match="a gradient of the images only"):
+        ops.warp_affine(images, eye.requires_grad_()).sum().backward()
+
+
+@pytest.mark.parametrize("fill", [None, 0.0])
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+def test_the_gradient_of_warp_affine_is_its_transpose(interpolation: str, fill: float | None) -> None:
+    make = torch.Generator().manual_seed(3)
+    images = torch.rand(2, 3, 9, 12, generator=make, requires_grad=True)
+    matrices = torch.tensor([[[0.9, 0.3, -1.0], [-0.2, 1.1, 0.7]], [[-1.0, 0.0, 12.0], [0.0, 0.5, 2.0]]])
+
+    def warped(x: torch.Tensor) -> torch.Tensor:
+        return ops.warp_affine(x, matrices, (8, 11), interpolation=interpolation, fill=fill)
+
+    grad = torch.rand(2, 3, 8, 11, generator=make)
+    warped(images).backward(grad)
+    assert images.grad is not None
+    first = images.grad.clone()
+    for other in torch.rand(5, *images.shape, generator=make):
+        pairs = (grad.double() * warped(other).double()).sum(), (first.double() * other.double()).sum()
+        torch.testing.assert_close(*pairs, rtol=1e-5, atol=1e-5)
+    images.grad = None
+    warped(images).backward(grad.contiguous(memory_format=torch.channels_last))
+    assert torch.equal(images.grad, first), "repeatable"
+    arguments = (grad, matrices, interpolation == "linear", fill is not None, list(images.shape))
+    torch.library.opcheck(torch.ops.stoker.warp_affine_backward.default, arguments)
+
+
+def test_the_gradient_of_warp_affine_equals_that_of_grid_sample() -> None:
+    make = torch.Generator().manual_seed(4)
+    images = torch.rand(1, 2, 10, 14, generator=make, requires_grad=True)
+    matrix = torch.tensor([[[0.8, 0.3, 0.5], [-0.25, 0.9, 1.5]]], dtype=torch.float64)
+    y, x = torch.meshgrid(torch.arange(10) + 0.5, torch.arange(14) + 0.5, indexing="ij")
+    places = torch.stack([x, y, torch.ones_like(x)], -1).double() @ matrix[0].T
+    grid = (places / torch.tensor([14.0, 10.0]) * 2 - 1).float()[None]
+    found = []
+    for out in (
+        torch.nn.functional.grid_sample(images, grid, padding_mode="border", align_corners=False),
+        ops.warp_affine(images, matrix, fill=None),
+    ):
+        images.grad = None
+        (out * torch.arange(out.numel()).view_as(out)).sum().backward()
+        assert images.grad is not None
+        found.append((out.detach(), images.grad.clone()))
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found[0][1], found[1][1], rtol=1e-3, atol=0.05)

@@ -32,6 +32,7 @@ for _schema in (
     f"roi_pool(Tensor input, Tensor rois, {_BINS}) -> (Tensor, Tensor)",
     f"roi_pool_backward({_GRADIENT}, Tensor argmax, SymInt[] shape) -> Tensor",
     "warp_affine(Tensor images, Tensor matrices, int height, int width, bool linear, float[] fill) -> Tensor",
+    "warp_affine_backward(Tensor grad, Tensor matrices, bool linear, bool filled, SymInt[] shape) -> Tensor",
 ):
     _LIBRARY.define(_schema)
 _ops = torch.ops.stoker
@@ -112,6 +113,48 @@ def _warp_affine_cpu(
     return out
 
 
+def _warp_affine_backward_cpu(
+    grad: Tensor, matrices: Tensor, linear: bool, filled: bool, shape: Sequence[int]
+) -> Tensor:
+    """Add the gradient of each output pixel to the pixels that it was interpolated from, in the order of the output."""
+    count, channels, height, width = shape
+    result = grad.new_zeros((count, channels, height * width))
+    numbers = matrices.detach().to(torch.float64)
+    for i in range(count if height * width else 0):
+        own = grad[i].reshape(channels, -1)
+        size = (int(grad.shape[2]), int(grad.shape[3]))
+        taps = _linear_taps if linear else _nearest_taps
+        for places, weights in taps(numbers[i], filled, (height, width), size):
+            result[i].index_add_(1, places.flatten(), own * weights.flatten().to(own.dtype))
+    return result.view(tuple(shape))
+
+
+Taps = list[tuple[Tensor, Tensor]]  # for each output pixel the number of a source pixel, int64, and its weight
+
+
+def _linear_taps(m: Tensor, filled: bool, source: tuple[int, int], size: tuple[int, int]) -> Taps:
+    across = torch.arange(size[1], dtype=torch.float64) + 0.5
+    down = (torch.arange(size[0], dtype=torch.float64) + 0.5)[:, None]
+    rows, columns = (m[k, 0] * across + m[k, 1] * down + m[k, 2] for k in (1, 0))
+    height, width = source
+    inside = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
+    shown = inside.to(torch.float64) if filled else torch.ones_like(columns)
+    pairs = []
+    for at, extent in ((rows, height), (columns, width)):
+        at = at.clamp(0, extent) - 0.5
+        first = at.floor()
+        share = at - first
+        near = first.long()
+        pairs.append(((near.clamp(min=0), 1 - share), ((near + 1).clamp(max=extent - 1), share)))
+    return [(y * width + x, b * a * shown) for y, b in pairs[0] for x, a in pairs[1]]
+
+
+def _nearest_taps(m: Tensor, filled: bool, source: tuple[int, int], size: tuple[int, int]) -> Taps:
+    numbers = torch.arange(source[0] * source[1], dtype=torch.int32).view(1, 1, *source)
+    places = _warp_affine_cpu(numbers, m[None], *size, False, [-1.0] if filled else [])[0, 0].long()
+    return [(places.clamp(min=0), (places >= 0).to(torch.float64))]
+
+
 # ---- results without elements, for fake tensors ----
 
 
@@ -139,6 +182,12 @@ def _roi_align_backward_fake(
 
 
 def _roi_pool_backward_fake(grad: Tensor, rois: Tensor, argmax: Tensor, shape: Sequence[int]) -> Tensor:
+    return grad.new_empty(tuple(shape))
+
+
+def _warp_affine_backward_fake(
+    grad: Tensor, matrices: Tensor, linear: bool, filled: bool, shape: Sequence[int]
+) -> Tensor:
     return grad.new_empty(tuple(shape))
 
 
@@ -174,14 +223,19 @@ def _pool_gradient(ctx: Any, grad: Tensor, *_: Any) -> tuple[Any, ...]:
     return (_ops.roi_pool_backward(grad, *ctx.saved_tensors, ctx.shape), *(None,) * 4)
 
 
-def _refuse_warp_gradient(ctx: Any, grad: Tensor) -> Any:
-    raise UnsupportedError(
-        "`stoker.torch.ops.warp_affine`: there is no gradient; give it images that need none (`images.detach()`)"
-    )
+def _keep_warp(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    images, matrices, _, _, linear, fill = inputs
+    ctx.save_for_backward(matrices)
+    ctx.arguments = (linear, len(fill) > 0, images.shape)
 
 
-def _keep_nothing(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    pass
+def _warp_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    if ctx.needs_input_grad[1]:
+        raise UnsupportedError(
+            "`stoker.torch.ops.warp_affine`: there is a gradient of the images only; give it matrices that need none "
+            "(`matrices.detach()`)"
+        )
+    return (_ops.warp_affine_backward(grad, *ctx.saved_tensors, *ctx.arguments), *(None,) * 5)
 
 
 def _register() -> None:
@@ -194,6 +248,7 @@ def _register() -> None:
         "roi_pool": (_roi_pool_cpu, _pooled_fake),
         "roi_pool_backward": (_roi_pool_backward_cpu, _roi_pool_backward_fake),
         "warp_affine": (_warp_affine_cpu, _warp_affine_fake),
+        "warp_affine_backward": (_warp_affine_backward_cpu, _warp_affine_backward_fake),
     }
     for name, (kernel, fake) in kernels.items():
         _LIBRARY.impl(name, kernel, "CPU")
@@ -202,7 +257,7 @@ def _register() -> None:
         "roi_align": (_align_gradient, _keep_align),
         "roi_align_max": (_align_gradient, _keep_align),
         "roi_pool": (_pool_gradient, _keep_pool),
-        "warp_affine": (_refuse_warp_gradient, _keep_nothing),
+        "warp_affine": (_warp_gradient, _keep_warp),
     }
     for name, (gradient, keep) in gradients.items():
         torch.library.register_autograd(f"stoker::{name}", gradient, setup_context=keep, lib=_LIBRARY)
@@ -407,7 +462,8 @@ def warp_affine(
 ) -> Tensor:
     """Warp each image of a batch by a matrix of its own.
 
-    The pixels are those of ``fn.warp_affine``: equal to Pillow's ``Image.transform``.
+    The pixels are those of ``fn.warp_affine``: equal to Pillow's ``Image.transform``. float32 images have a gradient,
+    which is repeatable bit for bit; matrices have none.
 
     Args:
         images: (N, C, H, W), uint8, uint16, int16, int32 or float32; channels_last is the fastest.
