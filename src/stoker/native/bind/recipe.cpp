@@ -20,6 +20,7 @@
 #include "io/files.hpp"
 #include "io/file_ref.hpp"
 #include "recipe/recipe.hpp"
+#include "torch/resize.hpp"
 
 namespace nb = nanobind;
 
@@ -235,6 +236,33 @@ void advise_large_pages(const OutputArray& memory) {
 #endif
 }
 
+using Masks = nb::ndarray<const uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using NewMasks = nb::ndarray<uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+// Resize masks [N,H,W] with torch's mode "nearest" or "nearest-exact".
+void pick_nearest(const Masks& from, const NewMasks& to, bool exact) {
+  if (from.shape(0) != to.shape(0)) throw std::invalid_argument("expected as many results as masks");
+  const auto view = [](const auto& masks) {
+    stoker::View v;
+    v.rank = 3;
+    v.shape[0] = static_cast<int64_t>(masks.shape(1));
+    v.shape[1] = static_cast<int64_t>(masks.shape(2));
+    v.shape[2] = 1;
+    v.set_contiguous_strides();
+    v.data = const_cast<uint8_t*>(masks.data());  // the masks are only read
+    return v;
+  };
+  stoker::View src = view(from), dst = view(to);
+  const int64_t in = src.shape[0] * src.shape[1], out = dst.shape[0] * dst.shape[1];
+  const bool fits = stoker::without_gil([&] {
+    stoker::Scratch scratch;
+    for (size_t i = 0; i < from.shape(0); ++i, src.data += in, dst.data += out)
+      if (!stoker::torch_resize::pick(src, exact, dst, scratch)) return false;
+    return true;
+  });
+  if (!fits) throw std::invalid_argument("expected masks with pixels");
+}
+
 // Remove an object, and the members of a list, from Python's cyclic garbage collector.
 void untrack(nb::handle object) {
   const auto forget = [](PyObject* o) {
@@ -280,5 +308,6 @@ void bind_recipe(nb::module_& m) {
   recipe.def("untrack", &untrack);
   recipe.def("bytes_of_arrow", &bytes_of_arrow);
   recipe.def("advise_large_pages", &advise_large_pages);
+  recipe.def("pick_nearest", &pick_nearest, nb::arg("masks"), nb::arg("results"), nb::arg("exact"));
   recipe.def("block_pool", [](size_t kept) { return std::make_shared<BlockPool>(kept); });
 }

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <tuple>
 #include <utility>
 
 #include "base/simd.hpp"
+#include "torch/pick_bytes.hpp"
 #include "torch/resize_sums.hpp"
 #include "torch/resize_taps.hpp"
 #include "torch/resize_wide.hpp"
@@ -269,16 +271,38 @@ bool resize(const View& src, Filter filter, bool smooth, const View& dst, Resize
   return r.run(from, sink, scratch);
 }
 
+// Return the nearest of `in` places for place i of `out`.
+static int64_t nearest(bool exact, int64_t i, int64_t in, int64_t out) {
+  const float scale = static_cast<float>(in) / static_cast<float>(out);
+  if (exact) return std::min<int64_t>(static_cast<int64_t>(std::floor((static_cast<float>(i) + 0.5f) * scale)), in - 1);
+  if (in == out) return i;
+  if (out == 2 * in) return i >> 1;
+  return std::min<int64_t>(static_cast<int64_t>(std::floor(static_cast<float>(i) * scale)), in - 1);
+}
+
+// The same for one channel of bytes. Equal rows are copied.
+static void pick_rows(const View& src, bool exact, const View& dst, Scratch& scratch) {
+  auto* columns = reinterpret_cast<int32_t*>(scratch.get(static_cast<size_t>(dst.shape[1]) * sizeof(int32_t)));
+  for (int64_t x = 0; x < dst.shape[1]; ++x)
+    columns[x] = static_cast<int32_t>(nearest(exact, x, src.shape[1], dst.shape[1]));
+  int64_t before = -1;
+  for (int64_t y = 0; y < dst.shape[0]; ++y) {
+    uint8_t* const to = dst.data + y * dst.stride[0];
+    const int64_t from = nearest(exact, y, src.shape[0], dst.shape[0]);
+    if (from == before) std::memcpy(to, to - dst.stride[0], static_cast<size_t>(dst.shape[1]));
+    else pick_bytes(src.data + from * src.stride[0], src.shape[1], columns, dst.shape[1], to);
+    before = from;
+  }
+}
+
 bool pick(const View& src, bool exact, const View& dst, Scratch& scratch) {
   if (!fits(src, dst)) return false;
-  const auto index = [exact](int64_t i, int64_t in, int64_t out) {
-    const float scale = static_cast<float>(in) / static_cast<float>(out);
-    if (exact)
-      return std::min<int64_t>(static_cast<int64_t>(std::floor((static_cast<float>(i) + 0.5f) * scale)), in - 1);
-    if (in == out) return i;
-    if (out == 2 * in) return i >> 1;
-    return std::min<int64_t>(static_cast<int64_t>(std::floor(static_cast<float>(i) * scale)), in - 1);
-  };
+  const auto index = [exact](int64_t i, int64_t in, int64_t out) { return nearest(exact, i, in, out); };
+  if (size_of(src.dtype) == 1 && src.shape[2] == 1 && src.stride[1] == 1 && dst.stride[1] == 1 &&
+      src.shape[1] <= std::numeric_limits<int32_t>::max()) {
+    pick_rows(src, exact, dst, scratch);
+    return true;
+  }
   auto* columns = reinterpret_cast<int64_t*>(scratch.get(static_cast<size_t>(dst.shape[1]) * sizeof(int64_t)));
   for (int64_t x = 0; x < dst.shape[1]; ++x) columns[x] = index(x, src.shape[1], dst.shape[1]) * src.stride[1];
   const auto size = static_cast<size_t>(size_of(src.dtype));

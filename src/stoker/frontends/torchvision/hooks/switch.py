@@ -31,7 +31,19 @@ from ..tensors.lazy_base import run_materialized
 from ..tensors.mixing import LazySum, reduce_lazy_sum
 from ..tensors.tensor import IMAGES, LazyTensor
 from ..transport import file_refs
-from . import backend, boxes, class_dispatch, decoders, functional, imports, kernels, processors, spawned, templates
+from . import (
+    backend,
+    boxes,
+    class_dispatch,
+    decoders,
+    functional,
+    imports,
+    kernels,
+    masks,
+    processors,
+    spawned,
+    templates,
+)
 from .changes import FetchChanges
 
 _undo: list[Callable[[], None]] = []
@@ -207,6 +219,8 @@ def _take_over_v2() -> None:
         (_geometry._affine_grid, grids.affine_grid),
         (_geometry._perspective_grid, grids.perspective_grid),
         (_geometry._apply_grid_transform, grids.apply_grid),
+        (_geometry.resize_mask, masks.resize_mask),
+        (_geometry.pad_mask, masks.pad_mask),
         # transforms look up values by an input's exact class
         (_utils_transforms._get_fill, class_dispatch.get_fill),
         *((f, class_dispatch.to_dtype) for name, f in vars(transforms.ToDtype).items() if name in _TRANSFORM_NAMES),

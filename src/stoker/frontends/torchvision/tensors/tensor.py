@@ -194,6 +194,18 @@ def _same(func: Any, args: Any, kwargs: Any) -> Any:
     )
 
 
+def _as_tensor(func: Any, args: Any, kwargs: Any) -> Any:
+    """Record ``as_tensor`` without a conversion, which returns its argument."""
+    asked = {name: value for name, value in kwargs.items() if value is not None}
+    return NotImplemented if asked else _same(func, args, {})
+
+
+def _without_gradient(func: Any, args: Any, kwargs: Any) -> Any:
+    """Record ``requires_grad_(False)``, which changes nothing."""
+    asked = kwargs.get("requires_grad", args[1] if len(args) == 2 else True)
+    return _same(func, args[:1], {}) if asked is False and len(args) + len(kwargs) == 2 else NotImplemented
+
+
 def _contiguous(func: Any, args: Any, kwargs: Any) -> Any:
     x = _same(func, args, kwargs)
     if x is NotImplemented or not (x._is_unordered or not query(_T.is_contiguous, args, {})):
@@ -299,6 +311,8 @@ _LAYOUT_QUERIES = existing_functions(_T, "stride is_contiguous storage_offset")
 Recorders = dict[Any, Callable[[Any, Any, Any], Any]]  # recorders by torch's function
 FUNCTIONS: Recorders = {
     _T.cpu: _same,
+    torch.as_tensor: _as_tensor,
+    _T.requires_grad_: _without_gradient,
     _T.contiguous: _contiguous,
     _T.__index__: _as_index,
     **dict.fromkeys([_T.clone, torch.clone], _clone),

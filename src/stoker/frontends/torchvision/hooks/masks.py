@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Masks of transforms v2: torch's nearest resize of bytes, in native code that chooses 64 values at a time."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ....native import _native
+from .. import recording
+from ..materialize.materialization import is_large
+from ..tensors import views
+
+_BYTES = (torch.uint8, torch.bool)
+
+
+@functools.cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def resize_mask(original: Callable[..., Any], mask: Any, *args: Any, **kwargs: Any) -> Any:
+    """Replace the resize of masks ``(..., height, width)``."""
+    usual = type(mask) is torch.Tensor and mask.dtype in _BYTES and mask.device.type == "cpu"
+    if not recording.is_on() or not usual or not 2 <= mask.ndim <= 3 or not mask.numel() or not mask.is_contiguous():
+        return original(mask, *args, **kwargs)
+    try:
+        (height, width), exact = _target(original, mask, args, kwargs)
+    except (TypeError, ValueError):  # torchvision raises its own error
+        return original(mask, *args, **kwargs)
+    sides = height, width
+    if sides == tuple(mask.shape[-2:]) or not all(type(n) is int and n > 0 for n in sides):
+        return original(mask, *args, **kwargs)
+    result = _new((*mask.shape[:-2], height, width), mask.dtype)
+    three = (-1, *mask.shape[-2:]), (-1, height, width)
+    values, values_of_result = (x.view(torch.uint8).view(shape) for x, shape in zip((mask, result), three, strict=True))
+    _native.recipe.pick_nearest(values.numpy(), values_of_result.numpy(), exact)
+    return result
+
+
+def pad_mask(original: Callable[..., Any], mask: Any, *args: Any, **kwargs: Any) -> Any:
+    """Replace the frame of one value around masks ``(..., height, width)``, if the result is large."""
+    if not recording.is_on() or type(mask) is not torch.Tensor or mask.dtype not in _BYTES or mask.device.type != "cpu":
+        return original(mask, *args, **kwargs)
+    try:
+        bound = _signature(original).bind(mask, *args, **kwargs).arguments
+    except TypeError:  # torchvision raises its own error
+        return original(mask, *args, **kwargs)
+    sides, fill = views.parse_padding(bound.get("padding")), bound.get("fill")
+    usual = bound.get("padding_mode", "constant") == "constant" and (fill is None or _is_byte(fill))
+    if sides is None or not usual or not 2 <= mask.ndim <= 3 or not mask.numel():
+        return original(mask, *args, **kwargs)
+    left, top, right, bottom = sides
+    height, width = mask.shape[-2:]
+    shape = (*mask.shape[:-2], top + height + bottom, left + width + right)
+    if not is_large(math.prod(shape)):
+        return original(mask, *args, **kwargs)
+    result = _new(shape, mask.dtype).fill_(fill or 0)
+    result[..., top : top + height, left : left + width] = mask
+    return result
+
+
+def _is_byte(x: Any) -> bool:
+    return type(x) in (int, float) and 0 <= x <= 255 and x == int(x)
+
+
+def _new(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Return an uninitialized tensor, in large pages if it is large: their first use costs less."""
+    result = torch.empty(shape, dtype=dtype)
+    if is_large(result.numel()):
+        _native.recipe.advise_large_pages(result.view(torch.uint8).view(-1).numpy())
+    return result
+
+
+def _target(original: Callable[..., Any], mask: torch.Tensor, args: Any, kwargs: Any) -> tuple[list[int], bool]:
+    """Return the height and the width of the result, and whether the mode is "nearest-exact"."""
+    from torchvision.transforms.v2.functional import _geometry
+
+    bound = _signature(original).bind(mask, *args, **kwargs).arguments
+    height, width = mask.shape[-2:]
+    size = _geometry._compute_resized_output_size((height, width), size=bound["size"], max_size=bound.get("max_size"))
+    mode = bound.get("interpolation", "nearest")
+    return size, _geometry._check_interpolation(mode).value == "nearest-exact"
