@@ -74,6 +74,23 @@ def test_a_median_of_a_large_window_of_words() -> None:
             assert value == np.median(x[np.ix_(at[0][:, y], at[1][:, k])])
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "bool"])
+@pytest.mark.parametrize(
+    ("shape", "window"),
+    [((40, 50, 3), (17, 19)), ((9, 70, 1), (21, 15)), ((3, 4, 2), (33, 35)), ((30, 33, 4), (1, 255))],
+)
+def test_medians_of_large_windows_of_bytes(dtype: str, shape: tuple[int, ...], window: tuple[int, int]) -> None:
+    """Histograms of columns give the medians, also where they stand still and where the window exceeds the image."""
+    x = picture(shape, dtype)
+    if dtype == "uint8":
+        x[: shape[0] // 2] = np.where(x[: shape[0] // 2] < 128, 0, 255)
+    width, height = window
+    padded = np.pad(x, [(height // 2,) * 2, (width // 2,) * 2, (0, 0)], mode="edge")
+    seen = np.lib.stride_tricks.sliding_window_view(padded, (height, width), (0, 1)).reshape(*shape, -1)
+    found = on_every_instruction_set(lambda: median(x, window_size=window))
+    np.testing.assert_array_equal(found, np.sort(seen, -1)[..., width * height // 2])
+
+
 def test_nans_lie_beyond_infinity() -> None:
     x = np.array([[1.0, np.nan, 3.0, np.inf, -np.nan, -np.inf, -0.0]], np.float32)[..., None]
     highest = on_every_instruction_set(lambda: dilate(x, mask_size=(3, 1)))[0, :, 0]

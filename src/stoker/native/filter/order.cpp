@@ -215,6 +215,9 @@ void extreme_of(const View& src, const Window& window, bool largest, Keys keys, 
   }
 }
 
+// Windows of fewer bytes are faster by comparing every one of them with the median's bits.
+constexpr int64_t kLeastCounted = 300;
+
 template <class T>
 void median_of(const View& src, int64_t height, int64_t width, Keys keys, const View& dst, Scratch& scratch) {
   const Window w{height, width, height / 2, width / 2, Border::Clamp};
@@ -224,6 +227,8 @@ void median_of(const View& src, int64_t height, int64_t width, Keys keys, const 
   constexpr int64_t kMore = kSlack / static_cast<int64_t>(sizeof(T));
   const auto wide = static_cast<size_t>(rows.values() + kMore);
   const bool sorts = height == width && (height == 3 || height == 5);
+  const bool counts = sizeof(T) == 1 && height * width >= kLeastCounted && height * width <= kMostCounted;
+  Histogram* columns_of_bytes = nullptr;
   T *kept = nullptr, *sorted = nullptr, *staged = nullptr;
   const T** window = nullptr;
   const auto carve = [&](Carver c) {
@@ -231,6 +236,7 @@ void median_of(const View& src, int64_t height, int64_t width, Keys keys, const 
     sorted = c.take<T>(sorts ? wide * kSorted : 0);
     staged = c.take<T>(static_cast<size_t>(n + kMore));
     window = c.take<const T*>(static_cast<size_t>(height));
+    columns_of_bytes = c.take<Histogram>(counts ? static_cast<size_t>(rows.values()) : 0);
     return c.used();
   };
   const size_t bytes = carve(Carver());
@@ -238,12 +244,33 @@ void median_of(const View& src, int64_t height, int64_t width, Keys keys, const 
   const auto slot = [&](int64_t y) { return kept + y % height * static_cast<int64_t>(wide); };
   T* columns[kSorted];
   for (int k = 0; k < kSorted; ++k) columns[k] = sorted + k * static_cast<int64_t>(wide);
-  for (int64_t y = 0; y < height - 1; ++y) rows.read(y - w.top, slot(y));
+  // Count a row's bytes in the histograms of their columns, plane by plane, or take them out.
+  const int64_t plane = rows.values() / channels;
+  const auto count = [&](const T* row, int by) {
+    Histogram* h = columns_of_bytes;
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t x = 0; x < plane; ++x, ++h) {
+        const auto value = static_cast<uint8_t>(row[x * channels + c]);
+        h->fine[value] = static_cast<uint16_t>(h->fine[value] + by);
+        h->coarse[value >> 4] = static_cast<uint16_t>(h->coarse[value >> 4] + by);
+      }
+  };
+  if (counts) std::memset(columns_of_bytes, 0, static_cast<size_t>(rows.values()) * sizeof(Histogram));
+  for (int64_t y = 0; y < height - 1; ++y) {
+    rows.read(y - w.top, slot(y));
+    if (counts) count(slot(y), 1);
+  }
   for (int64_t y = 0; y < dst.shape[0]; ++y) {
+    if (counts && y > 0) count(slot(y - 1), -1);
     rows.read(y + height - 1 - w.top, slot(y + height - 1));
+    if (counts) count(slot(y + height - 1), 1);
     for (int64_t i = 0; i < height; ++i) window[i] = slot(y + i);
     T* const out = rows.target(y, staged);
-    if (!sorts) {
+    if (counts) {
+      for (int64_t c = 0; c < channels; ++c)
+        kernels().counted(reinterpret_cast<uint8_t*>(out) + c, columns_of_bytes + c * plane, height, width, channels,
+                          n / channels);
+    } else if (!sorts) {
       loop.window(out, window, height, width, channels, n);
     } else if (height == 3) {
       loop.sort3(columns, window, rows.values());

@@ -31,6 +31,16 @@ bool median(const View& src, int64_t height, int64_t width, const View& dst, Scr
 constexpr int64_t kSlack = 64;
 constexpr int kSorted = 5;  // maximum number of rows that are sorted by column
 
+// Histogram of bytes: counts of the 256 bytes, and their sums over 16 neighbours.
+struct Histogram {
+  uint16_t fine[256], coarse[16];
+};
+// Medians of a row of bytes, from the histograms of columns of a plane: output i, of n, is `step` bytes after the one
+// before it and has the columns from i on, `width` of them. Windows have at most kMostCounted pixels.
+using CountedMedian = void (*)(uint8_t* out, const Histogram* columns, int64_t height, int64_t width, int64_t step,
+                               int64_t n);
+constexpr int64_t kMostCounted = 65535;
+
 template <class T>
 struct Loops {
   // Of the functions of two forms, the first yields minima and the second maxima.
@@ -54,6 +64,7 @@ struct Kernels {
   Loops<uint8_t> bytes;
   Loops<uint16_t> words;
   Loops<uint32_t> longs;
+  CountedMedian counted;
 };
 
 void fill_plain(Kernels& k);

@@ -228,7 +228,40 @@ void fill_loops(Loops<T>& loops) {
   loops.window = window_row_of<T>;
 }
 
+// Slide a window's histogram along the row: add the column that enters and subtract the one that leaves.
+//
+// Source: S. Perreault, P. Hebert, "Median filtering in constant time", IEEE Transactions on Image Processing 16 (2007).
+void counted_median_row(uint8_t* out, const Histogram* columns, int64_t height, int64_t width, int64_t step,
+                        int64_t n) {
+  constexpr int kCounts = sizeof(Histogram) / sizeof(uint16_t);
+  static_assert(kCounts % kLanes<uint16_t> == 0 || kCounts % kLanes<uint16_t> == 16);
+  constexpr int kWhole = kCounts / kLanes<uint16_t> * kLanes<uint16_t>;
+  const int64_t half = height * width / 2;
+  alignas(STOKER_VECTOR_BYTES) Histogram seen{};
+  uint16_t* const counts = seen.fine;  // the coarse counts follow
+  const auto update = [&](const Histogram& enters, const Histogram* leaves) {
+    const uint16_t *a = enters.fine, *b = leaves ? leaves->fine : nullptr;
+    for (int i = 0; i < kWhole; i += kLanes<uint16_t>) {
+      V<uint16_t> x = load_vector<uint16_t>(counts + i) + load_vector<uint16_t>(a + i);
+      if (b) x -= load_vector<uint16_t>(b + i);
+      store_vector<uint16_t>(counts + i, x);
+    }
+    for (int i = kWhole; i < kCounts; ++i) counts[i] = static_cast<uint16_t>(counts[i] + a[i] - (b ? b[i] : 0));
+  };
+  for (int64_t j = 0; j < width; ++j) update(columns[j], nullptr);
+  for (int64_t i = 0; i < n; ++i) {
+    if (i > 0) update(columns[i + width - 1], &columns[i - 1]);
+    int64_t below = 0;
+    int coarse = 0;
+    while (below + seen.coarse[coarse] <= half) below += seen.coarse[coarse++];
+    int fine = 16 * coarse;
+    while (below + seen.fine[fine] <= half) below += seen.fine[fine++];
+    out[i * step] = static_cast<uint8_t>(fine);
+  }
+}
+
 void fill_kernels(Kernels& k) {
+  k.counted = counted_median_row;
   fill_loops(k.bytes);
   fill_loops(k.words);
   fill_loops(k.longs);
