@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker import cpp, eager, fn, pipeline_def
+from stoker import Pipeline, cpp, eager, fn, pipeline_def
 from stoker.contract import samples
-from stoker.contract.errors import ArgumentError, DataError, ResourceError
+from stoker.contract.errors import ArgumentError, DataError, GraphError, ResourceError
 from stoker.frontends.compiled import build as building
 from stoker.native import _native
 from stoker.testing import check_operator
@@ -254,3 +254,25 @@ def test_native_code_checks_the_library_and_its_numbers(tmp_path: Path) -> None:
         make(os.fsencode(library), (port,), ((1, 3, 3, 1),), 1, False, 0, False, 0)
     with pytest.raises(ValueError, match="can be loaded"):
         make(os.fsencode(tmp_path / "none.so"), (port,), (port,), 1, False, 0, False, 0)
+
+
+def test_a_graph_with_an_operator_is_serialized_with_its_version() -> None:
+    """The version follows from the source, not from the compiled library, which differs between machines."""
+    declaration, body = "input x: float32 (n)\noutput: like x\nargument a: float = 1", "(void)row;"
+    one = load(declaration, body, "t_saved")
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def graph() -> Any:
+        x = fn.external_source(name="x", dtype="float32", ndim=1)
+        return fn.t_saved(x, a=3.0)
+
+    with graph() as pipe:
+        text = pipe.serialize()
+    assert '"t_saved"' in text and one.operator.version > 0
+    same = load(declaration, body, "t_saved", flags=["-O1"])
+    assert same.operator.version == one.operator.version and same.library != one.library
+    with Pipeline.deserialize(text, batch_size=1, num_threads=1) as again:
+        assert again.serialize() == text
+    load(declaration, body + " // changed", "t_saved")
+    with pytest.raises(GraphError, match="`t_saved` has version"):
+        Pipeline.deserialize(text, batch_size=1, num_threads=1)
