@@ -202,6 +202,36 @@ def test_lists_with_ranges(h264: str, tmp_path: Path, line: str, arguments: Any,
     assert all(int(row[1][0]) == 3 for row in rows)
 
 
+def experimental(**arguments: Any) -> list[tuple[list[int], list[int]]]:
+    rows = rows_of(lambda: fn.experimental.readers.video(enable_frame_num="sequence", **arguments))
+    return [(row[-1].tolist(), [number_in(x) if np.ptp(x) else -int(x.max()) for x in row[0]]) for row in rows]
+
+
+def test_experimental_reader(h264: str, tmp_path: Path) -> None:
+    assert [n[0] for n, _ in experimental(filenames=h264, sequence_length=3, stride=5)] == [0, 15, 30]
+    ends = [0, 16, 31, 47]
+    assert experimental(filenames=h264, sequence_length=4, uniform_sample=True) == [(ends, ends)]
+    last = experimental(filenames=h264, sequence_length=3, stride=7, pad_mode="constant", fill_value=[9, 9, 9])[-1]
+    assert last == ([42, -1, -1], [42, -9, -9])
+    for line, arguments, first, end in (
+        ("0.51 0.99", {}, 15, 30),
+        ("0.51 0.99", {"file_list_rounding": "start_up_end_down"}, 16, 29),
+        ("0.51 0.99", {"file_list_rounding": "all_up", "file_list_include_end": False}, 16, 29),
+        ("0.51 0.99", {"file_list_rounding": "all_down", "file_list_include_end": False}, 15, 28),
+        ("5 9", {"file_list_format": "frames"}, 5, 9),
+    ):
+        (tmp_path / "list.txt").write_text(f"{h264} 1 {line}")
+        rows = experimental(file_list=str(tmp_path / "list.txt"), sequence_length=1, **arguments)
+        assert [n for numbers, _ in rows for n in numbers] == list(range(first, end + 1))
+        assert all(numbers == shows for numbers, shows in rows)
+    for arguments, text in (
+        ({"fill_value": 256}, "as `fill_value`"), ({"fill_value": [1, 2]}, "as `fill_value`"),
+        ({"uniform_sample": True, "stride": 2}, "with `uniform_sample`"),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=text):
+            experimental(filenames=h264, sequence_length=2, **arguments)
+
+
 def test_resume_at_every_batch(h264: str, second: str) -> None:
     def define() -> Any:
         return fn.readers.video(

@@ -119,6 +119,10 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
             {"filenames": [str(top / "a.mp4")], "sequence_length": 4, "stride": 2, "pad_mode": "edge",
              "enable_timestamps": True, "dtype": types.FLOAT},
         ],
+        "experimental.readers.video": [
+            {"filenames": str(top / "a.mp4"), "sequence_length": 3, "uniform_sample": True},
+            {"filenames": str(top / "a.mp4"), "sequence_length": 4, "pad_mode": "constant", "fill_value": [1, 2, 3]},
+        ],
         "readers.nemo_asr": [
             {"manifest_filepaths": str(top / "a.json"), "read_idxs": True},
             {"manifest_filepaths": [str(top / "a.json")], "min_duration": 0.001, "read_text": False},

@@ -4911,6 +4911,201 @@ class experimental:
         """
         ...
 
+    class readers:
+        @overload
+        @staticmethod
+        def video(
+            *,
+            sequence_length: int,
+            filenames: Any = None,
+            file_root: str | PathLike[str] | None = None,
+            file_list: str | PathLike[str] | None = None,
+            labels: Any = None,
+            stride: int = 1,
+            enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
+            enable_timestamps: Literal[False] = False,
+            image_type: ImageType = ImageType.RGB,
+            adjust_orientation: bool = True,
+            initial_fill: int = 1024,
+            prefetch_queue_depth: int = 1,
+            read_ahead: bool = False,
+            skip_cached_images: bool = False,
+            dont_use_mmap: bool = False,
+            lazy_init: bool = False,
+            tensor_init_bytes: int = 1048576,
+            step: int = -1,
+            pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "symmetric", "reflect"] = "none",
+            fill_value: Any = (0,),
+            uniform_sample: bool = False,
+            file_list_format: Literal["timestamps", "frames"] = "timestamps",
+            file_list_rounding: Literal["start_down_end_up", "start_up_end_down", "all_up", "all_down"] = "start_down_end_up",
+            file_list_include_end: bool = True,
+            random_shuffle: bool = False,
+            shuffle_after_epoch: bool = False,
+            seed: int | None = None,
+            sampler: Any = None,
+            num_shards: int | None = None,
+            shard_id: int | None = None,
+            sharding: Literal["strided", "contiguous"] | None = None,
+            stick_to_shard: bool = False,
+            pad_last_batch: bool = False,
+            on_error: Literal["raise", "replace", "skip"] | None = None,
+            name: str | None = None,
+            device: Literal["cpu", "gpu", "mixed"] | None = None,
+            preserve: bool = False,
+            bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+        ) -> tuple[DataNode, DataNode]:
+            """Read clips of videos. Outputs: as those of `readers.video`, which describes frames, colors and damage too.
+
+            A line of `file_list` is ``path label [start [end]]``. Clips at the end of a video that lack frames are left out, or
+            completed as `pad_mode` says.
+
+            Args:
+                filenames: Path of a video, or a list of paths.
+                file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
+                file_list: Text file with one "path label [start [end]]" per line.
+                labels: One integer per path of `filenames`; an empty list: the index of the path.
+                sequence_length: Number of frames of a clip.
+                stride: Distance between consecutive frames of a clip.
+                enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
+                enable_timestamps: Return the seconds from the file's first frame to each frame.
+                image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
+                adjust_orientation: Turn the frames as the file says that players do.
+                initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+                prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+                read_ahead: No effect: rows are prefetched with their batches.
+                skip_cached_images: No effect: there is no cache of decoded frames.
+                dont_use_mmap: No effect: files are always read, never mapped.
+                lazy_init: No effect: the files are indexed when the pipeline is built.
+                tensor_init_bytes: No effect: memory is planned.
+                step: Distance between the first frames of consecutive clips; -1: `stride * sequence_length`.
+                pad_mode: Frames that complete clips at the end: of `fill_value`, the last one, or mirrored ones.
+                fill_value: Value of the pixels of constant frames, 0 to 255, or one per channel.
+                uniform_sample: One clip per file or range, of frames at equal distances from end to end.
+                file_list_format: Meaning of starts and ends: seconds or frames.
+                file_list_rounding: Whether a time between two frames means the earlier or the later one.
+                file_list_include_end: The end is the last frame of the range, not the one after it.
+                random_shuffle: Another order every epoch: a permutation of the whole data set.
+                shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+                seed: Seed of the order; by default the pipeline's.
+                sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                    iterable, such as a torch.utils.data.Sampler.
+                num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                    `shards="launcher"` the number of processes (WORLD_SIZE).
+                shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                    pipeline's `shards="launcher"` this process's number (RANK).
+                sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                    restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                    default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+                stick_to_shard: Take the same part in every epoch; by default the next one.
+                pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                    default the part is completed with the following samples, and the batch with the next epoch's first
+                    ones.
+                on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                    pipeline's `on_error` says.
+                name: Name of the node, shown in errors and by which outputs and readers are found.
+                device: Where the operator runs.
+                preserve: Run the operator also if its output is not used.
+            """
+            ...
+
+        @overload
+        @staticmethod
+        def video(
+            *,
+            sequence_length: int,
+            filenames: Any = None,
+            file_root: str | PathLike[str] | None = None,
+            file_list: str | PathLike[str] | None = None,
+            labels: Any = None,
+            stride: int = 1,
+            enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
+            enable_timestamps: Literal[True],
+            image_type: ImageType = ImageType.RGB,
+            adjust_orientation: bool = True,
+            initial_fill: int = 1024,
+            prefetch_queue_depth: int = 1,
+            read_ahead: bool = False,
+            skip_cached_images: bool = False,
+            dont_use_mmap: bool = False,
+            lazy_init: bool = False,
+            tensor_init_bytes: int = 1048576,
+            step: int = -1,
+            pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "symmetric", "reflect"] = "none",
+            fill_value: Any = (0,),
+            uniform_sample: bool = False,
+            file_list_format: Literal["timestamps", "frames"] = "timestamps",
+            file_list_rounding: Literal["start_down_end_up", "start_up_end_down", "all_up", "all_down"] = "start_down_end_up",
+            file_list_include_end: bool = True,
+            random_shuffle: bool = False,
+            shuffle_after_epoch: bool = False,
+            seed: int | None = None,
+            sampler: Any = None,
+            num_shards: int | None = None,
+            shard_id: int | None = None,
+            sharding: Literal["strided", "contiguous"] | None = None,
+            stick_to_shard: bool = False,
+            pad_last_batch: bool = False,
+            on_error: Literal["raise", "replace", "skip"] | None = None,
+            name: str | None = None,
+            device: Literal["cpu", "gpu", "mixed"] | None = None,
+            preserve: bool = False,
+            bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+        ) -> tuple[DataNode, DataNode, DataNode]:
+            """Read clips of videos. Outputs: as those of `readers.video`, which describes frames, colors and damage too.
+
+            A line of `file_list` is ``path label [start [end]]``. Clips at the end of a video that lack frames are left out, or
+            completed as `pad_mode` says.
+
+            Args:
+                filenames: Path of a video, or a list of paths.
+                file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
+                file_list: Text file with one "path label [start [end]]" per line.
+                labels: One integer per path of `filenames`; an empty list: the index of the path.
+                sequence_length: Number of frames of a clip.
+                stride: Distance between consecutive frames of a clip.
+                enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
+                enable_timestamps: Return the seconds from the file's first frame to each frame.
+                image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
+                adjust_orientation: Turn the frames as the file says that players do.
+                initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+                prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+                read_ahead: No effect: rows are prefetched with their batches.
+                skip_cached_images: No effect: there is no cache of decoded frames.
+                dont_use_mmap: No effect: files are always read, never mapped.
+                lazy_init: No effect: the files are indexed when the pipeline is built.
+                tensor_init_bytes: No effect: memory is planned.
+                step: Distance between the first frames of consecutive clips; -1: `stride * sequence_length`.
+                pad_mode: Frames that complete clips at the end: of `fill_value`, the last one, or mirrored ones.
+                fill_value: Value of the pixels of constant frames, 0 to 255, or one per channel.
+                uniform_sample: One clip per file or range, of frames at equal distances from end to end.
+                file_list_format: Meaning of starts and ends: seconds or frames.
+                file_list_rounding: Whether a time between two frames means the earlier or the later one.
+                file_list_include_end: The end is the last frame of the range, not the one after it.
+                random_shuffle: Another order every epoch: a permutation of the whole data set.
+                shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+                seed: Seed of the order; by default the pipeline's.
+                sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                    iterable, such as a torch.utils.data.Sampler.
+                num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                    `shards="launcher"` the number of processes (WORLD_SIZE).
+                shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                    pipeline's `shards="launcher"` this process's number (RANK).
+                sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                    restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                    default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+                stick_to_shard: Take the same part in every epoch; by default the next one.
+                pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                    default the part is completed with the following samples, and the batch with the next epoch's first
+                    ones.
+                on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                    pipeline's `on_error` says.
+                name: Name of the node, shown in errors and by which outputs and readers are found.
+                device: Where the operator runs.
+                preserve: Run the operator also if its output is not used.
+            """
+            ...
+
 class features:
     @staticmethod
     def kaldi_fbank(

@@ -77,6 +77,7 @@ INDEX: dict[str, str] = {
     "experimental.dilate": "ops.image.dilate:Dilate",
     "experimental.erode": "ops.image.erode:Erode",
     "experimental.median_blur": "ops.image.median_blur:MedianBlur",
+    "experimental.readers.video": "readers.experimental_video:ExperimentalVideoReader",
     "experimental.remap": "ops.geometry.remap:Remap",
     "experimental.resize": "ops.geometry.experimental_resize:ExperimentalResize",
     "experimental.warp_perspective": "ops.geometry.warp_perspective:WarpPerspective",

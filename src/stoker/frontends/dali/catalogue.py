@@ -81,6 +81,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "decoders.audio": {"filter": "dali"},
     "readers.file": {"file_filters": _FILE_FILTERS},
     "readers.nemo_asr": {"filter": "dali", "base": ""},
+    "experimental.readers.video": {"adjust_orientation": False},
     "readers.video": {"adjust_orientation": False},
 }
 # Classes in `ops` whose names differ from their operators' names.
