@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ from benchmarks.data import Data
 
 ORDER = 46
 MS_PER_CALL = Unit("ms/call", lambda seconds: 1e3 * seconds)
+MS_PER_IMAGE = Unit("ms/image", lambda seconds: 1e3 * seconds)
 THRESHOLD = 0.5
 CLASSES = 80
 REGIONS, CHANNELS, BINS, SCALE = 1000, 256, 7, 1 / 16
@@ -104,6 +107,93 @@ def run_chain(data: Data, *, fused: bool) -> Loop:
     return _loop(lambda: np.asarray(pipe.run()[0][0]))
 
 
+def _annotations(files: list[str], folder: str) -> str:
+    """Write annotations in COCO's form with random boxes, and return their path."""
+    from PIL import Image
+
+    images, boxes = [], []
+    for i, file in enumerate(files):
+        with Image.open(file) as image:
+            width, height = image.size
+        images.append({"id": i + 1, "file_name": file, "width": width, "height": height})
+        rng = np.random.default_rng(i)
+        for _ in range(int(rng.integers(1, 8))):
+            w, h = rng.uniform(0.1, 0.6) * width, rng.uniform(0.1, 0.6) * height
+            x, y = rng.uniform(0, width - w), rng.uniform(0, height - h)
+            boxes.append({
+                "id": len(boxes) + 1, "image_id": i + 1, "category_id": 1 + len(boxes) % CLASSES, "iscrowd": 0,
+                "bbox": [float(v) for v in (x, y, w, h)], "area": float(w * h), "segmentation": [],
+            })  # fmt: skip
+    names = [{"id": k + 1, "name": str(k)} for k in range(CLASSES)]
+    path = f"{folder}/annotations.json"
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"categories": names, "images": images, "annotations": boxes}, file)
+    return path
+
+
+def _ssd_anchors() -> Any:
+    """Return the 8,732 anchors of SSD300 (Liu et al., 2016) as left, top, right, bottom."""
+    sides = (21, 45, 99, 153, 207, 261, 315)
+    found = []
+    for cells, side, larger, ratios in zip(
+        (38, 19, 10, 5, 3, 1), sides[:-1], sides[1:], (2, 3, 3, 3, 2, 2), strict=True
+    ):
+        shapes = [(side, side), ((side * larger) ** 0.5,) * 2]
+        for ratio in range(2, ratios + 1):
+            root = ratio**0.5
+            shapes += [(side * root, side / root), (side / root, side * root)]
+        for y, x in np.ndindex(cells, cells):
+            cx, cy = 300 * (x + 0.5) / cells, 300 * (y + 0.5) / cells
+            found += [(cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2) for w, h in shapes]
+    return np.array(found, np.float32) / 300
+
+
+def run_ssd(data: Data) -> Loop:
+    """Read, crop, decode, resize, colour and normalize images for SSD300, and encode their boxes."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _ssd_loop(_annotations(data.files, folder))
+
+
+def _ssd_loop(annotations: str) -> Loop:
+    from stoker import fn, pipeline_def, types
+
+    anchors = _ssd_anchors()
+
+    @pipeline_def(batch_size=8, num_threads=1, seed=1)
+    def chain() -> Any:
+        files, boxes, labels = fn.readers.coco(
+            file_root="/", annotations_file=annotations, ratio=True, ltrb=True, random_shuffle=True
+        )
+        anchor, shape, boxes, labels = fn.random_bbox_crop(
+            boxes, labels, aspect_ratio=[0.5, 2.0], thresholds=[0, 0.1, 0.3, 0.5, 0.7, 0.9], scaling=[0.3, 1.0],
+            bbox_layout="xyXY", num_attempts=50,
+        )  # fmt: skip
+        images = fn.resize(fn.decoders.image_slice(files, anchor, shape), size=(300, 300))
+        images = fn.hsv(
+            images, dtype=types.FLOAT, hue=fn.random.uniform(range=(-18, 18)),
+            saturation=fn.random.uniform(range=(0.5, 1.5)),
+        )  # fmt: skip
+        images = fn.brightness_contrast(
+            images, contrast_center=128, dtype=types.UINT8, brightness=fn.random.uniform(range=(0.875, 1.125)),
+            contrast=fn.random.uniform(range=(0.5, 1.5)),
+        )  # fmt: skip
+        coin = fn.random.coin_flip()
+        images = fn.crop_mirror_normalize(images, mirror=coin, mean=[123.0] * 3, std=[58.0] * 3)
+        boxes = fn.bb_flip(boxes, ltrb=True, horizontal=coin)
+        return images, *fn.box_encoder(
+            boxes, labels, anchors=anchors.ravel(), offset=True, stds=(0.1, 0.1, 0.2, 0.2), scale=300.0
+        )
+
+    pipe = chain()
+    pipe.build()  # reads the annotations
+
+    def step() -> tuple[int, float]:
+        images, _, labels = pipe.run()
+        return len(images), float(np.asarray(labels[0])[-1])
+
+    return Loop(step)
+
+
 def _absolute(name: str, title: str, function: str, limit: float, **options: Any) -> Case:
     bar = Bar(f"at most {limit:g} ms", "stoker", at_most=limit)
     contender = Contender("stoker", function, options, cores=1)
@@ -118,6 +208,12 @@ CASES = (
     _absolute("batched-nms", "batched_nms of 10,000 boxes of 80 labels", "run_batched_nms", 3.0, count=10_000),
     _absolute("roi-align", "roi_align, 1000 regions of 256 x 7 x 7", "run_roi_align", 35.0),
     _absolute("roi-align-backward", "its gradient", "run_roi_align_backward", 22.0),
+    Case(
+        "detection-ssd", "Detection: SSD300's training chain", MS_PER_IMAGE, (Contender("stoker", "run_ssd", cores=1),),
+        (Bar("at most 1.4 ms an image", "stoker", at_most=1.4),),
+        "One core: COCO annotations, random_bbox_crop, decoding of the window, resize to 300 x 300, hsv, "
+        "brightness_contrast, mirror, normalization, box_encoder with 8,732 anchors. Batches of 8.", seconds=1.0,
+    ),
     Case(
         "fuse", "A function on pixels in a chain", MS_PER_CALL,
         (
