@@ -107,3 +107,23 @@ def test_set_transform(photos: list[Path], name: str, workers: int) -> None:
     with stoker.torchvision.enabled():
         _check(expected, list(torch.utils.data.DataLoader(dataset, batch_size=2, num_workers=workers)))
         assert counts.totals()[counts.NATIVE] == len(photos) and not counts.totals()[counts.FORCED]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_set_transform_of_the_datasets_package(photos: list[Path], workers: int) -> None:
+    datasets = pytest.importorskip("datasets")
+    processor = transformers.ViTImageProcessor()
+    data = datasets.Dataset.from_dict({"image": [str(p) for p in photos], "label": list(range(len(photos)))})
+    data = data.cast_column("image", datasets.Image())
+
+    def transform(batch: Any) -> Any:
+        result = processor(images=[image.convert("RGB") for image in batch["image"]], return_tensors="pt")
+        result["label"] = batch["label"]
+        return result
+
+    data.set_transform(transform)
+    expected = list(torch.utils.data.DataLoader(data, batch_size=2, num_workers=workers))
+    counts.reset()
+    with stoker.torchvision.enabled():
+        _check(expected, list(torch.utils.data.DataLoader(data, batch_size=2, num_workers=workers)))
+        assert counts.totals()[counts.NATIVE] == len(photos) and not counts.totals()[counts.FORCED]
