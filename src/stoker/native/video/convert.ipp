@@ -31,18 +31,16 @@ void terms_of(const T* u, const T* v, int64_t chroma, int shift_x, const Weights
 
 inline uint8_t clamped(int32_t value) { return static_cast<uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value); }
 
+// One channel of a row. Compilers turn loops with one output into vectors.
+template <class T>
+void channel_of(const T* __restrict luma, const int32_t* __restrict term, int64_t width, int32_t weight, int shift,
+                uint8_t* __restrict to) {
+  for (int64_t x = 0; x < width; ++x) to[x] = clamped((weight * luma[x] + term[x]) >> shift);
+}
+
 template <class T>
 void channels_of(const T* luma, const int32_t* const* terms, int64_t width, const Weights& w, uint8_t* const* to) {
-  const int shift = kFractionBits + w.extra;
-  const int32_t weight = w.luma;
-  const int32_t* __restrict red = terms[0], * __restrict green = terms[1], * __restrict blue = terms[2];
-  uint8_t* __restrict r = to[0], * __restrict g = to[1], * __restrict b = to[2];
-  for (int64_t x = 0; x < width; ++x) {
-    const int32_t y = weight * luma[x];
-    r[x] = clamped((y + red[x]) >> shift);
-    g[x] = clamped((y + green[x]) >> shift);
-    b[x] = clamped((y + blue[x]) >> shift);
-  }
+  for (int c = 0; c < 3; ++c) channel_of(luma, terms[c], width, w.luma, kFractionBits + w.extra, to[c]);
 }
 
 template <class T>
