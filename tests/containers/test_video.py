@@ -20,7 +20,7 @@ from stoker import fn, pipeline_def, types
 from stoker.contract.errors import ArgumentError, DataError, StokerError, UnsupportedError
 from stoker.video.clip import ClipPixels
 from stoker.video.colors import MATRICES, convert_plain
-from stoker.video.decoder import VideoDecoder
+from stoker.video.decoder import PacketDecoder, VideoDecoder
 from stoker.video.frame_index import FrameIndex
 from stoker.video.indexing import index_video
 
@@ -119,6 +119,28 @@ def test_each_frame_is_that_of_the_full_decode(folder: Path, kind: str) -> None:
                     np.testing.assert_array_equal(got, expected[number])
     if kind != "gif":  # whose 256 colors hide the barcode
         assert [number_in(x) for x in expected] == list(range(frames))
+
+
+@pytest.mark.parametrize("kind", ["h264", "h264_open", "hevc_open", "vp9", "mpeg4_avi"])
+def test_consecutive_clips_decode_each_packet_once(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(make_clip(folder, kind))
+    expected = fully_decoded(path)
+    fed: list[int] = []
+    feed = PacketDecoder.feed
+
+    def count(packets: PacketDecoder) -> Any:
+        fed.append(packets.next)
+        return feed(packets)
+
+    with decoder_of(path) as decoder:
+        monkeypatch.setattr(PacketDecoder, "feed", count)
+        for first in range(0, len(expected), 3):
+            numbers = np.arange(first, min(first + 3, len(expected)))
+            assert 0 <= decoder.cost(first) <= 3
+            clip = ClipPixels().decode(decoder, [numbers])[0]
+            assert not isinstance(clip, BaseException), clip
+            np.testing.assert_array_equal(clip, np.stack([expected[n] for n in numbers]))
+    assert fed == list(range(len(fed)))
 
 
 @pytest.mark.parametrize("kind", ["h264_open", "h264_ts", "hevc_open", "vp9", "mpeg4_avi"])

@@ -209,7 +209,6 @@ class VideoDecoder:
         self.index = index
         self._packets = PacketDecoder(source, index)
         self._known = {int(packet): number for number, packet in enumerate(index.order)}
-        self._floor = 0  # frames of packets before it may be gone
         self._last = -1  # the last frame that came out since the seek
         self._damaged: dict[int, Exception] = {}  # packets that fail wherever decoding begins
         self._from_start = False  # key packets are none: everything is decoded from the first packet
@@ -221,7 +220,7 @@ class VideoDecoder:
     def cost(self, number: int) -> int:
         """Return the number of packets to decode for a frame."""
         sync, packet = self._sync(number), int(self.index.order[number])
-        return packet - (self._packets.next if self._continues(sync, packet, self._packets.next) else sync)
+        return max(packet - self._packets.next, 0) if self._continues(sync, number) else packet - sync
 
     def read(self, numbers: Iterable[int], take: Take) -> dict[int, Exception]:
         """Decode frames, each packet at most once.
@@ -236,7 +235,6 @@ class VideoDecoder:
         errors = dict[int, Exception]()
         wanted = sorted({(self._sync(n), int(self.index.order[n]), n) for n in numbers})
         pending = {packet: number for _, packet, number in wanted}
-        self._floor = self._packets.next
         for sync, packet, number in wanted:
             if packet not in pending:
                 continue
@@ -250,10 +248,14 @@ class VideoDecoder:
     def _sync(self, number: int) -> int:
         return 0 if self._from_start else int(self.index.sync[number])
 
-    def _continues(self, sync: int, packet: int, floor: int) -> bool:
-        """Return whether a frame comes out if decoding goes on without a seek."""
+    def _continues(self, sync: int, number: int) -> bool:
+        """Return whether a frame comes out if decoding goes on without a seek.
+
+        Frames come out in the order of their numbers. A decoder that reorders pictures still holds frames whose packets
+        it has already received.
+        """
         packets = self._packets
-        return not packets.is_drained and packets.start <= sync <= packets.next and packet >= floor
+        return not packets.is_drained and packets.start <= sync <= packets.next and number > self._last
 
     def _reach(
         self, sync: int, packet: int, number: int, pending: dict[int, int], take: Take, errors: dict[int, Exception]
@@ -267,7 +269,7 @@ class VideoDecoder:
         known = next((e for p, e in self._damaged.items() if sync <= p <= packet), None)
         if known is not None:
             raise known
-        if self._continues(sync, packet, self._floor):
+        if self._continues(sync, number):
             starts = [None, sync, self.index.sync_before(sync), 0]
         else:
             starts = [sync, self.index.sync_before(sync), 0]
@@ -276,7 +278,7 @@ class VideoDecoder:
             try:
                 if start is not None:
                     self._packets.seek(start)
-                    self._floor, self._last = start, -1
+                    self._last = -1
                 self._pass(packet, number, pending, take, errors)
             except DataError as error:
                 failing = error.packet if isinstance(error, _MissingFrame) else self._packets.next - 1
