@@ -124,8 +124,8 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
             {"filenames": str(top / "a.mp4"), "sequence_length": 4, "pad_mode": "constant", "fill_value": [1, 2, 3]},
         ],
         "readers.nemo_asr": [
-            {"manifest_filepaths": str(top / "a.json"), "read_idxs": True},
-            {"manifest_filepaths": [str(top / "a.json")], "min_duration": 0.001, "read_text": False},
+            {"manifest_filepaths": str(top / "speech.json"), "read_idxs": True},
+            {"manifest_filepaths": [str(top / "speech.json")], "min_duration": 0.001, "read_text": False},
         ],
         "external_source": [
             {"source": [[np.zeros(3, np.uint8)] * ROWS] * 3}, {"source": lambda: [np.zeros(3, np.uint8)] * ROWS},

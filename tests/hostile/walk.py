@@ -89,7 +89,7 @@ def write_files(folder: Path) -> Path:
     (folder / "a.json").write_text(json.dumps(annotations))
     np.save(folder / "a.npy", drawn.integers(0, 256, (4, 6), dtype=np.uint8))
     (folder / "a.wav").write_bytes(bytes(write_wav(drawn.integers(-999, 999, (50, 2)).astype(np.int16), 8000)))
-    (folder / "a.json").write_text(json.dumps({"audio_filepath": "a.wav", "duration": 0.002, "text": "a"}))
+    (folder / "speech.json").write_text(json.dumps({"audio_filepath": "a.wav", "duration": 0.002, "text": "a"}))
     write_video(folder / "a.mp4", "mpeg4", frames=9, size=(16, 32))
     (folder / "list.txt").write_text("".join(f"class/{i}.jpg {i}\n" for i in range(6)))
     return files

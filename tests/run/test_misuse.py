@@ -123,13 +123,23 @@ def test_an_operator_outside_of_a_pipeline() -> None:
         fn.random.coin_flip()
 
 
+def test_a_definition_ends_although_the_pipeline_ran_in_it() -> None:
+    pipe = Pipeline(batch_size=1, num_threads=1)
+    with pipe:
+        pipe.set_outputs(fn.random.coin_flip())
+        with pipe:
+            pipe.run()
+    with pytest.raises(StateError, match="adds a node to a pipeline"):
+        fn.random.coin_flip()
+
+
 def test_an_operator_that_does_not_exist() -> None:
     with pytest.raises(AttributeError, match=r"there is no operator `resise`; did you mean `resize`\?"):
         fn.resise  # noqa: B018
     with pytest.raises(AttributeError, match=r"there is no operator `readers.fil`; did you mean `readers.file`\?"):
         fn.readers.fil  # noqa: B018
-    with pytest.raises(AttributeError, match=r"there is no operator `readers.video`.*\. `readers` has: audio, bagz, "):
-        fn.readers.video  # noqa: B018
+    with pytest.raises(AttributeError, match=r"there is no operator `readers.quux`.*\. `readers` has: audio, bagz, "):
+        fn.readers.quux  # noqa: B018
 
 
 def test_a_module_that_is_imported_by_itself() -> None:

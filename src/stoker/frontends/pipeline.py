@@ -203,7 +203,7 @@ class Pipeline:
         self._declared_outputs = DeclaredOutputs(accepted)
         self._builder = GraphBuilder()
         self._outputs: tuple[Any, ...] | None = None
-        self._defining = False
+        self._entered: list[bool] = []  # per `with` block: whether nodes are added in it
         self._execution: Execution | None = None
         self._launch: Launch | None = None  # at the time of building, if the launcher decides about shards
         self._launch_compared = False
@@ -212,14 +212,13 @@ class Pipeline:
     # ---- definition ----
 
     def __enter__(self) -> Pipeline:
-        self._defining = self._outputs is None
-        if self._defining:
+        self._entered.append(self._outputs is None)
+        if self._outputs is None:
             self._builder.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._defining:
-            self._defining = False
+        if self._entered.pop():
             self._builder.__exit__()
         self.close()
 

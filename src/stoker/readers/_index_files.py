@@ -218,7 +218,7 @@ _ARRAYS = ("coco", "video")  # kinds of entries with arrays, as NumPy's .npz fil
 
 def cached_arrays(
     kind: str, path: str, names: Sequence[str], parse: Callable[[], Mapping[str, npt.NDArray[Any]]],
-    least_bytes: int = _LEAST_BYTES,
+    least_bytes: int | None = None,
 ) -> dict[str, npt.NDArray[Any]]:  # fmt: skip
     """Return arrays that were found in a file, from the cache or by ``parse``.
 
@@ -227,7 +227,7 @@ def cached_arrays(
         path: the file.
         names: names of the arrays.
         parse: function that finds them.
-        least_bytes: files that are smaller are parsed each time.
+        least_bytes: files that are smaller are parsed each time; by default those below 1 MiB.
 
     Raises:
         OSError: the file cannot be read.
@@ -248,7 +248,7 @@ def cached_arrays(
     arrays = dict(parse())
     after = os.stat(name)
     is_settled = _state(before) == _state(after) and time.time_ns() - after.st_mtime_ns > _SETTLED_NS
-    if entry is not None and is_settled and after.st_size >= least_bytes:
+    if entry is not None and is_settled and after.st_size >= (_LEAST_BYTES if least_bytes is None else least_bytes):
         _store(entry, lambda file: np.savez(file, state=state, **arrays))
     return arrays
 

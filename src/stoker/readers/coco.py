@@ -148,7 +148,9 @@ class _Samples:
     def __init__(self, found: Annotations, args: Mapping[str, Any], path: str) -> None:
         self._found, self._args, self._path = found, args, path
         box = found.box
-        keep = (box[:, 2] >= np.float32(args["size_threshold"])) & (box[:, 3] >= np.float32(args["size_threshold"]))
+        with np.errstate(over="ignore"):  # beyond float32 it is infinite, and no box is left
+            least = np.float32(args["size_threshold"])
+        keep = (box[:, 2] >= least) & (box[:, 3] >= least)
         if not args["include_iscrowd"]:
             keep &= ~found.crowd
         kept = np.flatnonzero(keep)

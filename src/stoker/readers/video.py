@@ -16,6 +16,7 @@ from ..contract.types import DType, ImageType
 from ..video.clip import ClipPixels
 from ..video.colors import BGR, RGB, STORED
 from ._columns import Values, fingerprint, ragged
+from ._containers import is_missing
 from ._sampled import SampledReader
 from ._video import PAD_MODES, ClipColumn, ClipStorage, Rule, pad_mode_of
 from ._video_files import Bounds, FoundClips, find_clips, list_ranges
@@ -69,7 +70,7 @@ class ClipReader(SampledReader, ABC):
     @classmethod
     def has_labels(cls, args: Mapping[str, Any]) -> bool:
         """Return whether the clips have labels."""
-        return args["labels"] is not None or not args["filenames"]
+        return args["labels"] is not None or is_missing(args["filenames"])
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
         more = (self.has_labels(args), args["enable_frame_num"] != "none", args["enable_timestamps"])

@@ -234,7 +234,10 @@ void group_powers(const Frames& frames, int64_t first, const fft::Plan& plan, co
           even[at + 1] = x[2];
           odd[at + 1] = x[3];
         },
-        [&](int64_t i, V<float> x) __attribute__((always_inline)) { (i & 1 ? odd : even)[i >> 1] = x; });
+        [&](int64_t i, V<float> x) __attribute__((always_inline)) {
+          V<float>* const half = i & 1 ? odd : even;  // with sanitizers GCC 12 loses a store to (c ? odd : even)[i]
+          half[i >> 1] = x;
+        });
   }
   if (plan.has_chirp()) chirp_points(plan, table, m.positions, m.x, m.y);
   else fft_points(plan, table, m.x);
