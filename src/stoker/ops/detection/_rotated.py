@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ...contract.sums import sum_in_order
+
 
 def rotated_in(seed: int, count: int, side: float = 100.0) -> Any:
     """Return random rotated boxes: centre, width, height, degrees."""
@@ -37,6 +39,6 @@ def rotated_iou(a: Any, b: Any) -> float:
             if s >= 0:
                 clipped.append(p)
         polygon = clipped
-    both = sum((p.conjugate() * q).imag for p, q in zip(polygon, polygon[1:] + polygon[:1], strict=True)) / 2
+    both = sum_in_order((p.conjugate() * q).imag for p, q in zip(polygon, polygon[1:] + polygon[:1], strict=True)) / 2
     union = float(a[2]) * float(a[3]) + float(b[2]) * float(b[3]) - both
     return both / union if union else math.nan

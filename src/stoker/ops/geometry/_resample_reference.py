@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...contract.sums import sum_in_order
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array
 
@@ -59,7 +60,7 @@ def _weights(n: int, low: float, high: float, out: int, kind: int, antialias: bo
         first = max(0, int(center - support + 0.5))
         last = min(n, int(center + support + 0.5))
         w = [f((k + first - center + 0.5) * (1 / stretch)) for k in range(last - first)]
-        total = sum(w)
+        total = sum_in_order(w)
         rows.append((first, [x / total if total else x for x in w]))
     return rows
 

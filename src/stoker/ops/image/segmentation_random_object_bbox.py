@@ -17,6 +17,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.pixel import load
 from ...contract.step import Value, ViewOp
+from ...contract.sums import sum_in_order
 from ...contract.types import DType
 
 _FORMATS = ("anchor_shape", "start_end", "box")
@@ -168,7 +169,7 @@ class RandomObjectBBox(Operator, name="segmentation.random_object_bbox"):
             return self._one_of(row, blobs) if blobs else whole
         names = sorted({b[2] for b in blobs}) if classes is None else classes
         left = dict(zip(range(len(names)), weights or [1.0] * len(names), strict=True))
-        while left and (total := sum(left.values())) > 0:
+        while left and (total := sum_in_order(left.values())) > 0:
             u, sums, at = row.stream.uniform() * total, 0.0, -1
             for number, w in left.items():
                 at = number if w > 0 else at

@@ -18,6 +18,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.pixel import uniform
 from ...contract.step import Value, ViewOp
+from ...contract.sums import sum_in_order
 from ...contract.types import DType
 
 MOST_NUMBERS = 32  # axes; the matrix has the square of it
@@ -151,7 +152,8 @@ def compose_matrices(second: Rows, first: Rows) -> Rows:
     size = len(first)
     return [
         [
-            sum((row[k] * first[k][j] for k in range(1, size)), row[0] * first[0][j]) + (row[size] if j == size else 0)
+            sum_in_order((row[k] * first[k][j] for k in range(1, size)), row[0] * first[0][j])
+            + (row[size] if j == size else 0)
             for j in range(size + 1)
         ]
         for row in second
