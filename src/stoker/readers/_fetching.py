@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
@@ -216,17 +216,16 @@ class AsyncStorage(RequestedStorage):
         self._store.close()
 
 
-class Fetch(Operator, name="_fetch"):
-    """Return records of an asynchronous storage. Input: their number, int64. Output: of the type ``spec``."""
+class TakeRecords(Operator, ABC):
+    """Base of operators that take records of an asynchronous storage. Input: their number, int64."""
 
     hidden = True
     devices = ("cpu",)
     storage = arg("object", doc="The storage.")
-    spec = arg("object", doc="Type and axes of a record.")
 
-    def infer(self, c: Any, number: Any) -> Spec:
-        spec: Spec = c.const("spec")
-        return spec
+    @abstractmethod
+    def results_of(self, row: RowContext, found: list[Any]) -> list[Any]:
+        """Convert what the storage has for each row. An exception fails its row."""
 
     def runs_batches(self, args: Mapping[str, Any]) -> bool:
         return True
@@ -240,9 +239,20 @@ class Fetch(Operator, name="_fetch"):
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
         if not rows:
             return []
-        storage: RequestedStorage = rows[0]["storage"]
-        spec: Spec = rows[0]["spec"]
-        found = storage.take([int(number) for (number,) in inputs])
+        return self.results_of(rows[0], list(rows[0]["storage"].take([int(number) for (number,) in inputs])))
+
+
+class Fetch(TakeRecords, name="_fetch"):
+    """Return records of an asynchronous storage. Input: their number, int64. Output: of the type ``spec``."""
+
+    spec = arg("object", doc="Type and axes of a record.")
+
+    def infer(self, c: Any, number: Any) -> Spec:
+        spec: Spec = c.const("spec")
+        return spec
+
+    def results_of(self, row: RowContext, found: list[Any]) -> list[Any]:
+        spec: Spec = row["spec"]
         return [f if isinstance(f, BaseException) else _items(f, spec) for f in found]
 
 

@@ -21,14 +21,14 @@ from ..contract.columns import Column
 from ..contract.errors import ArgumentError, DataError, StateError
 from ..contract.feed import to_array
 from ..contract.lowering import Lowering, UndeclaredTypes
-from ..contract.operator import Operator, RowContext, Spec
+from ..contract.operator import RowContext, Spec
 from ..contract.step import Value
 from ..contract.storage import Bools, RecordLocation
 from ..contract.text import brief, reason_of
 from ..contract.thread_start import start_thread
 from ..contract.types import DType
 from ..contract.workers import WorkerPool
-from ._fetching import Asked, RequestedStorage
+from ._fetching import Asked, RequestedStorage, TakeRecords
 
 _IDLE_S = 0.2  # longest sleep of the thread that waits for requests
 _BUSY_S = 0.005  # longest wait for results while requests may come
@@ -274,12 +274,9 @@ def lower_items(c: Lowering, reader: int, storage: ItemStorage) -> tuple[Value, 
     return found if isinstance(found, tuple) else (found,)
 
 
-class Item(Operator, name="_item"):
+class Item(TakeRecords, name="_item"):
     """Return samples of a map-style data set. Input: their number, int64. Outputs: their values."""
 
-    hidden = True
-    devices = ("cpu",)
-    storage = arg("object", doc="The storage.")
     specs = arg("object", doc="Types of the values of a sample.")
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
@@ -289,17 +286,5 @@ class Item(Operator, name="_item"):
         found: tuple[Spec, ...] = c.const("specs")
         return found
 
-    def runs_batches(self, args: Mapping[str, Any]) -> bool:
-        return True
-
-    def reference(self, row: RowContext, number: Any) -> Any:
-        found = self.run_rows([row], [(number,)])[0]
-        if isinstance(found, BaseException):
-            raise found
-        return found
-
-    def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
-        if not rows:
-            return []
-        found: list[Any] = rows[0]["storage"].take([int(number) for (number,) in inputs])
+    def results_of(self, row: RowContext, found: list[Any]) -> list[Any]:
         return [f if isinstance(f, BaseException) or len(f) > 1 else f[0] for f in found]

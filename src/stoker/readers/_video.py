@@ -17,11 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..contract.argument import arg
 from ..contract.columns import Column
 from ..contract.errors import ArgumentError, DataError, StateError, is_system_failure
 from ..contract.lowering import Lowering
-from ..contract.operator import Operator, RowContext, Spec
+from ..contract.operator import RowContext, Spec
 from ..contract.step import Value
 from ..contract.storage import Bools, RecordLocation, Storage
 from ..contract.types import DType
@@ -31,6 +30,7 @@ from ..video.decoder import VideoDecoder
 from ..video.frame_index import ARRAYS, FrameIndex
 from ..video.indexing import index_video
 from ._columns import fingerprint
+from ._fetching import TakeRecords
 from ._index_files import cached_arrays
 
 Ints = npt.NDArray[np.int64]
@@ -389,32 +389,16 @@ def _drop(batches: Sequence[Asked]) -> None:
             future.cancel()
 
 
-class DecodeClips(Operator, name="_clips"):
+class DecodeClips(TakeRecords, name="_clips"):
     """Return clips of videos. Input: their number, int64. Output: uint8 FHWC."""
-
-    hidden = True
-    devices = ("cpu",)
-    storage = arg("object", doc="The clips.")
 
     def infer(self, c: Any, number: Any) -> Spec:
         rule: Rule = c.const("storage").rule
         length = None if rule.pad_mode == "none" and not rule.uniform else rule.length
         return Spec(DType.UINT8, (length, None, None, 3), "FHWC")
 
-    def runs_batches(self, args: Mapping[str, Any]) -> bool:
-        return True
-
-    def reference(self, row: RowContext, number: Any) -> Any:
-        found = self.run_rows([row], [(number,)])[0]
-        if isinstance(found, BaseException):
-            raise found
+    def results_of(self, row: RowContext, found: list[Any]) -> list[Any]:
         return found
-
-    def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
-        if not rows:
-            return []
-        storage: ClipStorage = rows[0]["storage"]
-        return list(storage.take([int(number) for (number,) in inputs]))
 
 
 class ClipColumn(Column):
