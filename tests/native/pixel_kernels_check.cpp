@@ -108,6 +108,14 @@ void check_operations(const Kernels& p, const Kernels& f) {
   for (int i = 0; i < kPaired; ++i)
     for (int j = 0; j < kPaired; ++j)
       compare_compute<float, float>(p.pair[i][j], f.pair[i][j], {}, false, name_at("pair", i, j));
+  for (const DType d : {DType::U8, DType::I8, DType::U16, DType::I16}) {
+    Micro m;
+    range_of_cast(m, d);
+    compare_compute<float, float>(p.whole, f.whole, m, false, name_at("whole", static_cast<int>(d), 0));
+    for (int i = 0; i < kPaired; ++i)
+      compare_compute<float, float>(p.pair_whole[i], f.pair_whole[i], m, false,
+                                    name_at("pair_whole", static_cast<int>(d), i));
+  }
 }
 
 void check_casts(const Kernels& p, const Kernels& f) {

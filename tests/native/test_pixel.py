@@ -276,6 +276,28 @@ def test_cast_that_is_used_twice(isa, to):
     same(again, out.astype("int32"))
 
 
+@pytest.mark.parametrize("first", ["", "Add", "Sub", "Mul"])
+@pytest.mark.parametrize("to", ["bool", "uint8", "int8", "uint16", "int16", "int32"])
+def test_floats_that_are_rounded_to_integers_between_two_operations(isa, to, first):
+    """The two casts become one, in a loop with the operation before them."""
+    x = values("float32")
+    asm = Asm(["float32"], ["float32", "float32"])
+    v = asm.load()
+    if first:
+        v = asm.op(first, v, asm.uniform(0.75), type="f32")
+    whole = asm.cvt(asm.cast(v, to), "f32")
+    asm.store(whole, 0)
+    asm.store(asm.op("Mul", whole, asm.uniform(-0.5), type="f32"), 1)
+    out, halves = np.empty(x.shape, "float32"), np.empty(x.shape, "float32")
+    asm.run([x], [out, halves])
+    with np.errstate(all="ignore"):
+        numbers = {"": x, "Add": x + np.float32(0.75), "Sub": x - np.float32(0.75), "Mul": x * np.float32(0.75)}
+    want = cast_reference(numbers[first], to).astype("float32")
+    same(out, want)
+    assert not np.signbit(out[out == 0]).any()
+    same(halves, want * np.float32(-0.5))
+
+
 @pytest.mark.parametrize("to", ["bool", *INTS])
 @pytest.mark.parametrize("source", INTS)
 def test_wrap(isa, no_tables, source, to):

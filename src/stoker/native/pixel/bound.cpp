@@ -56,11 +56,12 @@ void fill_splat(uint8_t* dst, Type type, double value) {
 }
 
 ComputeFn kernel_of(const Kernels& k, const Compute& c) {
+  if (c.then == Op::Cast) return k.pair_whole[paired(c.op)];
   if (c.then != Op::kCount) return k.pair[paired(c.op)][paired(c.then)];
   switch (c.op) {
     case Op::Cvt: return k.cvt[at(c.from)][at(c.type)];
     case Op::UCvt: return k.ucvt[at(c.type)];
-    case Op::Cast: return k.cast[at(c.from)][at(c.dtype)];
+    case Op::Cast: return c.type == type_of(c.dtype) ? k.cast[at(c.from)][at(c.dtype)] : k.whole;
     case Op::UCast: return k.ucast[at(c.dtype)];
     case Op::Wrap: return k.wrap[at(c.from)][at(c.dtype)];
     case Op::Lookup: return k.table[at(c.dtype)];
@@ -137,7 +138,7 @@ void Bound::resolve_computes(const ScratchLayout& layout) {
       m.arg[i] = layout.slot(c.arg[i]);
       m.step[i] = !c.arg[i].uniform;
     }
-    if (c.op == Op::Cast) range_of(c.dtype, m.low, m.high);
+    if (c.op == Op::Cast || c.then == Op::Cast) range_of(c.dtype, m.low, m.high);
     if (c.op == Op::Lookup) m.table = base_[c.port];
   }
   for (int i = 0; i < plan_->constants; ++i) computes_[i].run(computes_[i], layout.lanes);

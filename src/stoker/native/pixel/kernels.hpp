@@ -63,8 +63,10 @@ constexpr int kMaxGroup = 4;
 struct Kernels {
   ComputeFn op[kOps][kTypes] = {};  // [op][type]
   ComputeFn pair[kPaired][kPaired] = {};
-  ComputeFn cvt[kTypes][kTypes] = {};    // [from][type]
-  ComputeFn ucvt[kTypes] = {};           // [type]
+  ComputeFn whole = nullptr;           // F32 to the F32 of its Cast: whole, within `low` and `high` of a small integer
+  ComputeFn pair_whole[kPaired] = {};  // [first]: the same for arg0 first arg1
+  ComputeFn cvt[kTypes][kTypes] = {};  // [from][type]
+  ComputeFn ucvt[kTypes] = {};         // [type]
   ComputeFn cast[kTypes][kDTypes] = {};  // [from][dtype]
   ComputeFn ucast[kDTypes] = {};
   ComputeFn wrap[kTypes][kDTypes] = {};

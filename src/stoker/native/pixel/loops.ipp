@@ -46,8 +46,9 @@ inline V<float> apply(V<float> a, V<float> b) {
   else return a * b;
 }
 
-template <int First, int Second>
-void pair(const Micro& m, int lanes) {
+// Call f(arg0, arg1, arg2) for all vectors of floats.
+template <class F>
+inline void map3(const Micro& m, int lanes, F f) {
   const auto* a = reinterpret_cast<const V<float>*>(m.arg[0]);
   const auto* b = reinterpret_cast<const V<float>*>(m.arg[1]);
   const auto* c = reinterpret_cast<const V<float>*>(m.arg[2]);
@@ -56,12 +57,16 @@ void pair(const Micro& m, int lanes) {
   const int vectors = (lanes + kLanes<float> - 1) / kLanes<float>;
   int i = 0;
   for (; i + 2 <= vectors; i += 2, a += 2 * sa, b += 2 * sb, c += 2 * sc, d += 2) {
-    const V<float> x = apply<Second>(apply<First>(a[0], b[0]), c[0]);
-    const V<float> y = apply<Second>(apply<First>(a[sa], b[sb]), c[sc]);
+    const V<float> x = f(a[0], b[0], c[0]), y = f(a[sa], b[sb], c[sc]);
     d[0] = x;
     d[1] = y;
   }
-  if (i < vectors) d[0] = apply<Second>(apply<First>(a[0], b[0]), c[0]);
+  if (i < vectors) d[0] = f(a[0], b[0], c[0]);
+}
+
+template <int First, int Second>
+void pair(const Micro& m, int lanes) {
+  map3(m, lanes, [](V<float> a, V<float> b, V<float> c) { return apply<Second>(apply<First>(a, b), c); });
 }
 
 #define STOKER_MAP2(Name, T, Expression)                                     \
@@ -170,6 +175,23 @@ inline V<float> clamp_float(V<float> x, V<float> low, V<float> high) {
   x = x == x ? x : V<float>{};
   x = x < low ? low : x;
   return high < x ? high : x;
+}
+
+// The float of cast_f32_small's integer. The subtraction gives +0 where the cast gives 0.
+inline V<float> whole_small(V<float> x, V<float> low, V<float> high) {
+  return (clamp_float(x, low, high) + 12582912.0f) - 12582912.0f;
+}
+
+void whole_f32(const Micro& m, int lanes) {
+  const V<float> low = V<float>{} + static_cast<float>(m.low), high = V<float>{} + static_cast<float>(m.high);
+  map1<float, float>(m, lanes, [=](V<float> x) -> V<float> { return whole_small(x, low, high); });
+}
+
+template <int First>
+void pair_whole(const Micro& m, int lanes) {
+  const V<float> low = V<float>{} + static_cast<float>(m.low), high = V<float>{} + static_cast<float>(m.high);
+  map2<float, float>(m, lanes,
+                     [=](V<float> a, V<float> b) -> V<float> { return whole_small(apply<First>(a, b), low, high); });
 }
 
 // Rounds to a whole number by `f`, which gets the absolute values of numbers below 2^23. Larger ones are whole, and the
@@ -321,6 +343,8 @@ void fill_arithmetic(Kernels& k) {
 template <int... I>
 void fill_pairs(Kernels& k, std::integer_sequence<int, I...>) {
   ((k.pair[I / kPaired][I % kPaired] = pair<I / kPaired, I % kPaired>), ...);
+  k.whole = whole_f32;
+  ((k.pair_whole[I % kPaired] = pair_whole<I % kPaired>), ...);
 }
 
 void fill_casts(Kernels& k) {

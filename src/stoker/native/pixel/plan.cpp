@@ -13,6 +13,10 @@ namespace {
 
 constexpr int kNone = -1;
 
+// Whether the value is a float that was rounded to a small integer: a Cast and the Cvt after it in one.
+constexpr bool is_whole(const Instr& in) {
+  return in.op == Op::Cast && in.type == Type::F32 && type_of(in.dtype) == Type::I32;
+}
 constexpr bool fetches(Op op) { return op == Op::Load || op == Op::Coordinate; }
 
 struct Argument {
@@ -32,6 +36,12 @@ struct Node {
   bool constant = false;  // computed from uniforms only, without a fault
 };
 
+// Whether an integer of 32 bits becomes a float.
+bool converted(const Node& n) {
+  const bool casts = n.in.op == Op::Cvt || (n.in.op == Op::Cast && n.in.dtype == DType::F32);
+  return casts && n.in.type == Type::F32 && n.in.from == Type::I32 && !n.arg[0].uniform;
+}
+
 class Planner {
  public:
   Planner(const Program& program, std::string* why) : p_(program), check_{program, why} {}
@@ -45,6 +55,7 @@ class Planner {
   Argument spread(const Node& store);
   bool take_table(size_t i);
   void fuse_loads();
+  void fuse_roundings();
   void fuse_stores();
   void fuse_pairs();
   void count_uses();
@@ -141,10 +152,6 @@ void Planner::mark(int value) {
 // Load small integers as floats if they are only used as floats.
 void Planner::fuse_loads() {
   std::vector<char> other(nodes_.size(), 0);
-  const auto converted = [&](const Node& n) {
-    const bool casts = n.in.op == Op::Cvt || (n.in.op == Op::Cast && n.in.dtype == DType::F32);
-    return casts && n.in.type == Type::F32 && n.in.from == Type::I32 && !n.arg[0].uniform;
-  };
   for (const Node& n : nodes_)
     if (n.live && !converted(n))
       for (int k = 0; k < n.args; ++k)
@@ -161,6 +168,21 @@ void Planner::fuse_loads() {
       continue;
     from.in.type = Type::F32;
     forward[i] = n.arg[0].index;
+  }
+}
+
+// Keep floats that are rounded to small integers and used as floats in float registers.
+void Planner::fuse_roundings() {
+  for (Node& n : nodes_) {
+    if (!n.live || !converted(n)) continue;
+    const Node& cast = nodes_[n.arg[0].index];
+    const DType d = cast.in.dtype;
+    const bool small = d == DType::U8 || d == DType::I8 || d == DType::U16 || d == DType::I16;
+    if (cast.in.op != Op::Cast || cast.in.type != Type::I32 || cast.in.from != Type::F32 || !small) continue;
+    n.in.op = Op::Cast;
+    n.in.from = Type::F32;
+    n.in.dtype = d;
+    n.arg[0] = cast.arg[0];
   }
 }
 
@@ -182,13 +204,14 @@ void Planner::fuse_pairs() {
     return n.live && n.in.type == Type::F32 && paired(n.in.op) >= 0 && n.then == Op::kCount;
   };
   for (Node& second : nodes_) {
-    if (!fit(second) || second.arg[0].uniform) continue;
+    const bool rounds = second.live && is_whole(second.in);
+    if ((!rounds && !fit(second)) || second.arg[0].uniform) continue;
     Node& first = nodes_[second.arg[0].index];
     if (!fit(first) || first.uses != 1) continue;
     second.arg[2] = second.arg[1];
     second.arg[1] = first.arg[1];
     second.arg[0] = first.arg[0];
-    second.args = 3;
+    second.args = rounds ? 2 : 3;
     second.then = second.in.op;
     second.in.op = first.in.op;
     first.live = false;
@@ -209,6 +232,8 @@ void Planner::fuse() {
   fuse_loads();
   count_uses();
   fuse_stores();
+  count_uses();
+  fuse_roundings();
   count_uses();
   find_mixes();
   fuse_pairs();
