@@ -126,6 +126,45 @@ def test_frames_are_torchs(padding: Any, fill: Any) -> None:
             exactly(expected, ours)
 
 
+def _sanitized(mask: Any, boxes: Any) -> Any:
+    """Return what ``SanitizeBoundingBoxes`` makes of masks, or the error."""
+    target = {"masks": mask, "boxes": boxes, "labels": torch.arange(len(boxes))}
+    try:
+        return v2.SanitizeBoundingBoxes()(target)["masks"]
+    except (ValueError, RuntimeError) as error:
+        return f"{type(error)} {error}"
+
+
+def test_chosen_masks_are_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[Any] = []
+    select = torch.index_select
+    monkeypatch.setattr(torch, "index_select", lambda *args, **kwargs: chosen.append(select(*args, **kwargs)))
+    corners = torch.tensor([[3.0, 4, 20, 30], [5, 5, 5, 5], [0, 0, 50, 40], [7, 9, 6, 20]])
+    usual = [_mask(4, 40, 50), _mask(4, 40, 50, dtype=torch.bool), _mask(4, 3, 40, 50), _mask(4, 900, 1000)]
+    usual += [_mask(4, 40, 50).long(), _mask(4, 40, 50).float()]
+    others = [_mask(4, 50, 40).mT, _mask(8, 40, 50)[::2], _mask(5, 40, 50), _mask(40, 50), _mask(4, 0, 50), _mask(4)]
+    others.append(_mask(4, 40, 50).float().requires_grad_())
+    for kept in ([0, 1, 2, 3], [1, 3], [0, 2, 0, 2]):
+        boxes = tv_tensors.BoundingBoxes(corners[kept], format="XYXY", canvas_size=(40, 50))
+        for masks_in, is_usual in [(x, True) for x in usual] + [(x, False) for x in others]:
+            mask = tv_tensors.Mask(masks_in[: len(boxes)] if is_usual else masks_in)
+            before, expected = mask.clone(), _sanitized(mask, boxes)
+            assert not chosen
+            with lazily():
+                ours = _sanitized(mask, boxes)
+            assert len(chosen) == (is_usual and len(boxes) == len(mask))
+            chosen.clear()
+            if isinstance(expected, str):
+                assert ours == expected
+                continue
+            assert type(ours) is type(expected) is tv_tensors.Mask and ours.stride() == expected.stride()
+            assert ours.requires_grad == expected.requires_grad and (ours is mask) == (expected is mask)
+            exactly(expected.detach(), ours.detach())
+            if ours is not mask:
+                ours.detach().zero_()
+                assert torch.equal(mask, before), "the result has memory of its own"
+
+
 def test_native_code_checks_its_arrays() -> None:
     masks_in = np.zeros((2, 4, 4), np.uint8)
     with pytest.raises(ValueError, match="as many results"):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Masks of transforms v2: torch's nearest resize of bytes, in native code that chooses 64 values at a time."""
+"""Masks of transforms v2: torch's nearest resize of bytes, frames, and the choice of some masks, faster than torch's.
+
+Masks are memory of the script, which may change it at any time, so they are computed immediately.
+"""
 
 from __future__ import annotations
 
@@ -63,6 +66,28 @@ def pad_mask(original: Callable[..., Any], mask: Any, *args: Any, **kwargs: Any)
     result = _new(shape, mask.dtype).fill_(fill or 0)
     result[..., top : top + height, left : left + width] = mask
     return result
+
+
+def sanitize(original: Callable[..., Any], transform: Any, inpt: Any, params: Any) -> Any:
+    """Replace the choice of masks by ``SanitizeBoundingBoxes``: whole masks are copied, instead of single values."""
+    from torchvision import tv_tensors
+
+    if not recording.is_on() or type(inpt) is not tv_tensors.Mask or not _is_usual_choice(inpt, params):
+        return original(transform, inpt, params)
+    masks = inpt.as_subclass(torch.Tensor)
+    which = params["valid"].nonzero()[:, 0]
+    result = _new((len(which), *masks.shape[1:]), masks.dtype)
+    torch.index_select(masks, 0, which, out=result)
+    return tv_tensors.wrap(result, like=inpt)
+
+
+def _is_usual_choice(masks: torch.Tensor, params: Any) -> bool:
+    """Return whether ``masks[params["valid"]]`` is a copy of contiguous masks."""
+    valid = params.get("valid")
+    if type(valid) is not torch.Tensor or valid.dtype != torch.bool or valid.device.type != "cpu" or valid.ndim != 1:
+        return False
+    plain = masks.device.type == "cpu" and masks.layout == torch.strided and not masks.requires_grad
+    return plain and masks.ndim > 1 and masks.is_contiguous() and masks.numel() > 0 and len(masks) == len(valid)
 
 
 def _is_byte(x: Any) -> bool:

@@ -224,6 +224,7 @@ def _take_over_v2() -> None:
         # transforms look up values by an input's exact class
         (_utils_transforms._get_fill, class_dispatch.get_fill),
         *((f, class_dispatch.to_dtype) for name, f in vars(transforms.ToDtype).items() if name in _TRANSFORM_NAMES),
+        *((f, masks.sanitize) for n, f in vars(transforms.SanitizeBoundingBoxes).items() if n in _TRANSFORM_NAMES),
         *((f, boxes.iou_crop_params) for n, f in vars(transforms.RandomIoUCrop).items() if n in _DRAWING_NAMES),
         *((f, boxes.valid_boxes) for n, f in vars(_misc).items() if n == "_get_sanitize_bounding_boxes_mask"),
     )
