@@ -7,6 +7,7 @@
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
 #   make fuzz [SECONDS=60] [JOBS=16]          hostile bytes into decoders and containers, hostile numbers into recipes and plans, under sanitizers
 #   make test-neon [SECONDS=30]               the Arm code of all kernels on an emulated machine, if there is one
+#   make test-processors                      all operators on emulated processors without AVX-512 and without AVX; minutes
 #   make test-tsan [SECONDS=20]               run loop, worker pools and recipes under ThreadSanitizer; minutes
 #   make stress-bindings [SECONDS=60]         threads that use pipelines, loaders and eager calls, under ThreadSanitizer; minutes
 #   make test-free-threaded PYTHON=python3.14t [TESTS=...] [SECONDS=60]  threads, pipelines and torch's loader without the GIL; minutes
@@ -57,7 +58,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-containers test-jax test-paddle test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-containers test-jax test-paddle test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-processors test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -110,6 +111,9 @@ fuzz: setup $(ASAN)/.package
 
 test-neon: $(VENV)/.build-needs
 	@PYTHON=$(PY) tests/native/neon.sh $(SECONDS)
+
+test-processors: setup
+	@for processor in max Nehalem; do PYTHONPATH=. qemu-x86_64 -cpu $$processor $(PY) -m tests.native.emulated_operators || exit 1; done
 
 test-tsan: $(VENV)/.build-needs
 	@PYTHON=$(PY) tests/native/tsan.sh $(SECONDS)

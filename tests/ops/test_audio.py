@@ -13,6 +13,7 @@ from stoker import eager, fn, pipeline_def
 from stoker.contract.errors import ArgumentError, DataError, UnsupportedError
 from stoker.native import _native
 from stoker.ops.audio._miniaudio import flac_header
+from stoker.ops.audio._mp3 import with_length
 from stoker.ops.audio._wav import write_wav
 
 REFUSED = (ArgumentError, DataError, UnsupportedError)
@@ -417,6 +418,34 @@ def test_other_formats_are_decoded_by_libsndfile(form: str) -> None:
         for damaged in (data[: len(data) // 2], data[:60]):
             with pytest.raises(REFUSED):
                 eager.decoders.audio(damaged)
+
+
+@pytest.mark.parametrize(("rate", "channels"), [(44100, 1), (22050, 2), (8000, 1)])
+def test_mp3_files_that_do_not_state_their_length_are_decoded_to_their_end(rate: int, channels: int) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    x = np.zeros((2 * rate, channels), np.float32)  # loud, then silent: bit rates fall, and estimates are too short
+    x[: rate // 2] = np.random.default_rng(rate).normal(0, 0.3, (rate // 2, channels))
+    x[-2000:-1000] = 0.25
+    memory = io.BytesIO()
+    with soundfile.SoundFile(memory, "w", rate, channels, format="MP3", bitrate_mode="VARIABLE") as file:
+        file.write(x)
+    stated = memory.getvalue()
+    assert with_length(stated) == stated
+    first = next(at for at in range(4, len(stated)) if stated[at : at + 2] == stated[:2])
+    data = stated[first:]
+    assert soundfile.info(io.BytesIO(data)).frames < len(x), "the file shows nothing"
+    tags = b"ID3\4\0\0\0\0\1\0" + bytes(128), b"TAG" + bytes(125)
+    for form in (data, tags[0] + data + tags[1]):
+        samples = np.asarray(eager.decoders.audio(np.frombuffer(form, np.uint8))[0])
+        assert 0 <= len(samples) - len(x) < 4000  # the encoder's delay and whole frames
+        delay = int(np.abs(samples[len(x) - 2000 :]).max(1).argmax()) - 1000
+        assert np.abs(samples[len(x) - 1900 + delay : len(x) - 1100 + delay] - 0.25).max() < 0.1 or delay >= 0
+    whole = np.asarray(eager.decoders.audio(np.frombuffer(data, np.uint8))[0])
+    known = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)[0]
+    np.testing.assert_allclose(whole[: len(known)], known, atol=1e-6)
+    for damaged, text in ((data[:-3], "is cut off"), (data + b"what is this?", "is damaged")):
+        with pytest.raises(REFUSED, match=text):
+            eager.decoders.audio(np.frombuffer(damaged, np.uint8))
 
 
 @pytest.mark.parametrize("subtype", ["PCM_S8", "PCM_16", "PCM_24"])

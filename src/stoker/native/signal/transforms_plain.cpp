@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/simd.hpp"
+#include "base/forms.hpp"
 #include "shared/border.hpp"
 #include "shared/half.hpp"
 #include "shared/xmath_float.hpp"
@@ -24,25 +24,11 @@ namespace {
 #include "signal/spectrum.ipp"
 #include "signal/transforms.ipp"
 
-Transforms filled(void (*fill)(Transforms&)) {
-  Transforms t;
-  fill(t);
-  return t;
-}
-
 }  // namespace
 
 void fill_plain(Transforms& t) { t = {kFrames, forward, inverse, convolve}; }
 
-const Transforms& transforms() {
-  static const Transforms plain = filled(fill_plain);
-#if defined(__x86_64__)
-  static const Transforms avx2 = filled(fill_avx2), avx512 = filled(fill_avx512);
-  if (isa() == Isa::AVX512) return avx512;
-  if (isa() == Isa::AVX2) return avx2;
-#endif
-  return plain;
-}
+const Transforms& transforms() { return form_of_isa<Transforms, STOKER_FILL_FORMS>(); }
 
 int64_t transform_bytes(const fft::Plan& plan, int64_t length) {
   constexpr int64_t kWidest = 64;  // bytes of the widest vectors

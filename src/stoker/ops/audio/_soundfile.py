@@ -17,6 +17,7 @@ from ..._import_lock import IMPORT_LOCK
 from ...contract.errors import DataError, UnsupportedError
 from ...contract.types import DType
 from ._miniaudio import decode_flac, flac_header
+from ._mp3 import with_length
 from ._wav import converted, quantized
 
 _UNKNOWN = 1 << 62  # frames of a file whose header does not say how many
@@ -38,7 +39,7 @@ def _soundfile() -> Any:
 def _opened(data: Any) -> Any:
     soundfile = _soundfile()
     try:
-        return soundfile.SoundFile(io.BytesIO(bytes(data)))
+        return soundfile.SoundFile(io.BytesIO(with_length(bytes(data))))
     except (RuntimeError, TypeError) as error:
         raise DataError(
             f"expected an audio file that libsndfile reads (WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF), got {len(data)} "
