@@ -5638,7 +5638,7 @@ class readers:
         refused: write them without compression (``.bag``).
 
         Args:
-            paths: Bagz file, or a list of files.
+            paths: Bagz file, or a list of files; or a manifest (.manifest), which `stoker index --manifest` writes.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
             seed: Seed of the order; by default the pipeline's.
@@ -6588,7 +6588,8 @@ class readers:
 
         Args:
             columns: Names of the columns to read, such as ["image", "label"].
-            path: Folder with the data set's index.json.
+            path: Folder with the data set's index.json; or a manifest (.manifest), which `stoker index --manifest`
+                writes.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
             seed: Seed of the order; by default the pipeline's.
@@ -6714,7 +6715,8 @@ class readers:
         several parts, because they contain its magic number, are joined.
 
         Args:
-            path: RecordIO file (.rec), or a list of files.
+            path: RecordIO file (.rec), or a list of files; or a manifest (.manifest), which `stoker index
+                --manifest` writes.
             index_path: Index file (.idx) with "key offset" per line: one for all files, with offsets that continue
                 from file to file. By default the records are found without one.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
@@ -7263,7 +7265,8 @@ class readers:
         are errors of their rows, for which `on_error` holds.
 
         Args:
-            path: TFRecord file, or a list of files; or addresses of objects (s3://, gs://, az://, https://).
+            path: TFRecord file, or a list of files; or addresses of objects (s3://, gs://, az://, https://); or a
+                manifest (.manifest), which `stoker index --manifest` writes.
             index_path: Index file of each file, with "offset size" per line, as DALI's `tfrecord2idx` writes them.
                 By default the records are found without one.
             features: Features by name: a dict of `stoker.tfrecord.FixedLenFeature` and `VarLenFeature`.
@@ -7577,7 +7580,8 @@ class readers:
         keeps the result in Stoker's cache folder. Names of any length are read, in the forms of ustar, GNU tar and pax.
 
         Args:
-            paths: Tar file, or a list of tar files.
+            paths: Tar file, or a list of tar files; or a manifest (.manifest), which `stoker index --manifest`
+                writes.
             ext: Extension of each output, such as ["jpg", "cls"]; an entry may have several, "jpg;png".
             index_paths: Index file of each tar file, as DALI's `wds2idx` writes them. By default the members are
                 found without one.

@@ -180,22 +180,35 @@ class AsyncStorage(RequestedStorage):
         paths = [path for p in parts for path in p._paths]
         return AsyncStorage(self._store, paths, files, offset, length, codec == RecordForm.ABSENT, form=self._form)
 
+    def _find(self, record: int) -> RecordLocation:
+        """Return the location of a record; OSError if an index cannot be read."""
+        return self.locate(record)
+
     def _begin(self, records: Sequence[int]) -> Asked:
         asked: Asked = {}
         stored: list[int] = []
+        ranges: list[ByteRange] = []
         for r in records:
-            if self._ranges[3][r] != RecordForm.ABSENT and self._ranges[2][r] > 0:
+            try:
+                place = self._find(r)
+            except OSError as error:
+                asked[r] = _failed(error)
+                continue
+            if place.length:
                 stored.append(r)
+                ranges.append(ByteRange(place.path, place.offset, place.length))
             else:
                 asked[r] = _done(b"")
-        places = [self.locate(r) for r in stored]
-        ranges = [ByteRange(p.path, p.offset, p.length or 0) for p in places]
         try:
-            fetched = self._store.fetch(ranges) if ranges else []
+            fetched = self._fetch(stored, ranges) if ranges else []
             asked |= {r: g if isinstance(g, Future) else _done(g) for r, g in zip(stored, fetched, strict=True)}
         except Exception as error:  # noqa: BLE001 - a store may raise anything; its rows carry it
             asked |= {r: _failed(error) for r in stored}
         return asked
+
+    def _fetch(self, records: Sequence[int], ranges: Sequence[ByteRange]) -> Sequence[Future[bytes] | bytes]:
+        """Begin to read the ranges of records."""
+        return self._store.fetch(ranges)
 
     def _checked(self, record: int, content: bytes) -> bytes | BaseException:
         place = self.locate(record)

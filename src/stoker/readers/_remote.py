@@ -89,6 +89,11 @@ class RemoteObject:
     identity: str
 
 
+def identity_of(path: str, size: int, version: str | None) -> str:
+    """Return the digest that names the blocks of a version of an object."""
+    return hashlib.blake2b(f"{path}\0{size}\0{version}".encode(), digest_size=16).hexdigest()
+
+
 class RemoteStore:
     """Objects that are read in blocks, through the cache. Implements :class:`~stoker.contract.storage.Store`.
 
@@ -125,7 +130,11 @@ class RemoteStore:
 
     def fetch(self, ranges: Sequence[ByteRange]) -> list[Future[bytes] | bytes]:
         """Begin to read byte ranges."""
-        return [self._begin(self.objects[r.path], r.offset, r.length) for r in ranges]
+        return self.fetch_objects([(self.objects[r.path], r.offset, r.length) for r in ranges])
+
+    def fetch_objects(self, ranges: Sequence[tuple[RemoteObject, int, int]]) -> list[Future[bytes] | bytes]:
+        """Begin to read (object, offset, length) of objects whose facts the caller knows."""
+        return [self._begin(one, offset, length) for one, offset, length in ranges]
 
     def close(self) -> None:
         """End the connections; idempotent."""
@@ -290,8 +299,7 @@ class _Client:
         store, name = self._place(path)
         found = self._obstore.head(store, name)
         version = found.get("e_tag") or str(found.get("last_modified"))
-        digest = hashlib.blake2b(f"{path}\0{found['size']}\0{version}".encode(), digest_size=16).hexdigest()
-        return RemoteObject(path, int(found["size"]), found.get("e_tag"), digest)
+        return RemoteObject(path, int(found["size"]), found.get("e_tag"), identity_of(path, found["size"], version))
 
     def get(self, one: RemoteObject, begin: int, end: int) -> bytes:
         """Return a byte range of an object, which must be the version that was opened."""

@@ -22,7 +22,7 @@ GIVES_FILE = FileAccess(gives_file=True)  # a codec may read only a part of the 
 Numbers = Sequence[int] | npt.NDArray[Any]
 
 
-class _Native(Storage):
+class NativeStorage(Storage):
     """Storage over a native table of records."""
 
     table: _native.Records
@@ -39,7 +39,7 @@ class _Native(Storage):
         return data
 
 
-class FileStorage(_Native):
+class FileStorage(NativeStorage):
     """Whole files: record ``i`` is file ``i``.
 
     Args:
@@ -76,7 +76,7 @@ class FileStorage(_Native):
         return FileStorage(_native.FileTable.joined([self.table, *(o.table for o in others)]))
 
 
-class RangeStorage(_Native):
+class RangeStorage(NativeStorage):
     """Byte ranges of files: members of tar files, records of a container, slices of one large file.
 
     Memory: 20 bytes per record. Files stay open between rows while there are descriptors, so a file that is replaced
@@ -130,7 +130,7 @@ class RangeStorage(_Native):
         self.table.close()
 
 
-class MemoryStorage(_Native):
+class MemoryStorage(NativeStorage):
     """Byte ranges of memory owned by Python code: bytes, arrays, a mapped file. The memory must not change.
 
     Args:

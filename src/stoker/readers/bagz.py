@@ -17,6 +17,7 @@ from ..contract.text import printable
 from ._columns import Bytes
 from ._containers import ContainerReader, digest_of, paths_of, storage_of
 from ._index_files import ContainerIndex
+from ._manifest import manifest_of, storages_of
 from ._remote import RemoteStore, open_store
 
 _WORD = 8  # bytes of an offset
@@ -32,7 +33,10 @@ class BagzReader(ContainerReader, name="readers.bagz"):
     positional = ("paths",)
     outputs = 1
     result_neutral = (*ContainerReader.result_neutral, "paths")
-    paths = arg("object", doc="Bagz file, or a list of files.")
+    paths = arg(
+        "object",
+        doc="Bagz file, or a list of files; or a manifest (.manifest), which `stoker index --manifest` writes.",
+    )
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
@@ -52,6 +56,9 @@ class BagzReader(ContainerReader, name="readers.bagz"):
             OSError: the operating system fails.
         """
         paths = paths_of("paths", args["paths"], may_be_remote=True)
+        manifest = manifest_of("paths", paths, "bagz")
+        if manifest is not None:
+            return DataSet((Bytes("data", storages_of(manifest, [(0,)], RecordForm.STORED)[0]),), manifest.digest)
         store = open_store(paths)
         indexes = [read_ends(path) if store is None else read_ends_of_object(path, store) for path in paths]
         storage = storage_of(paths, indexes, RecordForm.STORED, store)

@@ -22,6 +22,7 @@ from ..contract.text import brief, printable
 from ..contract.types import DType
 from ._containers import digest_of, storage_of
 from ._index_files import ContainerIndex
+from ._manifest import manifest_of, storages_of
 from ._named_columns import NamedColumnsReader, chosen_columns, require_columns
 
 _BYTES = ("bytes", "str", "jpeg", "jpegarray", "png", "pil", "json", "pkl")
@@ -51,7 +52,10 @@ class MDSReader(NamedColumnsReader, name="readers.mds"):
 
     positional = ("path", "columns")
     result_neutral = (*NamedColumnsReader.result_neutral, "path")
-    path = arg("str", doc="Folder with the data set's index.json.")
+    path = arg(
+        "str", doc="Folder with the data set's index.json; or a manifest (.manifest), which `stoker index --manifest` "
+        "writes.",
+    )  # fmt: skip
 
     @classmethod
     def dataset(cls, args: Mapping[str, Any]) -> DataSet:
@@ -62,14 +66,38 @@ class MDSReader(NamedColumnsReader, name="readers.mds"):
             OSError: the operating system fails.
         """
         folder = args["path"]
+        manifest = manifest_of("path", [folder], "mds")
+        if manifest is not None:
+            layout = _Layout(*map(tuple, manifest.extra))
+            storage = storages_of(manifest, [(0,)], RecordForm.STORED)[0]
+            columns = tuple(_FieldColumn(layout, name, storage) for name in chosen_columns(args["columns"]))
+            return DataSet(columns, manifest.digest)
         layout, shards = _read_index(folder)
         paths = [os.path.join(folder, name) for name, _ in shards]
-        indexes = [_read_offsets(path, count) for path, (_, count) in zip(paths, shards, strict=True)]
+        indexes = [read_offsets(path, count) for path, (_, count) in zip(paths, shards, strict=True)]
         storage = storage_of(paths, indexes, RecordForm.STORED)
         if not len(storage):
             raise ArgumentError(f"expected samples in '{printable(folder)}', got none")
         columns = tuple(_FieldColumn(layout, name, storage) for name in chosen_columns(args["columns"]))
         return DataSet(columns, digest_of(paths, indexes, repr(layout)))
+
+
+def find_shards(folders: Sequence[str]) -> tuple[dict[str, int], list[Any]]:
+    """Return path and number of samples of each shard of data sets, and their columns for a manifest.
+
+    Raises:
+        ArgumentError: a folder has no such data set, or they have different columns.
+    """
+    found: dict[str, int] = {}
+    layouts = set()
+    for folder in folders:
+        layout, shards = _read_index(folder)
+        layouts.add(layout)
+        found |= {os.path.join(folder, name): count for name, count in shards}
+    if len(layouts) != 1:
+        raise ArgumentError(f"expected data sets with the same columns, got {len(layouts)} kinds of them")
+    one = layouts.pop()
+    return found, [list(one.names), list(one.encodings), list(one.sizes)]
 
 
 def _read_index(folder: str) -> tuple[_Layout, list[tuple[str, int]]]:
@@ -116,8 +144,12 @@ def _shard(one: Mapping[str, Any], path: str) -> tuple[_Layout, str, int]:
     return _Layout(names, encodings, sizes), name, int(one["samples"])
 
 
-def _read_offsets(path: str, count: int) -> ContainerIndex:
-    """Return the samples of a shard: their number and their offsets, 4 bytes each, are at its begin."""
+def read_offsets(path: str, count: int) -> ContainerIndex:
+    """Return the samples of a shard: their number and their offsets, 4 bytes each, are at its begin.
+
+    Raises:
+        ArgumentError: there is no such shard, or it has other samples than its index says.
+    """
     try:
         with open(path, "rb") as file:
             head = np.frombuffer(file.read(4 * (count + 2)), "<u4")

@@ -29,7 +29,8 @@ from ._containers import (
     storage_of,
 )
 from ._index_files import ContainerIndex, index_files
-from ._remote import open_store
+from ._manifest import manifest_of, refuse_index, storages_of
+from ._remote import RemoteStore, open_store
 
 
 class MXNetReader(ContainerReader, name="readers.mxnet"):
@@ -45,7 +46,10 @@ class MXNetReader(ContainerReader, name="readers.mxnet"):
     positional = ("path", "index_path")
     outputs = 2
     result_neutral = (*ContainerReader.result_neutral, "path", "index_path")
-    path = arg("object", doc="RecordIO file (.rec), or a list of files.")
+    path = arg(
+        "object", doc="RecordIO file (.rec), or a list of files; or a manifest (.manifest), which "
+        "`stoker index --manifest` writes.",
+    )  # fmt: skip
     index_path = arg(
         "object", None, doc='Index file (.idx) with "key offset" per line: one for all files, with offsets that '
         "continue from file to file. By default the records are found without one.",
@@ -66,21 +70,31 @@ class MXNetReader(ContainerReader, name="readers.mxnet"):
             OSError: the operating system fails.
         """
         paths, given = paths_of("path", args["path"], may_be_remote=True), _index_path(args["index_path"])
-        store = open_store(paths)
-        if store is not None and given is not None:
-            raise ArgumentError("expected no `index_path` for objects of a store: their records are found without one")
-        if given is None:
-            indexes = index_files("recordio", paths, store)
-            for path, index in zip(paths, indexes, strict=True):
-                check_begin(path, index, "RecordIO")
+        manifest = manifest_of("path", paths, "recordio")
+        notes: tuple[str, ...] = ()
+        if manifest is not None:
+            refuse_index("index_path", given)
+            storage, digest = storages_of(manifest, [(0,)], RecordForm.RECORDIO)[0], manifest.digest
         else:
-            indexes = _read_index(given, paths)
-        storage = storage_of(paths, indexes, RecordForm.RECORDIO, store)
+            indexes, store = _indexes(paths, given)
+            storage, digest = storage_of(paths, indexes, RecordForm.RECORDIO, store), digest_of(paths, indexes)
+            notes = damage_notes(paths, indexes, "Its last sample, which represents the rest of the file, is bad")
         if not len(storage):
             raise ArgumentError(f"expected records in {len(paths)} files such as '{printable(paths[0])}', got none")
-        notes = damage_notes(paths, indexes, "Its last sample, which represents the rest of the file, is bad")
-        columns = ImageOfRecord(storage), LabelsOfRecord(storage)
-        return DataSet(columns, digest_of(paths, indexes), notes=notes)
+        return DataSet((ImageOfRecord(storage), LabelsOfRecord(storage)), digest, notes=notes)
+
+
+def _indexes(paths: list[str], given: str | None) -> tuple[list[ContainerIndex], RemoteStore | None]:
+    """Return the indexes of the files, and the store if they are objects."""
+    store = open_store(paths)
+    if store is not None and given is not None:
+        raise ArgumentError("expected no `index_path` for objects of a store: their records are found without one")
+    if given is not None:
+        return _read_index(given, paths), store
+    indexes = index_files("recordio", paths, store)
+    for path, index in zip(paths, indexes, strict=True):
+        check_begin(path, index, "RecordIO")
+    return indexes, store
 
 
 class _OfRecord(Column):

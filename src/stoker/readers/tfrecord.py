@@ -25,7 +25,8 @@ from ._containers import (
 )
 from ._example import ExampleColumn, as_features, unpacked_features
 from ._index_files import ContainerIndex, index_files
-from ._remote import open_store
+from ._manifest import manifest_of, refuse_index, storages_of
+from ._remote import RemoteStore, open_store
 
 _FRAME = 16  # bytes of a record's length and checksums
 
@@ -47,7 +48,9 @@ class TFRecordReader(ContainerReader, name="readers.tfrecord"):
     result_neutral = (*ContainerReader.result_neutral, "path", "index_path", "check_crc",
                       "use_o_direct")  # fmt: skip
     path = arg(
-        "object", doc="TFRecord file, or a list of files; or addresses of objects (s3://, gs://, az://, https://)."
+        "object",
+        doc="TFRecord file, or a list of files; or addresses of objects (s3://, gs://, az://, https://); or a "
+        "manifest (.manifest), which `stoker index --manifest` writes.",
     )
     index_path = arg(
         "object", None, doc="Index file of each file, with \"offset size\" per line, as DALI's `tfrecord2idx` writes "
@@ -91,21 +94,32 @@ class TFRecordReader(ContainerReader, name="readers.tfrecord"):
             OSError: the operating system fails.
         """
         paths = paths_of("path", args["path"], may_be_remote=True)
-        store = open_store(paths)
-        given = index_paths_of("index_path", args["index_path"], paths)
-        if given is None:
-            indexes = index_files("tfrecord", paths, store)
-            for path, index in zip(paths, indexes, strict=True):
-                check_begin(path, index, "TFRecord")
-        else:
-            indexes = [_read_index(path) for path in given]
         form = RecordForm.TFRECORD if args["check_crc"] else RecordForm.TFRECORD_UNCHECKED
-        storage = storage_of(paths, indexes, form, store)
+        manifest = manifest_of("path", paths, "tfrecord")
+        notes: tuple[str, ...] = ()
+        if manifest is not None:
+            refuse_index("index_path", args["index_path"])
+            storage, digest = storages_of(manifest, [(0,)], form)[0], manifest.digest
+        else:
+            indexes, store = _indexes(paths, args)
+            storage, digest = storage_of(paths, indexes, form, store), digest_of(paths, indexes)
+            notes = damage_notes(paths, indexes, "Its last sample, which represents the rest of the file, is bad")
         if not len(storage):
             raise ArgumentError(f"expected records in {len(paths)} files such as '{printable(paths[0])}', got none")
         columns = tuple(ExampleColumn(name, f, storage) for name, f in unpacked_features(args["features"]))
-        notes = damage_notes(paths, indexes, "Its last sample, which represents the rest of the file, is bad")
-        return DataSet(columns, digest_of(paths, indexes), notes=notes)
+        return DataSet(columns, digest, notes=notes)
+
+
+def _indexes(paths: list[str], args: Mapping[str, Any]) -> tuple[list[ContainerIndex], RemoteStore | None]:
+    """Return the indexes of the files, and the store if they are objects."""
+    store = open_store(paths)
+    given = index_paths_of("index_path", args["index_path"], paths)
+    if given is not None:
+        return [_read_index(path) for path in given], store
+    indexes = index_files("tfrecord", paths, store)
+    for path, index in zip(paths, indexes, strict=True):
+        check_begin(path, index, "TFRecord")
+    return indexes, store
 
 
 def _read_index(path: str) -> ContainerIndex:

@@ -20,6 +20,8 @@ from ._columns import Bytes, fingerprint
 from ._containers import ContainerReader, check_begin, index_paths_of, paths_of, ranges_of
 from ._fetching import AsyncStorage
 from ._index_files import ContainerIndex, index_files
+from ._manifest import manifest_of, refuse_index, storages_of
+from ._manifest_file import OpenManifest
 from ._remote import RemoteStore, open_store
 from ._storages import RangeStorage
 from ._tar_index import read_tar_index
@@ -40,7 +42,10 @@ class WebDatasetReader(ContainerReader, name="readers.webdataset"):
 
     positional = ("paths",)
     result_neutral = (*ContainerReader.result_neutral, "paths", "index_paths")
-    paths = arg("object", doc="Tar file, or a list of tar files.")
+    paths = arg(
+        "object",
+        doc="Tar file, or a list of tar files; or a manifest (.manifest), which `stoker index --manifest` writes.",
+    )
     ext = arg(
         "object", doc='Extension of each output, such as ["jpg", "cls"]; an entry may have several, "jpg;png".',
     )  # fmt: skip
@@ -75,6 +80,9 @@ class WebDatasetReader(ContainerReader, name="readers.webdataset"):
             OSError: the operating system fails.
         """
         paths, extensions = paths_of("paths", args["paths"], may_be_remote=True), _extensions(args)
+        manifest = manifest_of("paths", paths, "tar")
+        if manifest is not None:
+            return _dataset_of(manifest, args, extensions)
         store = open_store(paths)
         given = index_paths_of("index_paths", args["index_paths"], paths)
         indexes = index_files("tar", paths, store) if given is None else [read_tar_index(path) for path in given]
@@ -93,6 +101,39 @@ class WebDatasetReader(ContainerReader, name="readers.webdataset"):
         for index, found, k in zip(indexes, samples, keep, strict=True):
             decides += [index.names or index.offset, index.length, found, k]
         return DataSet(tuple(columns), fingerprint(*decides))
+
+
+def _dataset_of(manifest: OpenManifest, args: Mapping[str, Any], extensions: list[list[str]]) -> DataSet:
+    """Return the data set of a manifest.
+
+    Raises:
+        ArgumentError: samples without a component would have to be found in advance.
+    """
+    refuse_index("index_paths", args["index_paths"])
+    fold = not args["case_sensitive_extensions"]
+    names = [name.lower() if fold else name for name in manifest.columns]
+    columns = [[number for number, name in enumerate(names) if name in entry] for entry in extensions]
+    count, behavior = len(manifest.native), _behavior(args)
+    for entry, numbers in zip(extensions, columns, strict=True):
+        if not numbers:
+            raise ArgumentError(
+                f"expected components of {', '.join(map(repr, names[:10]))} in '{printable(manifest.path)}', got "
+                f"{';'.join(entry)!r}"
+            )
+        if behavior != "empty" and all(manifest.present[number] < count for number in numbers):
+            most = max(manifest.present[number] for number in numbers)
+            raise ArgumentError(
+                f"expected {';'.join(entry)!r} in all {count} samples of '{printable(manifest.path)}', as "
+                f'`missing_component_behavior="{behavior}"` needs with a manifest, got it in {most}. "empty" gives no '
+                "elements there"
+            )
+    storages = storages_of(manifest, columns, RecordForm.STORED)
+    dtypes = _dtypes(args, len(extensions))
+    found = tuple(
+        Bytes(f"{output}: {';'.join(entry)}", storage, dtype, optional=True)
+        for output, (entry, storage, dtype) in enumerate(zip(extensions, storages, dtypes, strict=True))
+    )
+    return DataSet(found, fingerprint(manifest.digest, repr(extensions), str(fold)))
 
 
 def _extensions(args: Mapping[str, Any]) -> list[list[str]]:

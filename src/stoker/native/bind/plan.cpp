@@ -15,6 +15,7 @@
 #include "bind/arrays.hpp"
 #include "bind/engine.hpp"
 #include "bind/containers.hpp"
+#include "bind/manifest.hpp"
 #include "bind/records.hpp"
 #include "plan/check.hpp"
 
@@ -54,6 +55,7 @@ void bind_plan(nb::module_& m) {
   nb::class_<Kernel>(m, "Kernel");
   bind_records(m);
   bind_containers(m);
+  bind_manifest(m);
   nb::class_<Plan>(m, "Plan")
       .def(nb::init<>())
       .def(

@@ -63,7 +63,7 @@ class Pieces {
 struct Reading {
   int fd;
   const Range& range;
-  const FileTable& files;
+  const Paths& files;
   std::string& error;
 
   std::string path() const { return files.path(range.file); }
@@ -165,25 +165,31 @@ FileTable FileTable::joined(const std::vector<std::shared_ptr<const FileTable>>&
   return {one_root && !tables.empty() ? tables.front()->root_ : "", std::move(names), std::move(offsets)};
 }
 
-bool RangeTable::read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const {
-  const Range r = ranges_[i];
-  if (r.codec == Codec::Absent) return show(allocator.get(1), 0, out), true;
-  Descriptors::Shared opened = open_.find_open(r.file);
-  if (!opened) opened = open_.open(r.file, files_->path(r.file), error);
-  if (!opened) return false;
-  uint64_t size = opened->size;
+bool no_bytes(BufferAllocator& allocator, View& out) { return show(allocator.get(1), 0, out), true; }
+
+bool read_range(const Descriptors::Opened& opened, const Range& r, const Paths& paths, BufferAllocator& allocator,
+                View& out, std::string& error) {
+  uint64_t size = opened.size;
   if (!holds(r, size)) {  // the file may have grown
-    if (!is_regular(opened->file, files_->path(r.file), size, error)) return false;
-    if (!holds(r, size)) return is_short(files_->path(r.file), r, size, error);
+    if (!is_regular(opened.file, paths.path(r.file), size, error)) return false;
+    if (!holds(r, size)) return is_short(paths.path(r.file), r, size, error);
   }
-  if (r.length > kSaneBytes && !has_sane_size(r.length, files_->path(r.file), error)) return false;
-  const Reading reading{opened->file.descriptor(), r, *files_, error};
+  if (r.length > kSaneBytes && !has_sane_size(r.length, paths.path(r.file), error)) return false;
+  const Reading reading{opened.file.descriptor(), r, paths, error};
   switch (r.codec) {
     case Codec::TfRecord:
     case Codec::TfRecordUnchecked: return read_tfrecord(reading, allocator, out);
     case Codec::RecordIo: return read_recordio(reading, allocator, out);
     default: return read_stored(reading, allocator, out);
   }
+}
+
+bool RangeTable::read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const {
+  const Range r = ranges_[i];
+  if (r.codec == Codec::Absent) return no_bytes(allocator, out);
+  Descriptors::Shared opened = open_.find_open(r.file);
+  if (!opened) opened = open_.open(r.file, files_->path(r.file), error);
+  return opened && read_range(*opened, r, *files_, allocator, out, error);
 }
 
 bool MemoryTable::read(size_t i, BufferAllocator& allocator, View& out, std::string&) const {

@@ -32,19 +32,36 @@ class Records {
   virtual bool read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const = 0;
   // Return the number of bytes that reading record `i` takes from a disk; -1: known only after it has been read.
   virtual int64_t cost(size_t i) const = 0;
+  // Return whether `cost` knows every record.
+  virtual bool has_known_costs() const { return true; }
 };
 
+// Paths of files by number.
+class Paths {
+ public:
+  virtual ~Paths() = default;
+  virtual std::string path(size_t i) const = 0;
+};
+
+// Read a range of an open file, which it must not leave, so that a damaged index cannot request more memory than the
+// file has bytes. `paths` has the name of file `range.file`, for messages.
+bool read_range(const Descriptors::Opened& opened, const Range& range, const Paths& paths, BufferAllocator& allocator,
+                View& out, std::string& error);
+// Give an absent record: no bytes.
+bool no_bytes(BufferAllocator& allocator, View& out);
+
 // Records that are whole files.
-class FileTable final : public Records {
+class FileTable final : public Records, public Paths {
  public:
   // `root` is the common prefix of all paths. `names` has the rest of every path, each followed by a zero byte.
   // `offsets` has the begin of each name, and the end.
   FileTable(std::string root, std::string names, std::vector<uint64_t> offsets)
       : root_(std::move(root)), names_(std::move(names)), offsets_(std::move(offsets)) {}
   size_t size() const override { return offsets_.size() - 1; }
-  std::string path(size_t i) const { return root_ + (names_.data() + offsets_[i]); }
+  std::string path(size_t i) const override { return root_ + (names_.data() + offsets_[i]); }
   bool read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const override;
   int64_t cost(size_t) const override { return -1; }
+  bool has_known_costs() const override { return false; }
   // Return a table with the files of all tables, one table after the other.
   static FileTable joined(const std::vector<std::shared_ptr<const FileTable>>& tables);
 
@@ -83,8 +100,7 @@ class PackedRanges {
   std::vector<Packed> packed_;
 };
 
-// Records that are byte ranges of files. Each read checks the range against the file's size, so that a damaged index
-// cannot request more memory than the file has bytes.
+// Records that are byte ranges of files.
 class RangeTable final : public Records {
  public:
   // Every range must name a file of `files`.

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "io/manifest.hpp"
 #include "kernels/records.hpp"
 #include "plan/check.hpp"
 #include "run/job.hpp"
@@ -17,7 +18,10 @@ constexpr int64_t kMaxItem = int64_t{1} << 40;
 class ReadRange : public Kernel {
  public:
   ReadRange(std::shared_ptr<const Records> records, int reader, std::vector<int64_t> item)
-      : records_(std::move(records)), reader_(reader), item_(std::move(item)), sizes_(records_->size()) {}
+      : records_(std::move(records)),
+        reader_(reader),
+        item_(std::move(item)),
+        sizes_(records_->has_known_costs() ? 0 : records_->size()) {}
   Ports ports() const override {
     const auto rank = static_cast<int32_t>(1 + item_.size());
     return {.kernel = "read_range", .out = {{.least_rank = rank, .most_rank = rank}}};
@@ -141,6 +145,8 @@ std::shared_ptr<const Records> registry::Argument<std::shared_ptr<const Records>
   const Object* x = std::get_if<Object>(&v.is);
   if (x && x->type == typeid(FileTable)) return std::static_pointer_cast<FileTable>(x->pointer);
   if (x && x->type == typeid(RangeTable)) return std::static_pointer_cast<RangeTable>(x->pointer);
+  if (x && x->type == typeid(ManifestTable)) return std::static_pointer_cast<ManifestTable>(x->pointer);
+  if (x && x->type == typeid(JoinedRecords)) return std::static_pointer_cast<JoinedRecords>(x->pointer);
   if (x && x->type == typeid(MemoryTable)) return std::static_pointer_cast<MemoryTable>(x->pointer);
   throw Mismatch(type(), describe(v));
 }
