@@ -69,7 +69,7 @@ def _after_tags(data: bytes) -> int:
 
 
 def _is_tag(rest: bytes) -> bool:
-    """Return whether the bytes behind the last frame are a tag or padding."""
+    """Return whether the bytes after the last frame are a tag or padding."""
     return rest[:3] == b"TAG" or rest[:8] in (b"APETAGEX", b"LYRICSBE") or not rest.strip(b"\0")
 
 
