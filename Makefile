@@ -63,8 +63,10 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
 
+# A test that runs for five minutes hangs: its process prints all stacks and ends, the test fails, and the others go on.
+HANGS := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 test: check
-	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(TESTS)
+	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(HANGS) $(TESTS)
 
 test-older test-newest: test-%: .venv-%/.package
 	@.venv-$*/bin/python -m pytest -W ignore::DeprecationWarning tests/takeover $(TESTS)  # deprecations differ per release

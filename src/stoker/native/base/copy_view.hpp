@@ -9,6 +9,7 @@ namespace stoker {
 // Copies any view into contiguous memory of the same type.
 inline void copy_contiguous(const View& from, uint8_t* to) {
   const size_t item = static_cast<size_t>(size_of(from.dtype));
+  if (from.elements() == 0) return;  // its address may be null, which memcpy must not get
   if (from.contiguous()) {
     std::memcpy(to, from.data, item * static_cast<size_t>(from.elements()));
     return;
