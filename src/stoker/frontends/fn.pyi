@@ -4190,8 +4190,10 @@ class decoders:
 
         WAV files (8, 16, 24 and 32 bits, floats of 32 and 64 bits, extensible, RF64) are decoded natively, all others
         (FLAC, Ogg Vorbis, Opus, MP3, AIFF, compressed WAV) by libsndfile, from the package `soundfile`; FLAC by dr_flac,
-        to the same bits, if the package `miniaudio` is installed. Integers are scaled by powers of two, so
-        that full scale is 1. A float becomes an integer as ``round(32767 x)``, saturated (int32: 2147483647); DALI gives 0
+        to the same bits, if the package `miniaudio` is installed. AAC (M4A, MP4, ADTS), ALAC, and the audio of Matroska,
+        WebM, WMA and WavPack files are decoded by FFmpeg, from the package `av`; samples that the container excludes, such
+        as the encoder's priming and padding in M4A files, are removed. Integers are scaled by powers of two, so that full
+        scale is 1. A float becomes an integer as ``round(32767 x)``, saturated (int32: 2147483647); DALI gives 0
         for most. Files that are cut off are errors of their row; DALI returns what is left.
 
         Args:
@@ -5577,7 +5579,7 @@ class readers:
             labels: One integer per path of `files`; the index of the path if not given.
             texts: One text per path of `files`, in place of `labels`.
             extensions: Extensions of the files to take, with their dot. By default .wav, .flac, .ogg, .opus, .mp3,
-                .aif, .aiff, .au, .caf, .w64.
+                .aif, .aiff, .au, .caf, .w64, .m4a, .m4b, .aac, .mka, .wma, .wv.
             file_filters: Patterns of the names to take, in place of `extensions`.
             dir_filters: Patterns of the class folders to take; by default all.
             case_sensitive_filter: Whether the patterns distinguish upper and lower case.

@@ -20,10 +20,29 @@ from ..contract.lowering import Lowering
 from ..contract.step import Value
 from ..contract.storage import Bools
 from ..contract.types import DType
+from ..video.audio_track import audio_container, audio_track, read_audio
+from ..video.samples import converted
 from ._sampled import SampledReader
 from ._storages import FileStorage
 
-EXTENSIONS = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aif", ".aiff", ".au", ".caf", ".w64")
+EXTENSIONS = (
+    ".wav",
+    ".flac",
+    ".ogg",
+    ".opus",
+    ".mp3",
+    ".aif",
+    ".aiff",
+    ".au",
+    ".caf",
+    ".w64",
+    ".m4a",
+    ".m4b",
+    ".aac",
+    ".mka",
+    ".wma",
+    ".wv",
+)
 _TYPES = (DType.FLOAT, DType.INT16, DType.INT32)
 
 
@@ -139,13 +158,20 @@ class _OfFiles(Column):
         return type(self)(self.files.joined([o.files for o in same]), self.decoding)
 
     def _read(self, index: int) -> tuple[npt.NDArray[Any], float]:
-        """Read a sample with libsndfile."""
+        """Read a sample with libsndfile or PyAV."""
+        content, (first, seconds) = self.files.storage.content(index), self.files.range_of(index)
+        form = audio_container(content)
+        if form is not None:
+            track = audio_track(content, form)
+            start = min(round(first * track.rate), track.frames)
+            count = min(round(seconds * track.rate) or track.frames, track.frames - start)
+            blocks = [converted(x, self.decoding.dtype, False) for x in read_audio(content, form, start, count)]
+            return np.concatenate([np.empty((0, track.channels), self.decoding.dtype.numpy), *blocks]), track.rate
         try:
             soundfile = importlib.import_module("soundfile")
         except (ImportError, OSError) as error:
             raise UnsupportedError(f"expected the package `soundfile` to read single samples: {error}") from error
-        with soundfile.SoundFile(io.BytesIO(self.files.storage.content(index))) as file:
-            first, seconds = self.files.range_of(index)
+        with soundfile.SoundFile(io.BytesIO(content)) as file:
             file.seek(round(first * file.samplerate))
             count = round(seconds * file.samplerate) if seconds else -1
             return file.read(count, dtype=self.decoding.dtype.numpy.name, always_2d=True), file.samplerate

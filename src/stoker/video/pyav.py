@@ -30,8 +30,8 @@ def pyav() -> Any:
             return importlib.import_module("av")
         except ImportError as error:
             raise UnsupportedError(
-                f"expected the package `av` (PyAV) to read videos, which is not installed ({error}). It is the extra "
-                "`video`: `pip install av`"
+                "expected the package `av` (PyAV) to read videos and audio such as AAC, which is not installed "
+                f"({error}). It is the extra `video`: `pip install av`"
             ) from error
 
 
@@ -40,7 +40,7 @@ Source = str | bytes | memoryview  # the path of a file, or the contents of one
 
 def name_of(source: Source) -> str:
     """Return a text for messages."""
-    return f"'{printable(source)}'" if isinstance(source, str) else f"a video of {len(source)} bytes"
+    return f"'{printable(source)}'" if isinstance(source, str) else f"a file of {len(source)} bytes"
 
 
 def state_of(source: Source) -> tuple[int, int]:
@@ -53,32 +53,37 @@ def state_of(source: Source) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def readable(source: Source) -> Iterator[None]:
-    """Turn PyAV's errors about the contents of a file into DataError. Errors of the system pass."""
+    """Turn PyAV's errors about the contents of a file into DataError. Errors of the system pass: contents have none."""
     av = pyav()
     try:
         yield
-    except (FileNotFoundError, PermissionError, DataError, MemoryError):
+    except (DataError, MemoryError):
         raise
-    except (av.error.FFmpegError, ValueError, EOFError) as error:
-        if isinstance(error, OSError) and not isinstance(error, (av.error.InvalidDataError, ValueError)):
+    except (av.error.FFmpegError, OSError, ValueError, EOFError) as error:
+        is_of_data = isinstance(error, (av.error.InvalidDataError, ValueError)) or not isinstance(source, str)
+        if isinstance(error, OSError) and not is_of_data:
             raise
         text = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise DataError(f"cannot read {name_of(source)}: {text}") from None
 
 
-def open_container(source: Source) -> Any:
+def open_container(source: Source, form: str | None = None) -> Any:
     """Open a file or the contents of one.
 
+    Args:
+        source: the file.
+        form: name of FFmpeg's demuxer; by default FFmpeg recognizes the file.
+
     Raises:
-        DataError: it is no video file that FFmpeg reads.
+        DataError: the file is none that FFmpeg reads.
         OSError: the file cannot be read.
     """
     av = pyav()
     with readable(source):
         if isinstance(source, str):
             os.stat(source)
-            return av.open(f"file:{source}", "r", options=_NO_NETWORK, metadata_errors="replace")
-        return av.open(io.BytesIO(source), "r", metadata_errors="replace")
+            return av.open(f"file:{source}", "r", form, options=_NO_NETWORK, metadata_errors="replace")
+        return av.open(io.BytesIO(source), "r", form, metadata_errors="replace")
 
 
 def video_stream(container: Any, source: Source) -> Any:

@@ -5,8 +5,8 @@ libsndfile (mpg123) estimates the length of such a file from its size and its fi
 estimate: a file of variable bit rate that begins loud loses its end. `with_length` counts the frames and returns a
 file that states their number, in the first frame that LAME, FFmpeg and libsndfile write for this purpose (Xing/Info).
 
-Sources: frame headers, ISO/IEC 11172-3 2.4.1.3 and 13818-3; tags, https://id3.org/id3v2.4.0-structure; the first
-frame, http://gabriel.mp3-tech.org/mp3infotag.html.
+Sources: frame headers, ISO/IEC 11172-3 2.4.1.3 and 13818-3; the first frame,
+http://gabriel.mp3-tech.org/mp3infotag.html.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...contract.errors import DataError
+from ...video.container_ends import after_id3
 
 _RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}  # Hz, by version
 _KBITS = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)  # layer III, version 1
@@ -55,17 +56,6 @@ def _frame(data: bytes, at: int) -> _Frame | None:
     hertz = _RATES[version][rate]
     size = unit * 1000 * table[kbits - 1] // hertz + (data[at + 2] >> 1 & 1)
     return _Frame(version, hertz, size, data[at + 3] >> 6 == _MONO)
-
-
-def _after_tags(data: bytes) -> int:
-    """Return the first byte after ID3v2 tags."""
-    at = 0
-    while data[at : at + 3] == b"ID3" and len(data) >= at + 10:
-        size = 0
-        for byte in data[at + 6 : at + 10]:
-            size = size << 7 | byte & 0x7F
-        at += 10 + size + (10 if data[at + 5] & 0x10 else 0)
-    return at
 
 
 def _is_tag(rest: bytes) -> bool:
@@ -121,7 +111,7 @@ def with_length(data: bytes) -> bytes:
     Raises:
         DataError: an MP3 file that does not state its length is cut off, or damaged between frames.
     """
-    start = _after_tags(data)
+    start = after_id3(data)
     first = _frame(data, start)
     if first is None:
         return data

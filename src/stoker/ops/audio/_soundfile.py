@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audio files that are not plain WAV: the Python twins of the native steps. FLAC goes to miniaudio if it is installed,
-all others go to libsndfile.
+AAC and containers of video files go to PyAV, all others go to libsndfile.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import numpy as np
 from ..._import_lock import IMPORT_LOCK
 from ...contract.errors import DataError, UnsupportedError
 from ...contract.types import DType
+from ...video.audio_track import audio_container, audio_track, read_audio
+from ...video.samples import converted, quantized
 from ._miniaudio import decode_flac, flac_header
 from ._mp3 import with_length
-from ._wav import converted, quantized
 
 _UNKNOWN = 1 << 62  # frames of a file whose header does not say how many
 _BLOCK = 1 << 16  # frames
@@ -42,8 +43,8 @@ def _opened(data: Any) -> Any:
         return soundfile.SoundFile(io.BytesIO(with_length(bytes(data))))
     except (RuntimeError, TypeError) as error:
         raise DataError(
-            f"expected an audio file that libsndfile reads (WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF), got {len(data)} "
-            f"bytes that begin with {bytes(data[:8])!r}: {error}"
+            "expected an audio file that libsndfile reads (WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF) or PyAV (M4A, AAC, "
+            f"Matroska, WMA, WavPack), got {len(data)} bytes that begin with {bytes(data[:8])!r}: {error}"
         ) from None
 
 
@@ -52,6 +53,10 @@ def twin_header(inputs: Sequence[Any], params: Sequence[float], outputs: Sequenc
     known = flac_header(inputs[0])
     if known is not None:
         outputs[0][:] = known
+        return
+    form = audio_container(inputs[0])
+    if form is not None:
+        outputs[0][:] = audio_track(bytes(inputs[0]), form)
         return
     with _opened(inputs[0]) as file:
         frames = file.frames
@@ -65,6 +70,10 @@ def twin_decode(dtype: DType, downmix: bool) -> Callable[..., None]:
 
     def twin(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
         (data,), out, first = inputs, outputs[0], int(params[0])
+        form = audio_container(data)
+        if form is not None:
+            _read_by_pyav(bytes(data), form, first, out, dtype, downmix)
+            return
         header = flac_header(data)
         read = _read_by_libsndfile if header is None else functools.partial(_read_flac, channels=header[1])
         x, done = read(data, first, out, dtype, downmix)
@@ -88,6 +97,13 @@ def _read_flac(data: Any, first: int, out: Any, dtype: DType, downmix: bool, *, 
     x = out if in_place else np.empty((len(out), channels), np.float32 if means else dtype.numpy)
     count = decode_flac(np.ascontiguousarray(data), first, x, DType.FLOAT if means else dtype)
     return x[:count], in_place
+
+
+def _read_by_pyav(data: bytes, form: str, first: int, out: Any, dtype: DType, downmix: bool) -> None:
+    at = 0
+    for block in read_audio(data, form, first, len(out)):
+        out[at : at + len(block)] = converted(block, dtype, downmix)
+        at += len(block)
 
 
 def _read_by_libsndfile(data: Any, first: int, out: Any, dtype: DType, downmix: bool) -> tuple[Any, bool]:

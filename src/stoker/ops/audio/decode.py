@@ -16,8 +16,9 @@ from ...contract.operator import Operator, RowContext
 from ...contract.samples import Rows
 from ...contract.step import FileAccess, Value, ViewOp
 from ...contract.types import DType
+from ...video.samples import converted
 from ._soundfile import twin_decode, twin_header
-from ._wav import converted, read_wav, wav_files
+from ._wav import read_wav, wav_files
 from .audio_resample import MEANINGS
 
 _TYPES = (DType.FLOAT, DType.INT16, DType.INT32)
@@ -30,8 +31,10 @@ class DecodeAudio(Operator, name="decoders.audio"):
 
     WAV files (8, 16, 24 and 32 bits, floats of 32 and 64 bits, extensible, RF64) are decoded natively, all others
     (FLAC, Ogg Vorbis, Opus, MP3, AIFF, compressed WAV) by libsndfile, from the package `soundfile`; FLAC by dr_flac,
-    to the same bits, if the package `miniaudio` is installed. Integers are scaled by powers of two, so
-    that full scale is 1. A float becomes an integer as ``round(32767 x)``, saturated (int32: 2147483647); DALI gives 0
+    to the same bits, if the package `miniaudio` is installed. AAC (M4A, MP4, ADTS), ALAC, and the audio of Matroska,
+    WebM, WMA and WavPack files are decoded by FFmpeg, from the package `av`; samples that the container excludes, such
+    as the encoder's priming and padding in M4A files, are removed. Integers are scaled by powers of two, so that full
+    scale is 1. A float becomes an integer as ``round(32767 x)``, saturated (int32: 2147483647); DALI gives 0
     for most. Files that are cut off are errors of their row; DALI returns what is left.
     """
 
