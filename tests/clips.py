@@ -12,6 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from stoker.video.colors import MATRICES, convert_plain
+from stoker.video.indexing import index_video
+
 WIDTH, HEIGHT, FRAMES = 160, 96, 48
 BITS, CELL = 8, 18  # of the barcode: pixels of a bit's square
 _RNG = np.random.default_rng(0)
@@ -117,3 +120,36 @@ def make_clip(folder: Path, kind: str) -> Path:
     own = folder / kind
     own.mkdir(exist_ok=True)
     return write_video(own / name, codec, **more)
+
+
+def fully_decoded(path: Path | str) -> list[Any]:
+    """Return all frames that FFmpeg decodes, converted by the plain twin."""
+    av = pytest.importorskip("av", reason="PyAV is not installed")
+    with av.open(str(path)) as file:
+        return [plain_pixels(frame) for frame in file.decode(video=0)]
+
+
+def plain_pixels(frame: Any) -> Any:
+    """Return the pixels of PyAV's frame, RGB, in plain NumPy."""
+    name = frame.format.name
+    if frame.format.is_rgb:
+        return frame.to_ndarray(format="rgb24")
+    bits = 10 if "10" in name else 8
+    planes = []
+    for plane in frame.planes:
+        samples = np.frombuffer(plane, np.uint8 if bits == 8 else np.uint16)
+        rows = samples.reshape(-1, plane.line_size // samples.itemsize)
+        planes.append(rows[: plane.height, : plane.width])
+    shifts = {"420": (1, 1), "422": (1, 0), "444": (0, 0)}[name.lstrip("yuvj")[:3]]
+    full = int(frame.color_range) == 2 or "yuvj" in name
+    return convert_plain(planes, shifts, bits, MATRICES[int(frame.colorspace)], full, 0)
+
+
+def spoilt(path: str, to: Path, packet: int, at: float = 0.5) -> str:
+    """Write a copy whose packet has zeros from a part of it on."""
+    index, data = index_video(path), bytearray(Path(path).read_bytes())
+    start, size = int(index.packet_pos[packet]), int(index.packet_size[packet])
+    first = start + int(size * at)
+    data[first : start + size] = bytes(start + size - first)
+    to.write_bytes(data)
+    return str(to)

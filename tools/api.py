@@ -16,7 +16,8 @@ MODULES = (
     "stoker.dali.auto_aug.core", "stoker.dali.auto_aug.rand_augment", "stoker.dali.auto_aug.trivial_augment",
     "stoker.dali.backend",
     "stoker.dali.math", "stoker.dali.pipeline", "stoker.dali.plugin.base_iterator", "stoker.dali.plugin.pytorch",
-    "stoker.dali.tensors", "stoker.dali.types", "stoker.frontends.eager", "stoker.math", "stoker.readers",
+    "stoker.dali.tensors", "stoker.dali.types", "stoker.frontends.eager", "stoker.frontends.video",
+    "stoker.math", "stoker.readers",
     "stoker.numpy", "stoker.samplers", "stoker.serve", "stoker.testing",
     "stoker.torch", "stoker.torchvision", "stoker.triton", "stoker.types",
 )  # fmt: skip
@@ -33,7 +34,7 @@ def callables() -> Iterator[tuple[str, Any, str]]:
     seen: set[int] = set()
     for module_name in MODULES:
         module = importlib.import_module(module_name)
-        for name in dir(module):
+        for name in getattr(module, "__all__", dir(module)):
             thing = getattr(module, name, None) if not name.startswith("_") else None
             if isinstance(thing, ModuleType) or id(thing) in seen or not _is_own(thing):
                 continue

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clips import FRAMES, KINDS, make_clip, number_in, picture, write_video
+from clips import FRAMES, KINDS, fully_decoded, make_clip, number_in, picture, spoilt, write_video
 
 from stoker import fn, pipeline_def, types
 from stoker.contract.errors import ArgumentError, DataError, StokerError, UnsupportedError
 from stoker.video.clip import ClipPixels
-from stoker.video.colors import MATRICES, convert_plain
+from stoker.video.colors import MATRICES
 from stoker.video.decoder import PacketDecoder, VideoDecoder
 from stoker.video.frame_index import FrameIndex
 from stoker.video.indexing import index_video
@@ -47,12 +47,6 @@ def second(folder: Path) -> str:
     return str(make_clip(folder, "hevc"))
 
 
-def fully_decoded(path: Path | str) -> list[Any]:
-    """Return all frames that FFmpeg decodes, converted by the plain twin."""
-    with av.open(str(path)) as file:
-        return [plain_pixels(frame) for frame in file.decode(video=0)]
-
-
 @contextlib.contextmanager
 def decoder_of(source: Any) -> Iterator[VideoDecoder]:
     decoder = VideoDecoder(source, index_video(source))
@@ -60,21 +54,6 @@ def decoder_of(source: Any) -> Iterator[VideoDecoder]:
         yield decoder
     finally:
         decoder.close()
-
-
-def plain_pixels(frame: Any) -> Any:
-    name = frame.format.name
-    if frame.format.is_rgb:
-        return frame.to_ndarray(format="rgb24")
-    bits = 10 if "10" in name else 8
-    planes = []
-    for plane in frame.planes:
-        samples = np.frombuffer(plane, np.uint8 if bits == 8 else np.uint16)
-        rows = samples.reshape(-1, plane.line_size // samples.itemsize)
-        planes.append(rows[: plane.height, : plane.width])
-    shifts = {"420": (1, 1), "422": (1, 0), "444": (0, 0)}[name.lstrip("yuvj")[:3]]
-    full = int(frame.color_range) == 2 or "yuvj" in name
-    return convert_plain(planes, shifts, bits, MATRICES[int(frame.colorspace)], full, 0)
 
 
 def batches(define: Callable[[], Any], batch_size: int = 4, state: Any = None, **options: Any) -> Iterator[Any]:
@@ -284,16 +263,6 @@ def test_shards_divide_the_clips(h264: str, second: str) -> None:
 
 
 # ---- damage ----
-
-
-def spoilt(path: str, to: Path, packet: int, at: float = 0.5) -> str:
-    """Write a copy whose packet has zeros from a part of it on."""
-    index, data = index_video(path), bytearray(Path(path).read_bytes())
-    start, size = int(index.packet_pos[packet]), int(index.packet_size[packet])
-    first = start + int(size * at)
-    data[first : start + size] = bytes(start + size - first)
-    to.write_bytes(data)
-    return str(to)
 
 
 # Arithmetic codes have no checksums, so that decoders notice damage within them only by chance. All notice headers that

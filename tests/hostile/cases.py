@@ -601,6 +601,16 @@ def _imread(drawn: Draw) -> Case:
     return Case(f"eager.imread({text})", run)
 
 
+def _open_video(drawn: Draw) -> Case:
+    text, make = values.argument(drawn)
+
+    def run() -> None:
+        with contextlib.suppress(OSError):  # documented: there is no such file
+            eager.video.open(make())
+
+    return Case(f"eager.video.open({text})", run)
+
+
 LOADER = (
     "pipeline", "output_map", "last_batch_policy", "size", "pin_memory", "ragged", "memory_format", "load_state_dict",
     "set_epoch",
@@ -623,7 +633,7 @@ def targets(folder: Path) -> list[Target]:
     found += [Target(f"source {k}", lambda d, k=k: _source_result(d, k)) for k in hows]  # type: ignore[misc]
     found += [Target(f"function {k}", lambda d, k=k: _function_result(d, k)) for k in ("row", "batch", "tuple")]  # type: ignore[misc]
     found += [Target(f"sampler {k}", lambda d, k=k: _sampler(d, folder, k)) for k in _SAMPLERS]  # type: ignore[misc]
-    found += [Target("imread", _imread)]
+    found += [Target("imread", _imread), Target("video", _open_video)]
     if importlib.util.find_spec("torch"):
         found += [Target(f"Loader {k}", lambda d, k=k: _loader(d, folder, k)) for k in LOADER]  # type: ignore[misc]
     return found

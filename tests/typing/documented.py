@@ -89,6 +89,8 @@ def into_torch(data_dir: str) -> None:
 
 def without_a_pipeline(image: npt.NDArray[np.uint8]) -> None:
     print(eager.resize(image, size=(224, 224)), eager.imread("photo.jpg"))
+    with eager.video.open("clip.mp4") as video:
+        print(video[10:50:2].shape, video.get_frame_played_at(1.5).pts_seconds, video.metadata.codec)
 
 
 @stoker.register

@@ -4,7 +4,7 @@
 ``eager.resize(image, size=(224, 224))`` takes one sample (a NumPy array, a DLPack tensor, the bytes of a file) and
 returns a NumPy array. A list of samples or a :class:`~stoker.Batch` gives a :class:`~stoker.Batch`. An argument that
 may differ per row takes a :class:`~stoker.Batch` of its own. Axes of an image are HWC (a video FHWC) unless the input
-is wrapped as ``types.Constant(array, layout="CHW")``.
+is wrapped as ``types.Constant(array, layout="CHW")``. ``eager.video.open`` reads frames of one video.
 
 Plans are cached: a second call with inputs of the same types costs microseconds. Random operators take ``seed=``. Row
 ``i`` of a call draws the numbers of row key ``i`` in epoch 0 of a pipeline.
@@ -12,19 +12,20 @@ Plans are cached: a second call with inputs of the same types costs microseconds
 
 from __future__ import annotations
 
+import importlib
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._import_lock import IMPORT_LOCK
 from ..codecs.open_codecs import OpenCodecs
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, ResourceError, UnsupportedError
 from ..contract.feed import to_array
-from ..contract.file_path import as_path
+from ..contract.file_path import regular_file
 from ..contract.lowering import UndeclaredTypes
 from ..contract.operator import Operator, Spec
 from ..contract.text import brief, reason_of
@@ -39,6 +40,9 @@ from . import registry
 from .constants import Constant
 from .definition import GraphBuilder
 from .registry import attribute, find, is_built_in, members
+
+if TYPE_CHECKING:
+    from . import video as video
 
 _MAX_CACHED_PLANS = 256
 _FLOAT64 = (int(DType.FLOAT64), 0, "")
@@ -336,12 +340,8 @@ def imread(path: str | os.PathLike[str], **arguments: Any) -> Any:
         ArgumentError: the path is none, or that of a pipe or device, which a read may wait for.
         DataError: the file is not an image that can be decoded.
     """
-    name = as_path(path)
-    if name is None or "\0" in os.fsdecode(name):
-        raise ArgumentError(f"`eager.imread`: expected the path of a file, got {brief(path)}")
-    if not stat.S_ISREG(os.stat(name).st_mode):
-        raise ArgumentError(f"`eager.imread`: expected a regular file, got {brief(path)}, a folder, pipe or device")
-    return _call("decoders.image", [np.fromfile(name, np.uint8)], arguments)
+    data = np.fromfile(regular_file(path, "eager.imread"), np.uint8)
+    return _call("decoders.image", [data], arguments)
 
 
 _functions: dict[str, Any] = {}  # and groups; only built-in ones
@@ -349,6 +349,9 @@ _functions: dict[str, Any] = {}  # and groups; only built-in ones
 
 def __getattr__(name: str) -> Any:
     found = _functions.get(name)
+    if found is None and name == "video":  # decoders of videos are imported when a program needs them
+        with IMPORT_LOCK:
+            found = _functions.setdefault(name, importlib.import_module(".video", __package__))
     if found is None:
         found = _get(name)
         if is_built_in(name):
@@ -357,4 +360,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*members(), "imread"})
+    return sorted({*members(), "imread", "video"})

@@ -7,8 +7,9 @@ together, and a decoder that stands before a clip goes on, so that each picture 
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,9 +27,9 @@ from ..contract.storage import Bools, RecordLocation, Storage
 from ..contract.types import DType
 from ..settings import default_threads
 from ..video.clip import ClipPixels
-from ..video.decoder import VideoDecoder
 from ..video.frame_index import ARRAYS, FrameIndex
 from ..video.indexing import index_video
+from ..video.pool import POOL, VideoFile, VideoOwner
 from ._columns import fingerprint
 from ._fetching import TakeRecords
 from ._index_files import cached_arrays
@@ -36,7 +37,6 @@ from ._index_files import cached_arrays
 Ints = npt.NDArray[np.int64]
 Found = TypeVar("Found")
 _CLOSED = "the pipeline is closed"
-_KEPT_INDEXES = 256
 _LEAST_BYTES = 64 << 10  # smaller files are indexed faster than an entry of the cache is found
 PAD_MODES = ("none", "constant", "edge", "reflect_1001", "reflect_101")
 _SAME_PADS = {"symmetric": "reflect_1001", "reflect": "reflect_101"}
@@ -184,8 +184,7 @@ class ClipStorage(Storage):
         self.table, self.rule, self.pixels = table, rule, pixels
         self._lock = threading.Lock()
         self._ahead: deque[Asked] = deque()
-        self._idle: OrderedDict[int, list[VideoDecoder]] = OrderedDict()  # by file, least recently used first
-        self._indexes: OrderedDict[int, FrameIndex] = OrderedDict()
+        self._owner = VideoOwner()
         self._pool: ThreadPoolExecutor | None = None
         self._cancelled = False
 
@@ -306,56 +305,12 @@ class ClipStorage(Storage):
             r: DataError(failures[r]) for r, _ in work if r in failures
         }
         if frames:
-            decoder = self._borrowed(file, min(int(f[f >= 0].min()) for f in frames.values()))
-            try:
+            path = self.table.paths[file]
+            video = VideoFile(self._owner, file, path, functools.partial(index_of, path))
+            with POOL.borrow(video, min(int(f[f >= 0].min()) for f in frames.values())) as decoder:
                 pixels = self.pixels.decode(decoder, list(frames.values()))
-            except BaseException:
-                decoder.close()
-                raise
-            self._release(file, decoder)
             found |= dict(zip(frames, pixels, strict=True))
         return [found[r] for r, _ in work]
-
-    def _borrowed(self, file: int, first: int) -> VideoDecoder:
-        """Return a decoder of a file: of the idle ones that which reaches a frame first."""
-        with self._lock:
-            idle = self._idle.get(file)
-            if idle:
-                best = min(idle, key=lambda d: d.cost(first))
-                idle.remove(best)
-                if not idle:
-                    del self._idle[file]
-                return best
-        return VideoDecoder(self.table.paths[file], self._index(file))
-
-    def _release(self, file: int, decoder: VideoDecoder) -> None:
-        dropped: list[VideoDecoder] = []
-        with self._lock:
-            if self._cancelled:
-                dropped.append(decoder)
-            else:
-                self._idle.setdefault(file, []).append(decoder)
-                self._idle.move_to_end(file)
-                while sum(map(len, self._idle.values())) > 2 * default_threads():
-                    oldest = next(iter(self._idle))
-                    dropped.append(self._idle[oldest].pop(0))
-                    if not self._idle[oldest]:
-                        del self._idle[oldest]
-        for one in dropped:
-            one.close()
-
-    def _index(self, file: int) -> FrameIndex:
-        with self._lock:
-            known = self._indexes.get(file)
-            if known is not None:
-                self._indexes.move_to_end(file)
-                return known
-        index = index_of(self.table.paths[file])
-        with self._lock:
-            self._indexes[file] = index
-            while len(self._indexes) > _KEPT_INDEXES:
-                self._indexes.popitem(last=False)
-        return index
 
     # ---- end ----
 
@@ -375,12 +330,7 @@ class ClipStorage(Storage):
         self.cancel()
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
-        with self._lock:
-            idle = [d for each in self._idle.values() for d in each]
-            self._idle.clear()
-            self._indexes.clear()
-        for decoder in idle:
-            decoder.close()
+        POOL.close(self._owner)
 
 
 def _drop(batches: Sequence[Asked]) -> None:

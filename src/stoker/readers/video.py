@@ -21,7 +21,7 @@ from ._sampled import SampledReader
 from ._video import PAD_MODES, ClipColumn, ClipStorage, Rule, pad_mode_of
 from ._video_files import Bounds, FoundClips, find_clips, list_ranges
 
-_ORDERS = {ImageType.RGB: RGB, ImageType.BGR: BGR, ImageType.YCbCr: STORED}
+CHANNEL_ORDERS = {ImageType.RGB: RGB, ImageType.BGR: BGR, ImageType.YCbCr: STORED}
 _MOST = 1 << 20
 _NUMBERS = ("none", "scalar", "sequence")
 
@@ -64,7 +64,7 @@ class ClipReader(SampledReader, ABC):
                 raise ArgumentError(f"expected a number from 1 to 2**20 as `{key}`, got {args[key]}")
         if args["step"] == 0 or args["step"] > _MOST:
             raise ArgumentError(f"expected a number from 1 to 2**20 as `step`, or -1, got {args['step']}")
-        if ImageType(args["image_type"]) not in _ORDERS:
+        if ImageType(args["image_type"]) not in CHANNEL_ORDERS:
             raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {args['image_type']}")
 
     @classmethod
@@ -92,7 +92,7 @@ class ClipReader(SampledReader, ABC):
         """
         ranges, has_labels = list_ranges(args)
         found = find_clips(ranges, bounds, rule, step, with_times=args["enable_timestamps"])
-        pixels = ClipPixels(_ORDERS[ImageType(args["image_type"])], args["adjust_orientation"], fill)
+        pixels = ClipPixels(CHANNEL_ORDERS[ImageType(args["image_type"])], args["adjust_orientation"], fill)
         storage = ClipStorage(found.table, rule, pixels)
         columns: list[Column] = [ClipColumn(storage, dtype, normalized=normalized)]
         if has_labels:

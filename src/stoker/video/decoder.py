@@ -268,7 +268,7 @@ class VideoDecoder:
         """
         known = next((e for p, e in self._damaged.items() if sync <= p <= packet), None)
         if known is not None:
-            raise known
+            raise known.with_traceback(None)  # else each raise would append to its traceback
         if self._continues(sync, number):
             starts = [None, sync, self.index.sync_before(sync), 0]
         else:

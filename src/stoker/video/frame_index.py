@@ -45,6 +45,8 @@ class FrameIndex:
         color: matrix and range that the container states, in FFmpeg's numbers.
         is_contiguous: packets are contiguous bytes of the file.
         codec: FFmpeg's name of the decoder, if packets can be decoded without the container; else "".
+        codec_name: FFmpeg's name of the codec.
+        pixel_format: FFmpeg's name of the pixel format that the container states; "" if it states none.
         extradata: headers of the decoder.
         state: size and modification time of the file.
         damage: description of damage that the pass found; "" if there is none.
@@ -67,6 +69,8 @@ class FrameIndex:
     color: tuple[int, int]
     is_contiguous: bool
     codec: str
+    codec_name: str
+    pixel_format: str
     extradata: bytes
     state: tuple[int, int]
     damage: str = ""
@@ -82,6 +86,11 @@ class FrameIndex:
         ticks = np.append(self.pts, self.end) - self.pts[0]
         return np.asarray(ticks * self.time_base.numerator / self.time_base.denominator, np.float64)
 
+    @property
+    def size_bytes(self) -> int:
+        """Return the memory that the index takes."""
+        return 4096 + len(self.extradata) + sum(int(getattr(self, k).nbytes) for k in _ARRAYS)
+
     def sync_before(self, packet: int) -> int:
         """Return the key packet before a packet; 0 if there is none."""
         keys = np.flatnonzero(self.packet_flags[:packet] & KEY)
@@ -95,22 +104,23 @@ class FrameIndex:
         """Return the index as arrays, for a cache."""
         facts = [*self.time_base.as_integer_ratio(), *self.rate.as_integer_ratio(), self.stream, *self.size,
                  self.rotation, *self.color, self.is_contiguous, self.end, *self.state]  # fmt: skip
-        texts = {k: np.frombuffer(v, np.uint8) for k, v in (
-            ("codec", self.codec.encode()), ("extradata", self.extradata), ("damage", self.damage.encode()),
-        )}  # fmt: skip
+        texts = {k: np.frombuffer(getattr(self, k).encode(), np.uint8) for k in _TEXTS}
+        texts["extradata"] = np.frombuffer(self.extradata, np.uint8)
         return {k: getattr(self, k) for k in _ARRAYS} | texts | {"facts": np.asarray(facts, np.int64)}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> FrameIndex:
         """Return the index that :meth:`arrays` describes."""
         f = [int(x) for x in arrays["facts"]]
+        parts: dict[str, Any] = {k: arrays[k] for k in _ARRAYS}
+        parts |= {k: arrays[k].tobytes().decode() for k in _TEXTS}
         return cls(
-            **{k: arrays[k] for k in _ARRAYS}, time_base=Fraction(f[0], f[1]), rate=Fraction(f[2], f[3]), stream=f[4],
+            **parts, time_base=Fraction(f[0], f[1]), rate=Fraction(f[2], f[3]), stream=f[4],
             size=(f[5], f[6]), rotation=f[7], color=(f[8], f[9]), is_contiguous=bool(f[10]), end=f[11],
-            state=(f[12], f[13]), codec=arrays["codec"].tobytes().decode(), extradata=arrays["extradata"].tobytes(),
-            damage=arrays["damage"].tobytes().decode(),
+            state=(f[12], f[13]), extradata=arrays["extradata"].tobytes(),
         )  # fmt: skip
 
 
 _ARRAYS = tuple(f.name for f in fields(FrameIndex) if f.type in ("Ints", "npt.NDArray[np.uint8]"))
-ARRAYS = (*_ARRAYS, "codec", "extradata", "damage", "facts")
+_TEXTS = tuple(f.name for f in fields(FrameIndex) if f.type == "str")
+ARRAYS = (*_ARRAYS, *_TEXTS, "extradata", "facts")

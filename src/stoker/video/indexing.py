@@ -103,6 +103,7 @@ def index_video(source: Source) -> FrameIndex:
             rate=Fraction(stream.average_rate or stream.base_rate or stream.guessed_rate or 25), stream=stream.index,
             size=(context.height, context.width), rotation=0, color=(int(context.colorspace), int(context.color_range)),
             is_contiguous=is_contiguous, codec=context.codec.name if own else "",
+            codec_name=context.codec.canonical_name, pixel_format=context.pix_fmt or "",
             extradata=bytes(context.extradata or b""), state=state, damage=damage,
         )  # fmt: skip
     if is_timed:
