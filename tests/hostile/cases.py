@@ -123,6 +123,10 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
             {"filenames": str(top / "a.mp4"), "sequence_length": 3, "uniform_sample": True},
             {"filenames": str(top / "a.mp4"), "sequence_length": 4, "pad_mode": "constant", "fill_value": [1, 2, 3]},
         ],
+        "readers.video_resize": [
+            {"filenames": str(top / "a.mp4"), "sequence_length": 3, "size": [8, 9]},
+            {"filenames": str(top / "a.mp4"), "sequence_length": 2, "resize_shorter": 7, "dtype": types.FLOAT},
+        ],
         "readers.nemo_asr": [
             {"manifest_filepaths": str(top / "speech.json"), "read_idxs": True},
             {"manifest_filepaths": [str(top / "speech.json")], "min_duration": 0.001, "read_text": False},

@@ -4623,6 +4623,58 @@ class decoders:
         """
         ...
 
+    @staticmethod
+    def video(
+        data: Input,
+        /,
+        *,
+        frames: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        start_frame: int | DataNode | None = None,
+        end_frame: int | DataNode | None = None,
+        sequence_length: int | DataNode | None = None,
+        stride: int | DataNode | None = None,
+        pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "repeat", "symmetric", "reflect"] = "constant",
+        fill_value: Any = (0,),
+        image_type: ImageType = ImageType.RGB,
+        adjust_orientation: bool = True,
+        build_index: bool = True,
+        affine: bool = True,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Decode frames of a video. Input: the bytes of its file, uint8 ``(n,)``. Output: the frames, uint8 FHWC.
+
+        Without arguments all frames are decoded. `frames` lists the frames; or they are those from `start_frame` on,
+        `stride` apart: `sequence_length` frames, or those before `end_frame`. Frames past the end of the video are replaced
+        as `pad_mode` says, or with `pad_mode="none"` left out of a range and an error in `frames`. Each frame is that of
+        FFmpeg's full decode, in the colors of the stream, as `readers.video` describes. A damaged picture among those that
+        are needed is an error of its row, and so is a file that is no video.
+
+        Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
+
+        Args:
+            frames: Numbers of the frames, in any order; some may repeat.
+            start_frame: The first frame; by default 0.
+            end_frame: The frame before which the clip ends.
+            sequence_length: Number of frames; by default those up to the end.
+            stride: Distance between consecutive frames; by default 1.
+            pad_mode: Frames in place of those past the end: of `fill_value`, the last one, mirrored ones, or none.
+            fill_value: Value of the pixels of constant frames, 0 to 255, or one per channel.
+            image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
+            adjust_orientation: Turn the frames as the file says that players do.
+            build_index: No effect: frames are found by an index of the packets.
+            affine: No effect: threads are not pinned.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
 class experimental:
     @staticmethod
     def dilate(
@@ -4936,7 +4988,7 @@ class experimental:
             lazy_init: bool = False,
             tensor_init_bytes: int = 1048576,
             step: int = -1,
-            pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "symmetric", "reflect"] = "none",
+            pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "repeat", "symmetric", "reflect"] = "none",
             fill_value: Any = (0,),
             uniform_sample: bool = False,
             file_list_format: Literal["timestamps", "frames"] = "timestamps",
@@ -5033,7 +5085,7 @@ class experimental:
             lazy_init: bool = False,
             tensor_init_bytes: int = 1048576,
             step: int = -1,
-            pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "symmetric", "reflect"] = "none",
+            pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "repeat", "symmetric", "reflect"] = "none",
             fill_value: Any = (0,),
             uniform_sample: bool = False,
             file_list_format: Literal["timestamps", "frames"] = "timestamps",
@@ -7329,7 +7381,7 @@ class readers:
         tensor_init_bytes: int = 1048576,
         step: int = -1,
         pad_sequences: bool = False,
-        pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "symmetric", "reflect"] = "none",
+        pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "repeat", "symmetric", "reflect"] = "none",
         file_list_frame_num: bool = False,
         file_list_include_preceding_frame: bool = False,
         dtype: DTypeLike = DType.UINT8,
@@ -7446,7 +7498,7 @@ class readers:
         tensor_init_bytes: int = 1048576,
         step: int = -1,
         pad_sequences: bool = False,
-        pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "symmetric", "reflect"] = "none",
+        pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "repeat", "symmetric", "reflect"] = "none",
         file_list_frame_num: bool = False,
         file_list_include_preceding_frame: bool = False,
         dtype: DTypeLike = DType.UINT8,
@@ -7488,6 +7540,290 @@ class readers:
         Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
 
         Args:
+            filenames: Path of a video, or a list of paths.
+            file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
+            file_list: Text file with one "path label [start [end]]" per line.
+            labels: One integer per path of `filenames`; an empty list: the index of the path.
+            sequence_length: Number of frames of a clip.
+            stride: Distance between consecutive frames of a clip.
+            enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
+            enable_timestamps: Return the seconds from the file's first frame to each frame.
+            image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
+            adjust_orientation: Turn the frames as the file says that players do.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded frames.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the files are indexed when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            step: Distance between the first frames of consecutive clips; -1: `sequence_length`.
+            pad_sequences: Complete clips at the end with frames of zeros, instead of leaving them out.
+            pad_mode: Frames that complete clips at the end: constant zeros, the last frame, or mirrored ones.
+            file_list_frame_num: Starts and ends in `file_list` are frames instead of seconds.
+            file_list_include_preceding_frame: A start between two frames means the earlier one, and an end the
+                later one.
+            dtype: Element type: UINT8 or FLOAT.
+            normalized: Values from 0 to 1, with `dtype` FLOAT.
+            channels: Number of channels: 3.
+            additional_decode_surfaces: No effect: frames are decoded on the CPU.
+            skip_vfr_check: No effect: frames are found by their times.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def video_resize(
+        *,
+        sequence_length: int,
+        interp_type: InterpType | DataNode = InterpType.INTERP_LINEAR,
+        min_filter: InterpType | DataNode | None = None,
+        mag_filter: InterpType | DataNode | None = None,
+        antialias: bool = True,
+        minibatch_size: int = 32,
+        temp_buffer_hint: int = 0,
+        size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        resize_x: float | DataNode | None = None,
+        resize_y: float | DataNode | None = None,
+        resize_shorter: float | DataNode | None = None,
+        resize_longer: float | DataNode | None = None,
+        resize_z: float | DataNode | None = None,
+        max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+        mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
+        subpixel_scale: bool = False,
+        roi_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        roi_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        roi_relative: bool = False,
+        filenames: Any = None,
+        file_root: str | PathLike[str] | None = None,
+        file_list: str | PathLike[str] | None = None,
+        labels: Any = None,
+        stride: int = 1,
+        enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
+        enable_timestamps: Literal[False] = False,
+        image_type: ImageType = ImageType.RGB,
+        adjust_orientation: bool = True,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        step: int = -1,
+        pad_sequences: bool = False,
+        pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "repeat", "symmetric", "reflect"] = "none",
+        file_list_frame_num: bool = False,
+        file_list_include_preceding_frame: bool = False,
+        dtype: DTypeLike = DType.UINT8,
+        normalized: bool = False,
+        channels: int = 3,
+        additional_decode_surfaces: int = 2,
+        skip_vfr_check: bool = False,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Read clips of videos and resize their frames. Outputs: those of `readers.video`.
+
+        The arguments are those of `readers.video` and of `resize`, whose filters and sizes these are: the frames are those
+        that `resize` makes of the frames of `readers.video`. With `dtype` FLOAT they are computed in float32 and not
+        rounded.
+
+        Args:
+            interp_type: Filter for shrinking and enlarging, one of `types.INTERP_*`.
+            min_filter: Filter for shrinking.
+            mag_filter: Filter for enlarging.
+            antialias: Widen the filter when shrinking, as Pillow does.
+            size: Output (height, width) in pixels, of a volume (depth, height, width), or one number for all; 0:
+                not given.
+            resize_x: Output width in pixels; 0: not given.
+            resize_y: Output height in pixels; 0: not given.
+            resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
+            resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
+            resize_z: Output depth of a volume in pixels; 0: not given.
+            max_size: Limit of the output size in pixels, one or one per axis.
+            mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
+                not_larger, not_smaller: keep the aspect ratio within or around the size.
+            subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+                size.
+            roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
+            roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
+            roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
+            filenames: Path of a video, or a list of paths.
+            file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
+            file_list: Text file with one "path label [start [end]]" per line.
+            labels: One integer per path of `filenames`; an empty list: the index of the path.
+            sequence_length: Number of frames of a clip.
+            stride: Distance between consecutive frames of a clip.
+            enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
+            enable_timestamps: Return the seconds from the file's first frame to each frame.
+            image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
+            adjust_orientation: Turn the frames as the file says that players do.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded frames.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the files are indexed when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            step: Distance between the first frames of consecutive clips; -1: `sequence_length`.
+            pad_sequences: Complete clips at the end with frames of zeros, instead of leaving them out.
+            pad_mode: Frames that complete clips at the end: constant zeros, the last frame, or mirrored ones.
+            file_list_frame_num: Starts and ends in `file_list` are frames instead of seconds.
+            file_list_include_preceding_frame: A start between two frames means the earlier one, and an end the
+                later one.
+            dtype: Element type: UINT8 or FLOAT.
+            normalized: Values from 0 to 1, with `dtype` FLOAT.
+            channels: Number of channels: 3.
+            additional_decode_surfaces: No effect: frames are decoded on the CPU.
+            skip_vfr_check: No effect: frames are found by their times.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def video_resize(
+        *,
+        sequence_length: int,
+        interp_type: InterpType | DataNode = InterpType.INTERP_LINEAR,
+        min_filter: InterpType | DataNode | None = None,
+        mag_filter: InterpType | DataNode | None = None,
+        antialias: bool = True,
+        minibatch_size: int = 32,
+        temp_buffer_hint: int = 0,
+        size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        resize_x: float | DataNode | None = None,
+        resize_y: float | DataNode | None = None,
+        resize_shorter: float | DataNode | None = None,
+        resize_longer: float | DataNode | None = None,
+        resize_z: float | DataNode | None = None,
+        max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+        mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
+        subpixel_scale: bool = False,
+        roi_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        roi_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        roi_relative: bool = False,
+        filenames: Any = None,
+        file_root: str | PathLike[str] | None = None,
+        file_list: str | PathLike[str] | None = None,
+        labels: Any = None,
+        stride: int = 1,
+        enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
+        enable_timestamps: Literal[True],
+        image_type: ImageType = ImageType.RGB,
+        adjust_orientation: bool = True,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        step: int = -1,
+        pad_sequences: bool = False,
+        pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "repeat", "symmetric", "reflect"] = "none",
+        file_list_frame_num: bool = False,
+        file_list_include_preceding_frame: bool = False,
+        dtype: DTypeLike = DType.UINT8,
+        normalized: bool = False,
+        channels: int = 3,
+        additional_decode_surfaces: int = 2,
+        skip_vfr_check: bool = False,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode, DataNode]:
+        """Read clips of videos and resize their frames. Outputs: those of `readers.video`.
+
+        The arguments are those of `readers.video` and of `resize`, whose filters and sizes these are: the frames are those
+        that `resize` makes of the frames of `readers.video`. With `dtype` FLOAT they are computed in float32 and not
+        rounded.
+
+        Args:
+            interp_type: Filter for shrinking and enlarging, one of `types.INTERP_*`.
+            min_filter: Filter for shrinking.
+            mag_filter: Filter for enlarging.
+            antialias: Widen the filter when shrinking, as Pillow does.
+            size: Output (height, width) in pixels, of a volume (depth, height, width), or one number for all; 0:
+                not given.
+            resize_x: Output width in pixels; 0: not given.
+            resize_y: Output height in pixels; 0: not given.
+            resize_shorter: Output length of the shorter side in pixels; keeps the aspect ratio.
+            resize_longer: Output length of the longer side in pixels; keeps the aspect ratio.
+            resize_z: Output depth of a volume in pixels; 0: not given.
+            max_size: Limit of the output size in pixels, one or one per axis.
+            mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
+                not_larger, not_smaller: keep the aspect ratio within or around the size.
+            subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+                size.
+            roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
+            roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
+            roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
             filenames: Path of a video, or a list of paths.
             file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
             file_list: Text file with one "path label [start [end]]" per line.

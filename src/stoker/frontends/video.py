@@ -25,8 +25,8 @@ from ..contract.types import ImageType
 from ..contract.warning import warn
 from ..contract.whole_number import as_whole_number
 from ..readers._video import index_of
-from ..readers.video import CHANNEL_ORDERS
 from ..video.clip import MAX_BYTES, ClipPixels
+from ..video.colors import CHANNEL_ORDERS
 from ..video.frame_index import KEY, FrameIndex
 from ..video.indexing import index_video
 from ..video.pool import POOL, VideoFile, VideoOwner

@@ -30,16 +30,14 @@ from ..video.clip import ClipPixels
 from ..video.frame_index import ARRAYS, FrameIndex
 from ..video.indexing import index_video
 from ..video.pool import POOL, VideoFile, VideoOwner
+from ..video.sampling import Ints, padded
 from ._columns import fingerprint
 from ._fetching import TakeRecords
 from ._index_files import cached_arrays
 
-Ints = npt.NDArray[np.int64]
 Found = TypeVar("Found")
 _CLOSED = "the pipeline is closed"
 _LEAST_BYTES = 64 << 10  # smaller files are indexed faster than an entry of the cache is found
-PAD_MODES = ("none", "constant", "edge", "reflect_1001", "reflect_101")
-_SAME_PADS = {"symmetric": "reflect_1001", "reflect": "reflect_101"}
 
 
 def index_of(path: str) -> FrameIndex:
@@ -52,33 +50,6 @@ def index_of(path: str) -> FrameIndex:
     """
     arrays = cached_arrays("video", path, ARRAYS, lambda: index_video(path).arrays(), _LEAST_BYTES)
     return FrameIndex.of_arrays(arrays)
-
-
-def pad_mode_of(name: str) -> str:
-    """Return the name of a way to pad without its synonyms."""
-    return _SAME_PADS.get(name, name)
-
-
-def padded(frames: Ints, begin: int, end: int, mode: str) -> Ints:
-    """Return numbers of frames of which those past the end of a range are replaced, -1 for constant ones.
-
-    Args:
-        frames: numbers of frames, at least ``begin``.
-        begin: first frame of the range.
-        end: the frame after its last one.
-        mode: one of ``PAD_MODES``.
-    """
-    if mode == "none":
-        return frames[frames < end]
-    count, at = end - begin, frames - begin
-    if mode == "constant":
-        return np.where(at < count, frames, -1)
-    if mode == "edge":
-        return begin + np.minimum(at, count - 1)
-    period = 2 * count if mode == "reflect_1001" else max(2 * (count - 1), 1)
-    at = at % period
-    last = period - 1 if mode == "reflect_1001" else period
-    return begin + np.minimum(at, last - at) if count > 1 else np.full_like(frames, begin)
 
 
 @dataclass(frozen=True)

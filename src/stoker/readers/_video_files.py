@@ -15,10 +15,11 @@ import numpy.typing as npt
 from ..contract.errors import ArgumentError, DataError, is_system_failure
 from ..contract.text import printable
 from ..video.frame_index import FrameIndex
+from ..video.sampling import Ints
 from ._containers import is_missing
 from ._listing import list_files
 from ._storages import FileStorage
-from ._video import ClipTable, Ints, Rule, index_of, map_files
+from ._video import ClipTable, Rule, index_of, map_files
 
 EXTENSIONS = (
     ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".ts", ".m2ts", ".mts", ".mpg", ".mpeg", ".flv", ".ogv", ".wmv",

@@ -9,7 +9,8 @@ from typing import Any
 from ..contract.argument import arg
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
-from ._video import PAD_MODES, Rule, pad_mode_of
+from ..video.sampling import PAD_NAMES, fill_of, pad_mode_of
+from ._video import Rule
 from ._video_files import Bounds
 from .video import ClipReader
 
@@ -30,7 +31,7 @@ class ExperimentalVideoReader(ClipReader, name="experimental.readers.video"):
 
     step = arg("int", -1, doc="Distance between the first frames of consecutive clips; -1: `stride * sequence_length`.")
     pad_mode = arg(
-        "str", "none", choices=(*PAD_MODES, "symmetric", "reflect"),
+        "str", "none", choices=PAD_NAMES,
         doc="Frames that complete clips at the end: of `fill_value`, the last one, or mirrored ones.",
     )  # fmt: skip
     fill_value = arg("object", (0,), doc="Value of the pixels of constant frames, 0 to 255, or one per channel.")
@@ -47,7 +48,7 @@ class ExperimentalVideoReader(ClipReader, name="experimental.readers.video"):
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
-        _fill(args["fill_value"])
+        fill_of(args["fill_value"])
         if args["uniform_sample"] and (args["stride"] != 1 or args["step"] > 0):
             raise ArgumentError("expected neither `stride` nor `step` with `uniform_sample`, which decides the frames")
 
@@ -66,12 +67,4 @@ class ExperimentalVideoReader(ClipReader, name="experimental.readers.video"):
             args["file_list_format"] == "frames", start_down=down, end_up=up, include_end=args["file_list_include_end"]
         )
         step = args["stride"] * args["sequence_length"] if args["step"] < 0 else args["step"]
-        return cls.clips_of(args, bounds, rule, step, fill=_fill(args["fill_value"]))
-
-
-def _fill(value: Any) -> tuple[int, ...]:
-    """Return the values of constant pixels: one, or one per channel."""
-    values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if len(values) not in (1, 3) or not all(type(x) is int and 0 <= x <= 255 for x in values):
-        raise ArgumentError(f"expected one or three whole numbers from 0 to 255 as `fill_value`, got {value!r}")
-    return values
+        return cls.clips_of(args, bounds, rule, step, fill=fill_of(args["fill_value"]))

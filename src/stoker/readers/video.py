@@ -14,14 +14,14 @@ from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError
 from ..contract.types import DType, ImageType
 from ..video.clip import ClipPixels
-from ..video.colors import BGR, RGB, STORED
+from ..video.colors import CHANNEL_ORDERS
+from ..video.sampling import PAD_NAMES, pad_mode_of
 from ._columns import Values, fingerprint, ragged
 from ._containers import is_missing
 from ._sampled import SampledReader
-from ._video import PAD_MODES, ClipColumn, ClipStorage, Rule, pad_mode_of
+from ._video import ClipColumn, ClipStorage, Rule
 from ._video_files import Bounds, FoundClips, find_clips, list_ranges
 
-CHANNEL_ORDERS = {ImageType.RGB: RGB, ImageType.BGR: BGR, ImageType.YCbCr: STORED}
 _MOST = 1 << 20
 _NUMBERS = ("none", "scalar", "sequence")
 
@@ -159,7 +159,7 @@ class VideoReader(ClipReader, name="readers.video"):
         "bool", False, doc="Complete clips at the end with frames of zeros, instead of leaving them out."
     )
     pad_mode = arg(
-        "str", "none", choices=(*PAD_MODES, "symmetric", "reflect"),
+        "str", "none", choices=PAD_NAMES,
         doc="Frames that complete clips at the end: constant zeros, the last frame, or mirrored ones.",
     )  # fmt: skip
     file_list_frame_num = arg("bool", False, doc="Starts and ends in `file_list` are frames instead of seconds.")

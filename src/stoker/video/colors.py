@@ -16,11 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..contract.errors import DataError
+from ..contract.types import ImageType
 from ..native import _native
 
 Bytes = npt.NDArray[np.uint8]
 
 RGB, BGR, STORED = 0, 1, 2  # order of channels; stored: luma and chroma as they are, in eight bits
+CHANNEL_ORDERS = {ImageType.RGB: RGB, ImageType.BGR: BGR, ImageType.YCbCr: STORED}
 FRACTION_BITS = 13
 
 _BT601 = (0.299, 0.114)

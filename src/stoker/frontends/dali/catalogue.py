@@ -79,10 +79,12 @@ _FILE_FILTERS = (
 DEFAULTS: dict[str, dict[str, Any]] = {
     "audio_resample": {"filter": "dali"},
     "decoders.audio": {"filter": "dali"},
+    "decoders.video": {"adjust_orientation": False},
     "readers.file": {"file_filters": _FILE_FILTERS},
     "readers.nemo_asr": {"filter": "dali", "base": ""},
     "experimental.readers.video": {"adjust_orientation": False},
     "readers.video": {"adjust_orientation": False},
+    "readers.video_resize": {"adjust_orientation": False},
 }
 # Classes in `ops` whose names differ from their operators' names.
 _CLASSES = {

@@ -16,11 +16,12 @@ from ...contract.errors import ArgumentError
 from ...contract.expr import Scalar, is_static
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
+from ...contract.resizing import FilterArguments
 from ...contract.step import Interpolator, Value, ViewOp
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array
 from ._resample_reference import resize_array
-from .resize import FilterArguments, Size, filters, sampled_type
+from .resize import Size, filters, sampled_type
 
 _LARGEST = 1 << 24
 _MOST = 3

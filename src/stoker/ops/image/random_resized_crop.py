@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...contract.argument import arg
-from ..geometry.resize import FilterArguments
+from ...contract.resizing import FilterArguments
 
 
 class RandomResizedCrop(FilterArguments, name="random_resized_crop"):

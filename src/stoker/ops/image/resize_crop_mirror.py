@@ -11,9 +11,10 @@ from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
+from ...contract.resizing import ResizeArguments
 from ...contract.step import Value
 from ..geometry.crop import Crop, CropArguments
-from ..geometry.resize import Resize, ResizeArguments
+from ..geometry.resize import Resize
 
 
 class ResizeCropMirror(ResizeArguments, CropArguments, name="resize_crop_mirror"):
