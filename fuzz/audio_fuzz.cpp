@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzing of WAV files (audio/wav.hpp): for libFuzzer (LLVMFuzzerTestOneInput), or with generated and mutated files if
+// Fuzzing of WAV files (audio/wav.hpp) and of Opus in Ogg files (audio/opus.hpp) up to libopus: for libFuzzer (LLVMFuzzerTestOneInput), or with generated and mutated files if
 // built with STOKER_FUZZ_STANDALONE. In addition to the sanitizers' checks, a file that is accepted must have its samples
 // within the file, and a part of the frames must be that part of all frames.
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "audio/ogg.hpp"
+#include "audio/opus.hpp"
 #include "audio/wav.hpp"
 
 namespace {
@@ -26,8 +28,43 @@ void require(bool holds, const char* law) {
   std::abort();
 }
 
+// A file whose pages are accepted gives each byte of its packets once, in the order of the file.
+void check_ogg(const uint8_t* data, size_t size) {
+  std::string error;
+  opus::Stream stream;
+  const wav::Parsed parsed = opus::parse(data, size, false, &stream, &error);
+  if (parsed == wav::Parsed::Damaged) {
+    ++counts.damaged;
+    require(!error.empty(), "damage has a reason");
+  }
+  if (parsed == wav::Parsed::Other) ++counts.other;
+  if (parsed == wav::Parsed::Ok) {
+    ++counts.accepted;
+    require(stream.frames >= 0 && stream.channels >= 1 && stream.channels <= 255 && stream.skipped >= 0 &&
+                48000 % stream.rate == 0,
+            "facts of a stream are in their ranges");
+  }
+  opus::Stream strict;
+  if (opus::parse(data, size, true, &strict, &error) == wav::Parsed::Ok)
+    require(parsed == wav::Parsed::Ok && strict.frames == stream.frames, "checksums change no facts");
+  if (ogg::check(data, size, false, &error) != wav::Parsed::Ok) return;
+  size_t at = 0;
+  uint64_t bytes = 0, found = 0;
+  const auto mix = [](uint64_t before, const uint8_t* p, size_t n) {
+    for (size_t i = 0; i < n; ++i) before = (before ^ p[i]) * 0x100000001B3;
+    return before;
+  };
+  ogg::Page page{};
+  while (!page.ends && ogg::read_page(data, size, &at, &page, &error))
+    for (const uint8_t* p = page.body; p < data + at; ++p) bytes = mix(bytes, p, 1);
+  ogg::Packets packets(data, size);
+  for (ogg::Packet packet; packets.next(&packet);) found = mix(found, packet.data, packet.size);
+  require(found == bytes, "packets have the bytes of the pages");
+}
+
 void decode(const uint8_t* data, size_t size) {
   ++counts.runs;
+  if (ogg::is_ogg(data, size)) return check_ogg(data, size);
   wav::Wave wave;
   std::string error;
   const wav::Parsed parsed = wav::parse(data, size, &wave, &error);
@@ -76,6 +113,78 @@ void put(std::vector<uint8_t>* to, uint64_t value, int bytes) {
 
 void put(std::vector<uint8_t>* to, const char* name) { to->insert(to->end(), name, name + 4); }
 
+// Damage a file here and there.
+void change(std::mt19937& random, std::vector<uint8_t>* file) {
+  const auto below = [&](size_t n) { return random() % n; };
+  if (below(4) == 0) file->resize(below(file->size() + 1));
+  for (size_t n = below(4); n > 0 && !file->empty(); --n)
+    (*file)[below(file->size())] ^= static_cast<uint8_t>(1u << below(8));
+}
+
+std::vector<uint8_t> made_ogg(std::mt19937& random) {
+  const auto below = [&](uint32_t n) { return random() % n; };
+  std::vector<std::vector<uint8_t>> packets(2);
+  for (const char letter : below(16) ? "OpusHead" : "\x01vorbis ")
+    if (letter) packets[0].push_back(static_cast<uint8_t>(letter));
+  const uint32_t family = below(3), channels = below(16) ? 1 + below(family ? 8 : 2) : below(256);
+  put(&packets[0], below(16) ? 1 : below(256), 1);
+  put(&packets[0], channels, 1);
+  put(&packets[0], below(4000), 2);
+  put(&packets[0], below(4) ? 16000 : random(), 4);
+  put(&packets[0], below(8) ? 0 : random(), 2);
+  put(&packets[0], family == 2 ? 255 : family, 1);
+  if (family) {
+    put(&packets[0], channels, 1);
+    put(&packets[0], below(8) ? 0 : below(256), 1);
+    for (uint32_t i = 0; i < channels; ++i) put(&packets[0], below(32) ? i : below(256), 1);
+  }
+  for (const char letter : "OpusTags")
+    if (letter) packets[1].push_back(static_cast<uint8_t>(letter));
+  put(&packets[1], 0, 8);
+  for (uint32_t i = below(12); i > 0; --i) {
+    std::vector<uint8_t> packet(1 + (below(8) ? below(60) : below(1200)));
+    for (uint8_t& byte : packet) byte = static_cast<uint8_t>(random());
+    packet[0] = static_cast<uint8_t>(below(8) ? below(32) << 3 | below(3) : random());
+    packets.push_back(std::move(packet));
+  }
+  std::vector<uint8_t> lacing, body, file;
+  uint32_t number = 0;
+  bool continues = false;
+  const auto close = [&](bool ends) {
+    put(&file, "OggS");
+    put(&file, 0, 1);
+    put(&file, (continues ? 1 : 0) | (number == 0 ? 2 : 0) | (ends ? 4 : 0), 1);
+    put(&file, below(16) ? (number < 2 ? 0 : number * uint64_t{400}) : uint64_t{random()} << below(33), 8);
+    put(&file, below(64) ? 7 : random(), 4);
+    put(&file, below(64) ? number : random(), 4);
+    put(&file, random(), 4);
+    put(&file, lacing.size(), 1);
+    file.insert(file.end(), lacing.begin(), lacing.end());
+    file.insert(file.end(), body.begin(), body.end());
+    ++number;
+    continues = !lacing.empty() && lacing.back() == 255;
+    lacing.clear();
+    body.clear();
+  };
+  for (size_t p = 0; p < packets.size(); ++p) {
+    size_t left = packets[p].size();
+    const uint8_t* from = packets[p].data();
+    for (bool open = true; open;) {
+      const size_t bytes = left < 255 ? left : 255;
+      lacing.push_back(static_cast<uint8_t>(bytes));
+      body.insert(body.end(), from, from + bytes);
+      from += bytes;
+      left -= bytes;
+      open = bytes == 255;
+      if (open && below(3) == 0) close(false);
+    }
+    if (p + 1 == packets.size()) close(below(32) > 0);
+    else if (p < 2 || below(3) == 0) close(false);
+  }
+  if (below(2)) change(random, &file);
+  return file;
+}
+
 std::vector<uint8_t> made(std::mt19937& random) {
   const auto below = [&](uint32_t n) { return random() % n; };
   constexpr uint32_t kSizes[] = {0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF};
@@ -119,9 +228,7 @@ std::vector<uint8_t> made(std::mt19937& random) {
   put(&file, "data");
   put(&file, size_or(samples), 4);
   for (uint32_t i = 0; i < samples; ++i) file.push_back(static_cast<uint8_t>(random()));
-  if (below(4) == 0) file.resize(below(static_cast<uint32_t>(file.size()) + 1));
-  for (uint32_t n = below(4); n > 0 && !file.empty(); --n)
-    file[below(static_cast<uint32_t>(file.size()))] ^= static_cast<uint8_t>(1u << below(8));
+  change(random, &file);
   return file;
 }
 
@@ -133,7 +240,7 @@ int main(int argc, char** argv) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   do {
     for (int i = 0; i < 1000; ++i) {
-      const std::vector<uint8_t> file = made(random);
+      const std::vector<uint8_t> file = i % 2 ? made_ogg(random) : made(random);
       LLVMFuzzerTestOneInput(file.data(), file.size());
     }
   } while (std::chrono::steady_clock::now() < end);

@@ -4190,11 +4190,13 @@ class decoders:
 
         WAV files (8, 16, 24 and 32 bits, floats of 32 and 64 bits, extensible, RF64) are decoded natively, all others
         (FLAC, Ogg Vorbis, Opus, MP3, AIFF, compressed WAV) by libsndfile, from the package `soundfile`; FLAC by dr_flac,
-        to the same bits, if the package `miniaudio` is installed. AAC (M4A, MP4, ADTS), ALAC, and the audio of Matroska,
+        to the same bits, if the package `miniaudio` is installed; Opus natively by libopus, twice as fast and within 5e-7,
+        if PyAV or the system has that library. AAC (M4A, MP4, ADTS), ALAC, and the audio of Matroska,
         WebM, WMA and WavPack files are decoded by FFmpeg, from the package `av`; samples that the container excludes, such
         as the encoder's priming and padding in M4A files, are removed. Integers are scaled by powers of two, so that full
         scale is 1. A float becomes an integer as ``round(32767 x)``, saturated (int32: 2147483647); DALI gives 0
-        for most. Files that are cut off are errors of their row; DALI returns what is left.
+        for most. Files that are cut off, and Ogg files without the page that ends them, are errors of their row; DALI
+        returns what is left.
 
         Args:
             sample_rate: Resample to this rate in Hz, which is the second output too; 0: keep it.

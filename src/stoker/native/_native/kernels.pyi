@@ -162,11 +162,12 @@ def decode(adjust: bool, format: int, scale_log2: int, max_scan_pixels: int, /) 
         max_scan_pixels: the most pixels times scans of many scans; 0: no limit
     """
 
-def decode_audio(downmix: bool, /) -> Kernel:
+def decode_audio(downmix: bool, libopus: bytes, /) -> Kernel:
     """Samples of an audio file.
 
     Args:
         downmix: the mean over the channels
+        libopus: path of the library that decodes Opus; empty: none
     """
 
 def draw(distribution: int, draw: int, own_seed: bool, seed: int, /) -> Kernel:

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that read audio files: WAV natively, other formats in the steps' Python twins.
+// Kernels that read audio files: WAV natively, Opus by libopus, other formats in the steps' Python twins.
 #include <cstring>
 #include <string>
 
+#include "audio/ogg.hpp"
+#include "audio/opus.hpp"
 #include "audio/wav.hpp"
 #include "base/whole.hpp"
 #include "kernels/registry.hpp"
@@ -13,14 +15,31 @@ namespace stoker {
 
 namespace {
 
+// What a file is.
+struct Found {
+  wav::Wave wave;
+  opus::Stream opus;
+  bool is_opus;
+  int64_t frames() const { return is_opus ? opus.frames : wave.frames; }
+  int64_t channels() const { return is_opus ? opus.channels : wave.channels; }
+  int64_t rate() const { return is_opus ? opus.rate : wave.rate; }
+};
+
+Outcome outcome_of(wav::Parsed parsed, const Call& c) {
+  if (parsed == wav::Parsed::Ok) return Outcome::Ok;
+  if (parsed == wav::Parsed::Damaged) return Outcome::Error;
+  *c.error = "not a WAV file of plain numbers";
+  return Outcome::Python;
+}
+
 // Parse the file of a row. A row of another format goes to Python.
-Outcome parse_row(const Call& c, wav::Wave* wave) {
+Outcome parse_row(const Call& c, bool decodes, Found* found) {
   const View& file = *c.in[0];
-  switch (wav::parse(file.data, static_cast<size_t>(file.shape[0]), wave, c.error)) {
-    case wav::Parsed::Ok: return Outcome::Ok;
-    case wav::Parsed::Damaged: return Outcome::Error;
-    default: *c.error = "not a WAV file of plain numbers"; return Outcome::Python;
-  }
+  const auto size = static_cast<size_t>(file.shape[0]);
+  wav::Parsed parsed = wav::parse(file.data, size, &found->wave, c.error);
+  found->is_opus = parsed == wav::Parsed::Other && ogg::is_ogg(file.data, size);
+  if (found->is_opus) parsed = opus::parse(file.data, size, decodes, &found->opus, c.error);
+  return outcome_of(parsed, c);
 }
 
 bool is_contiguous_file(const Call& c) {
@@ -41,9 +60,9 @@ class AudioHeader : public Kernel {
     return false;
   }
   Outcome run(const Call& c) const override {
-    wav::Wave wave;
-    const Outcome parsed = parse_row(c, &wave);
-    const int64_t header[] = {wave.frames, wave.channels, wave.rate};
+    Found found;
+    const Outcome parsed = parse_row(c, false, &found);
+    const int64_t header[] = {found.frames(), found.channels(), found.rate()};
     if (parsed == Outcome::Ok) std::memcpy(c.out[0]->data, header, sizeof header);
     return parsed;
   }
@@ -52,7 +71,8 @@ class AudioHeader : public Kernel {
 // Samples of a file, [frames, channels] or their means over the channels, [frames]. Parameter: the first frame.
 class DecodeAudio : public Kernel {
  public:
-  explicit DecodeAudio(bool downmix) : downmix_(downmix) {}
+  DecodeAudio(bool downmix, const std::string& libopus)
+      : downmix_(downmix), libopus_(libopus.empty() ? nullptr : opus::open_library(libopus)) {}
   Ports ports() const override {
     const int32_t rank = downmix_ ? 1 : 2;
     return {.kernel = "decode_audio",
@@ -63,29 +83,46 @@ class DecodeAudio : public Kernel {
   bool fits(const Call& c) const override { return is_contiguous_file(c); }
   Outcome run(const Call& c) const override {
     const View& out = *c.out[0];
-    wav::Wave wave;
-    const Outcome parsed = parse_row(c, &wave);
+    Found found;
+    const Outcome parsed = parse_row(c, true, &found);
     if (parsed != Outcome::Ok) return parsed;
     const int64_t first = offset_of(c.params[0]), count = out.shape[0];
-    if (first < 0 || count > wave.frames - first || (!downmix_ && out.shape[1] != wave.channels)) {
-      *c.error = "expected frames within the " + std::to_string(wave.frames) + " of the file";
+    if (first < 0 || count > found.frames() - first || (!downmix_ && out.shape[1] != found.channels())) {
+      *c.error = "expected frames within the " + std::to_string(found.frames()) + " of the file";
       return Outcome::Error;
     }
-    wav::convert(c.in[0]->data, wave, first, count, downmix_, out.dtype, out.data);
-    return Outcome::Ok;
+    const View& file = *c.in[0];
+    if (!found.is_opus) {
+      wav::convert(file.data, found.wave, first, count, downmix_, out.dtype, out.data);
+      return Outcome::Ok;
+    }
+    if (!libopus_) {
+      *c.error = "Opus without the library libopus";
+      return Outcome::Python;
+    }
+    auto* const scratch = reinterpret_cast<float*>(c.work[0].get(opus::scratch_bytes(found.opus)));
+    const bool decoded = opus::decode(*libopus_, file.data, static_cast<size_t>(file.shape[0]), found.opus, first,
+                                      count, downmix_, out.dtype, scratch, out.data, c.error);
+    return decoded ? Outcome::Ok : Outcome::Error;
   }
 
  private:
   bool downmix_;
+  const opus::Library* libopus_;  // null: there is none
 };
 
 std::shared_ptr<Kernel> make_audio_header() { return std::make_shared<AudioHeader>(); }
-std::shared_ptr<Kernel> make_decode_audio(bool downmix) { return std::make_shared<DecodeAudio>(downmix); }
+std::shared_ptr<Kernel> make_decode_audio(bool downmix, registry::Bytes libopus) {
+  return std::make_shared<DecodeAudio>(downmix, std::string(libopus.data, libopus.size));
+}
 
 const Registered kAudioHeader{"audio_header", "Frames, channels and sampling rate of an audio file.",
                               make_audio_header};
 const Registered kDecodeAudio{
-    "decode_audio", "Samples of an audio file.", make_decode_audio, {{"downmix", "the mean over the channels"}}};
+    "decode_audio",
+    "Samples of an audio file.",
+    make_decode_audio,
+    {{"downmix", "the mean over the channels"}, {"libopus", "path of the library that decodes Opus; empty: none"}}};
 
 }  // namespace
 

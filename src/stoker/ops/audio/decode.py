@@ -17,6 +17,7 @@ from ...contract.samples import Rows
 from ...contract.step import FileAccess, Value, ViewOp
 from ...contract.types import DType
 from ...video.samples import converted
+from ._opus import libopus
 from ._soundfile import twin_decode, twin_header
 from ._wav import read_wav, wav_files
 from .audio_resample import MEANINGS
@@ -31,11 +32,13 @@ class DecodeAudio(Operator, name="decoders.audio"):
 
     WAV files (8, 16, 24 and 32 bits, floats of 32 and 64 bits, extensible, RF64) are decoded natively, all others
     (FLAC, Ogg Vorbis, Opus, MP3, AIFF, compressed WAV) by libsndfile, from the package `soundfile`; FLAC by dr_flac,
-    to the same bits, if the package `miniaudio` is installed. AAC (M4A, MP4, ADTS), ALAC, and the audio of Matroska,
+    to the same bits, if the package `miniaudio` is installed; Opus natively by libopus, twice as fast and within 5e-7,
+    if PyAV or the system has that library. AAC (M4A, MP4, ADTS), ALAC, and the audio of Matroska,
     WebM, WMA and WavPack files are decoded by FFmpeg, from the package `av`; samples that the container excludes, such
     as the encoder's priming and padding in M4A files, are removed. Integers are scaled by powers of two, so that full
     scale is 1. A float becomes an integer as ``round(32767 x)``, saturated (int32: 2147483647); DALI gives 0
-    for most. Files that are cut off are errors of their row; DALI returns what is left.
+    for most. Files that are cut off, and Ogg files without the page that ends them, are errors of their row; DALI
+    returns what is left.
     """
 
     devices = ("cpu",)
@@ -85,7 +88,7 @@ class DecodeAudio(Operator, name="decoders.audio"):
         first, count = self._range(c, frames, rate)
         shape = (count,) if downmix else (count, channels)
         samples = c.native(
-            "decode_audio", [data], [(dtype, shape, "")], attrs=(downmix,), params=(first,),
+            "decode_audio", [data], [(dtype, shape, "")], attrs=(downmix, libopus()), params=(first,),
             twin=twin_decode(dtype, downmix),
         )[0]  # fmt: skip
         if not c.scope_given("sample_rate"):
