@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from clips import FRAMES, KINDS, fully_decoded, make_clip, number_in, picture, spoilt, write_video
+from PIL import Image
 
 from stoker import fn, pipeline_def, types
 from stoker.contract.errors import ArgumentError, DataError, StokerError, UnsupportedError
@@ -505,3 +506,26 @@ def test_readers_are_joined(h264: str, second: str) -> None:
 
 def test_pictures_are_made_as_described() -> None:
     assert [number_in(picture(n)) for n in (0, 5, 255)] == [0, 5, 255]
+
+
+def test_a_preview_has_a_strip_per_clip(h264: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    module = importlib.import_module("stoker.frontends.preview")
+    draw = module.draw_cards
+    monkeypatch.setattr(module, "draw_cards", lambda cards, *more: drawn.extend(cards) or draw(cards, *more))
+
+    @pipeline_def(batch_size=2, num_threads=2)
+    def pipe() -> Any:
+        return fn.readers.video(filenames=h264, sequence_length=8, step=20)
+
+    with pipe() as made:
+        sheet = made.preview(2)
+    assert [card.title for card in drawn] == ["h264/a.mp4"] * 2 and sheet.width > 6 * 100
+    expected = fully_decoded(h264)
+    for card, first in zip(drawn, (0, 20), strict=True):
+        (strip,) = card.tiles
+        for place, number in enumerate((0, 1, 3, 4, 6, 7)):
+            frame = Image.fromarray(expected[first + number])
+            frame.thumbnail((117, 117), Image.Resampling.LANCZOS)
+            at = place * (frame.width + 4)
+            np.testing.assert_array_equal(np.asarray(strip)[:, at : at + frame.width], np.asarray(frame))

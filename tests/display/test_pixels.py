@@ -26,7 +26,7 @@ def scale(rows: list[np.ndarray], layout: str = "") -> str:
 
 @pytest.mark.parametrize(("array", "layout"), [
     (RGB, "HWC"), (RGB.transpose(2, 0, 1), "CHW"), (RGB.transpose(1, 0, 2), "WHC"), (RGB, ""),
-    (RGB.transpose(2, 0, 1), ""), (np.stack([RGB, 0 * RGB]), "FHWC"), (RGB[:, :, None, :], "HWDC"),
+    (RGB.transpose(2, 0, 1), ""), (RGB[:, :, None, :], "HWDC"),
     (RGB.astype(np.int64), "HWC"), (RGB.astype(np.float32), "HWC"), (RGB.astype(np.uint16), "HWC"),
     (RGB[:, ::-1][:, ::-1], "HWC"), (np.dstack([RGB, RAMP]), "HWC"),
 ])  # fmt: skip
@@ -109,3 +109,28 @@ def test_other_arrays_are_no_pictures(array: np.ndarray, layout: str) -> None:
 ])  # fmt: skip
 def test_values_in_words(array: np.ndarray, text: str) -> None:
     assert describe_values(array) == text
+
+
+@pytest.mark.parametrize("layout", ["FHWC", "FCHW", "CFHW", "HWCF"])
+def test_a_clip_is_a_strip_of_frames(layout: str) -> None:
+    clip = np.stack([RGB // 16 + 24 * k for k in range(11)]).astype(np.uint8)
+    moved = clip.transpose(["FHWC".index(axis) for axis in layout])
+    drawn = draw_rows([moved, np.take(moved, range(3), layout.index("F"))], layout, 64)
+    assert drawn is not None and drawn.remark == "6 of 3 to 11 frames per clip"
+    strip, short = (np.asarray(image) for image in drawn.images)
+    assert strip.shape == (16, 6 * 16 + 5 * 4, 3) and short.shape == (16, 3 * 16 + 2 * 4, 3)
+    for place, number in enumerate((0, 2, 4, 6, 8, 10)):
+        assert (strip[:, 20 * place : 20 * place + 16] == clip[number]).all()
+    for number in range(3):
+        assert (short[:, 20 * number : 20 * number + 16] == clip[number]).all()
+
+
+def test_clips_without_frames_are_empty() -> None:
+    drawn = draw_rows([np.zeros((0, 8, 8, 3), np.uint8), np.zeros((1, 8, 8, 3), np.uint8)], "FHWC", 64)
+    assert drawn is not None and not drawn.remark
+    assert drawn.images[0] is None and drawn.images[1] is not None and drawn.images[1].size == (8, 8)
+
+
+def test_frames_of_a_strip_are_smaller_than_pictures() -> None:
+    drawn = draw_rows([np.zeros((2, 300, 600, 3), np.uint8)], "FHWC", 96)
+    assert drawn is not None and drawn.images[0] is not None and drawn.images[0].size == (64 + 4 + 64, 32)

@@ -37,6 +37,11 @@ def _print(word: str, *lines: str) -> None:
         print(f"{word if index == 0 else '':<{_WORD}}{printable(line)}", flush=True)
 
 
+def lines(word: str, *texts: str) -> None:
+    """Print lines with a label."""
+    _print(word, *texts)
+
+
 def data(*lines: str) -> None:
     """Print the origin of the images."""
     _print("Data", *lines)

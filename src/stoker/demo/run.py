@@ -20,6 +20,7 @@ from . import chain, checks, dataset, detection, messages, photos, sheet
 
 BATCH = 64
 SEED = 7
+_KINDS = ("images", "detection", "video")
 _SURVEY_LIMIT = 20_000
 _COMPARE_LIMIT, _COMPARE_SECONDS = 2_000, 20.0
 _TRAIN_SECONDS, _PILLOW_SECONDS = 2.0, 6.0
@@ -35,6 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     out = arguments.out.expanduser().absolute()
     try:
+        if arguments.kind == "video":
+            return _show_videos(arguments.data, out)
         if arguments.kind == "detection":
             _draw_detection(arguments.data, arguments.annotations, out)
         else:
@@ -55,15 +58,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command's arguments."""
-    text = "The ImageNet training chain over a folder, or the operators of detection on boxes and masks."
+    text = (
+        "The ImageNet training chain over a folder, the operators of detection on boxes and masks, or made videos "
+        "whose barcodes prove that each frame is the one that was asked for (the extra `video`)."
+    )
     made = argparse.ArgumentParser(prog="stoker demo", description=text)
-    made.add_argument("kind", nargs="?", choices=("images", "detection"), default="images", help="default: images")
+    made.add_argument("kind", nargs="?", choices=_KINDS, default="images", help="default: images")
     made.add_argument("--data", type=Path, help="folder of JPEG photographs, flat or nested; default: synthetic ones")
     text = "detection: annotations of --data in COCO's form; default: annotations.json in the folder"
     made.add_argument("--annotations", type=Path, help=text)
     made.add_argument("--out", type=Path, default=Path("stoker-demo"), help="where to write; default: ./stoker-demo")
     made.add_argument("--seconds", type=float, default=20.0, help="run the chain at most so long; default: 20")
     return made
+
+
+def _show_videos(data: Path | None, out: Path) -> int:
+    """Return the exit status: 1 if a frame was wrong."""
+    if data is not None:
+        raise FolderUnusable("expected no --data with `video`: the barcodes are in clips that it makes itself")
+    from . import video  # with PyAV
+
+    return int(not video.run(out, dataset.available_cpus()))
 
 
 def _draw_detection(data: Path | None, annotations: Path | None, out: Path) -> None:

@@ -25,12 +25,13 @@ def paragraph(text: str) -> str:
 
 
 def figures(images: Sequence[Image.Image | None], captions: Iterable[str], side: int) -> str:
-    """Return images with captions, in rows that wrap."""
+    """Return images with captions, in rows that wrap. Figures are at least ``side`` pixels wide."""
     cells = []
     for image, caption in zip(images, captions, strict=True):
         picture = "<i>empty</i>" if image is None else _embed(image, caption)
+        width = side if image is None else max(side, image.width)
         text = f'<figcaption style="overflow-wrap:anywhere;font-size:85%">{escape(caption)}</figcaption>'
-        cells.append(f'<figure style="margin:0;width:{side}px">{picture}{text}</figure>')
+        cells.append(f'<figure style="margin:0;width:{width}px">{picture}{text}</figure>')
     return f'<div style="display:flex;flex-wrap:wrap;gap:8px;align-items:flex-end">{"".join(cells)}</div>'
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of arrays: any element type, any order of axes, masks, normalized floats."""
+"""Pictures of arrays: any element type, any order of axes, masks, normalized floats, contact strips of clips."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from PIL import Image
 Array = npt.NDArray[np.generic]
 Bytes = npt.NDArray[np.uint8]
 
+FRAMES = 6  # of a contact strip, at most
+_STRIP_GAP = 4
+_STRIP_GROUND = (30, 33, 39)
 _LEAST = 8  # extent of an image whose axes have no names; smaller arrays are boxes, points and matrices
 _CLASSES = 64  # class numbers of a mask are smaller
 _VOID = 255  # class number of pixels that are not annotated
@@ -55,7 +58,7 @@ class Pictures:
     """Pictures of one output's rows.
 
     Attributes:
-        images: thumbnails, RGB; None for a row without pixels.
+        images: thumbnails, RGB; of clips, strips of thumbnails; None for a row without pixels.
         scale: their common map from values to gray levels.
         remark: the part of a row that the pictures show, if it is not all of it.
     """
@@ -68,19 +71,51 @@ class Pictures:
 def draw_rows(rows: Sequence[Array], layout: str, side: int) -> Pictures | None:
     """Draw rows as thumbnails of at most ``side`` pixels; None if the rows are no images.
 
+    A clip (a layout with F) is a strip of up to ``FRAMES`` smaller thumbnails, from its first to its last frame.
+
     Args:
         rows: arrays of one element type and rank.
         layout: names of the axes; "" if they have none.
         side: limit of width and height. Smaller images keep their size.
     """
-    found = [_find_axes(row.shape, layout) for row in rows]
+    is_clip = "F" in layout and all(row.ndim == len(layout) for row in rows)
+    clips = [_spread_frames(np.moveaxis(row, layout.index("F"), 0)) if is_clip else row[None] for row in rows]
+    inner = layout.replace("F", "", 1) if is_clip else layout
+    found = [_find_axes(clip.shape[1:], inner) for clip in clips]
     axes = next((a for a in found if a is not None), None)
     if axes is None or any(a is None for a in found):
         return None
-    planes = [_plane(row, axes) for row in rows]
-    scale = _choose_scale([plane for plane, _ in planes])
-    remark = next((text for _, text in planes if text), "")
-    return Pictures(tuple(_thumbnail(plane, scale, side) for plane, _ in planes), scale, remark)
+    planes = [[_plane(frame, axes) for frame in clip] for clip in clips]
+    scale = _choose_scale([plane for clip in planes for plane, _ in clip])
+    remark = next((text for clip in planes for _, text in clip if text), "")
+    if not is_clip:
+        return Pictures(tuple(_thumbnail(plane, scale, side) for ((plane, _),) in planes), scale, remark)
+    counts = {row.shape[layout.index("F")] for row in rows}
+    if max(counts, default=0) > FRAMES:
+        lengths = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(max(counts))
+        remark = ", ".join([f"{FRAMES} of {lengths} frames per clip", *([remark] if remark else [])])
+    strips = [_strip([_thumbnail(plane, scale, side * 2 // 3) for plane, _ in clip]) for clip in planes]
+    return Pictures(tuple(strips), scale, remark)
+
+
+def _spread_frames(clip: Array) -> Array:
+    """Return at most ``FRAMES`` frames, from the first to the last one."""
+    count = len(clip)
+    return clip if count <= FRAMES else clip[np.linspace(0, count - 1, FRAMES).round().astype(int)]
+
+
+def _strip(frames: Sequence[Image.Image | None]) -> Image.Image | None:
+    """Return thumbnails side by side; None if there are none."""
+    shown = [frame for frame in frames if frame is not None]
+    if not shown:
+        return None
+    width = sum(frame.width for frame in shown) + _STRIP_GAP * (len(shown) - 1)
+    strip = Image.new("RGB", (width, max(frame.height for frame in shown)), _STRIP_GROUND)
+    left = 0
+    for frame in shown:
+        strip.paste(frame, (left, 0))
+        left += frame.width + _STRIP_GAP
+    return strip
 
 
 def describe_values(array: Array, *, most: int = 8) -> str:

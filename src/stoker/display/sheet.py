@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from PIL import Image, ImageDraw
 
@@ -22,6 +23,7 @@ DIM = (142, 150, 163)
 ACCENT = (255, 148, 64)
 _RADIUS = 6
 _LINE = 18
+_TEXT_GAP = 6  # between a picture and its caption
 _SMALL, _LARGE = 13, 22
 
 
@@ -30,7 +32,7 @@ class Card:
     """One sample.
 
     Attributes:
-        tiles: thumbnails of at most ``TILE`` pixels; None for an empty picture.
+        tiles: thumbnails at most ``TILE`` pixels high; None for an empty picture. Strips of clips may be wider.
         title: caption.
         lines: further text, one line each.
     """
@@ -53,11 +55,14 @@ def draw_cards(cards: Sequence[Card], header: str, lines: Sequence[str]) -> Imag
     """
     if not cards:
         raise ValueError("expected at least one card, got none")
-    tiles = max(1, max(len(card.tiles) for card in cards))
-    card_width = tiles * (TILE + GAP) - GAP
+    widths = _tile_widths(cards)
+    card_width = sum(widths) + GAP * (len(widths) - 1)
     columns = min(len(cards), max(1, (WIDTH + 2 * GAP) // (card_width + 2 * GAP)))
-    has_tiles = any(card.tiles for card in cards)
-    card_height = (TILE + 6 if has_tiles else 0) + _LINE * (1 + max(len(card.lines) for card in cards))
+    pictures = [tile for card in cards for tile in card.tiles if tile is not None]
+    # Strips of clips are low, and need no square panels.
+    panel = max(tile.height for tile in pictures) if max(widths) > TILE else TILE
+    text_top = panel + _TEXT_GAP if any(card.tiles for card in cards) else 0
+    card_height = text_top + _LINE * (1 + max(len(card.lines) for card in cards))
     top = MARGIN + 36 + _LINE * len(lines) + GAP
     rows = -(-len(cards) // columns)
     size = (
@@ -70,8 +75,15 @@ def draw_cards(cards: Sequence[Card], header: str, lines: Sequence[str]) -> Imag
     for number, card in enumerate(cards):
         row, column = divmod(number, columns)
         at = MARGIN + column * (card_width + 2 * GAP), top + row * (card_height + 2 * GAP)
-        _draw_card(sheet, pen, card, at, card_width, TILE + 6 if has_tiles else 0)
+        _draw_card(sheet, pen, card, at, widths, text_top)
     return sheet
+
+
+def _tile_widths(cards: Sequence[Card]) -> list[int]:
+    """Return the width of each tile of a card, which is that of the widest picture in its column."""
+    columns = zip_longest(*(card.tiles for card in cards))
+    return [max(TILE, *(tile.width for tile in tiles if tile is not None)) if any(tiles) else TILE
+            for tiles in columns] or [TILE]  # fmt: skip
 
 
 def _draw_header(pen: ImageDraw.ImageDraw, header: str, lines: Sequence[str], width: int) -> None:
@@ -83,16 +95,17 @@ def _draw_header(pen: ImageDraw.ImageDraw, header: str, lines: Sequence[str], wi
 
 
 def _draw_card(
-    sheet: Image.Image, pen: ImageDraw.ImageDraw, card: Card, at: tuple[int, int], width: int, text_top: int
+    sheet: Image.Image, pen: ImageDraw.ImageDraw, card: Card, at: tuple[int, int], widths: Sequence[int], text_top: int
 ) -> None:
     x, y = at
-    for number, tile in enumerate(card.tiles):
-        left = x + number * (TILE + GAP)
-        pen.rounded_rectangle((left, y, left + TILE - 1, y + TILE - 1), _RADIUS, fill=PANEL)
+    panel = text_top - _TEXT_GAP
+    lefts = [x + sum(widths[:number]) + GAP * number for number in range(len(widths))]
+    for left, width, tile in zip(lefts, widths, card.tiles, strict=False):
+        pen.rounded_rectangle((left, y, left + width - 1, y + panel - 1), _RADIUS, fill=PANEL)
         if tile is None:
-            draw_text(pen, (left + 10, y + TILE // 2 - 8), "empty", DIM, _SMALL)
+            draw_text(pen, (left + 10, y + panel // 2 - 8), "empty", DIM, _SMALL)
         else:
-            sheet.paste(tile, (left + (TILE - tile.width) // 2, y + (TILE - tile.height) // 2))
+            sheet.paste(tile, (left + (width - tile.width) // 2, y + (panel - tile.height) // 2))
     for number, line in enumerate((card.title, *card.lines)):
-        text = shorten(pen, line, _SMALL, width)
+        text = shorten(pen, line, _SMALL, lefts[-1] + widths[-1] - x)
         draw_text(pen, (x + 1, y + text_top + number * _LINE), text, DIM if number else BRIGHT, _SMALL)
