@@ -151,16 +151,19 @@ std::vector<uint8_t> made_ogg(std::mt19937& random) {
   uint32_t number = 0;
   bool continues = false;
   const auto close = [&](bool ends) {
+    const size_t start = file.size();
     put(&file, "OggS");
     put(&file, 0, 1);
     put(&file, (continues ? 1 : 0) | (number == 0 ? 2 : 0) | (ends ? 4 : 0), 1);
     put(&file, below(16) ? (number < 2 ? 0 : number * uint64_t{400}) : uint64_t{random()} << below(33), 8);
     put(&file, below(64) ? 7 : random(), 4);
     put(&file, below(64) ? number : random(), 4);
-    put(&file, random(), 4);
+    put(&file, 0, 4);
     put(&file, lacing.size(), 1);
     file.insert(file.end(), lacing.begin(), lacing.end());
     file.insert(file.end(), body.begin(), body.end());
+    const uint32_t checksum = ogg::page_checksum(file.data() + start, file.size() - start);
+    for (size_t i = 0; i < 4; ++i) file[start + 22 + i] = static_cast<uint8_t>(checksum >> (8 * i));
     ++number;
     continues = !lacing.empty() && lacing.back() == 255;
     lacing.clear();

@@ -48,14 +48,13 @@ uint32_t checksum_of(const uint8_t* p, size_t size, uint32_t r) {
   return r;
 }
 
-bool has_its_checksum(const uint8_t* start, size_t size, const Page& page) {
-  constexpr uint8_t kZeros[4] = {};
-  uint32_t r = checksum_of(start, kChecksumAt, 0);
-  r = checksum_of(kZeros, 4, r);
-  return checksum_of(start + kChecksumAt + 4, size - kChecksumAt - 4, r) == page.checksum;
-}
-
 }  // namespace
+
+uint32_t page_checksum(const uint8_t* page, size_t size) {
+  constexpr uint8_t kZeros[4] = {};
+  const uint32_t r = checksum_of(kZeros, 4, checksum_of(page, kChecksumAt, 0));
+  return checksum_of(page + kChecksumAt + 4, size - kChecksumAt - 4, r);
+}
 
 bool is_ogg(const uint8_t* data, size_t size) { return size >= 4 && std::memcmp(data, "OggS", 4) == 0; }
 
@@ -110,7 +109,7 @@ wav::Parsed check(const uint8_t* data, size_t size, bool checksums, std::string*
     } else if (page.begins) {
       return damaged(start, "a second beginning of its stream");
     }
-    if ((checksums || page.begins || page.ends) && !has_its_checksum(data + start, at - start, page))
+    if ((checksums || page.begins || page.ends) && page_checksum(data + start, at - start) != page.checksum)
       return damaged(start, "a damaged page");
     if (page.number != number++) return damaged(start, "missing pages");
     // A page without segments may stand between the parts of a packet.

@@ -24,6 +24,9 @@ struct Page {
 // Read the page that begins at byte `*at` of a file, which is there in whole, and step to its end.
 bool read_page(const uint8_t* data, size_t size, size_t* at, Page* page, std::string* error);
 
+// Checksum of a whole page, whose own checksum counts as 0.
+uint32_t page_checksum(const uint8_t* page, size_t size);
+
 // Whether a file is an Ogg file.
 bool is_ogg(const uint8_t* data, size_t size);
 
