@@ -180,7 +180,7 @@ def test_damage_fails_the_frames_that_need_it(folder: Path) -> None:
     ("arguments", "text"),
     [
         ({"frames": [1], "stride": 2}, "`frames` without `stride`"),
-        ({"frames": [1], "start_frame": 2, "end_frame": 3}, "`frames` without `start_frame`, `end_frame`"),
+        ({"frames": [1], "start_frame": 2, "end_frame": 3}, "`frames` without `start_frame`, `end_frame`, got both"),
         ({"sequence_length": 2, "end_frame": 3}, "one of `sequence_length` and `end_frame`"),
         ({"frames": [-1]}, "from 0 to 2\\*\\*31 as `frames`"),
         ({"frames": []}, "at least one frame"),
@@ -188,7 +188,7 @@ def test_damage_fails_the_frames_that_need_it(folder: Path) -> None:
         ({"sequence_length": 0}, "from 1 to 2\\*\\*31 as `sequence_length`"),
         ({"sequence_length": 1 << 21}, "at most 2\\*\\*20 frames"),
         ({"stride": 0}, "from 1 to 2\\*\\*31 as `stride`"),
-        ({"start_frame": 9, "end_frame": 9}, "`end_frame` after the `start_frame` 9"),
+        ({"start_frame": 9, "end_frame": 9}, "the end of the range after its first frame, 9, got 9"),
         ({"start_frame": 48}, "`start_frame` below 48"),
         ({"frames": [48], "pad_mode": "none"}, "`frames` below 48"),
         ({"pad_mode": "wrap"}, "expected one of"),

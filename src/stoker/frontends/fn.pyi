@@ -4631,10 +4631,17 @@ class decoders:
         /,
         *,
         frames: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        times: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
         start_frame: int | DataNode | None = None,
+        start_time: float | DataNode | None = None,
         end_frame: int | DataNode | None = None,
+        end_time: float | DataNode | None = None,
         sequence_length: int | DataNode | None = None,
         stride: int | DataNode | None = None,
+        fps: float = 0.0,
+        keyframes_only: bool = False,
+        uniform_sample: bool = False,
+        random_crop: bool = False,
         pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "repeat", "symmetric", "reflect"] = "constant",
         fill_value: Any = (0,),
         image_type: ImageType = ImageType.RGB,
@@ -4642,6 +4649,7 @@ class decoders:
         build_index: bool = True,
         affine: bool = True,
         on_error: Literal["raise", "replace", "skip"] | None = None,
+        seed: int | None = None,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -4655,14 +4663,25 @@ class decoders:
         FFmpeg's full decode, in the colors of the stream, as `readers.video` describes. A damaged picture among those that
         are needed is an error of its row, and so is a file that is no video.
 
+        Beyond DALI, `times` lists seconds instead of frames, and a range may begin and end at a second. `fps` counts the
+        frames that are shown at this rate, `keyframes_only` those that need no other frame. A clip of `sequence_length`
+        frames may be at a random place of the range (`random_crop`) or extend over all of it (`uniform_sample`).
+
         Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
 
         Args:
             frames: Numbers of the frames, in any order; some may repeat.
+            times: Seconds: the frames that are shown then, in any order.
             start_frame: The first frame; by default 0.
+            start_time: Second at which the first frame is shown.
             end_frame: The frame before which the clip ends.
+            end_time: Second before which the last frame begins.
             sequence_length: Number of frames; by default those up to the end.
             stride: Distance between consecutive frames; by default 1.
+            fps: Count the frames that are shown at this rate per second; 0: all frames.
+            keyframes_only: Count key frames only, which need no other frame.
+            uniform_sample: `sequence_length` frames at equal distances over the whole range.
+            random_crop: `sequence_length` frames at a random place of the range.
             pad_mode: Frames in place of those past the end: of `fill_value`, the last one, mirrored ones, or none.
             fill_value: Value of the pixels of constant frames, 0 to 255, or one per channel.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
@@ -4671,6 +4690,7 @@ class decoders:
             affine: No effect: threads are not pinned.
             on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
                 pipeline's `on_error` says.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -4978,6 +4998,10 @@ class experimental:
             file_list: str | PathLike[str] | None = None,
             labels: Any = None,
             stride: int = 1,
+            uniform_sample: bool = False,
+            random_crop: bool = False,
+            fps: float = 0.0,
+            keyframes_only: bool = False,
             enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
             enable_timestamps: Literal[False] = False,
             image_type: ImageType = ImageType.RGB,
@@ -4992,7 +5016,6 @@ class experimental:
             step: int = -1,
             pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "repeat", "symmetric", "reflect"] = "none",
             fill_value: Any = (0,),
-            uniform_sample: bool = False,
             file_list_format: Literal["timestamps", "frames"] = "timestamps",
             file_list_rounding: Literal["start_down_end_up", "start_up_end_down", "all_up", "all_down"] = "start_down_end_up",
             file_list_include_end: bool = True,
@@ -5023,6 +5046,12 @@ class experimental:
                 labels: One integer per path of `filenames`; an empty list: the index of the path.
                 sequence_length: Number of frames of a clip.
                 stride: Distance between consecutive frames of a clip.
+                uniform_sample: One clip per file or range, of frames at equal distances from end to end.
+                random_crop: One clip per file or range, at a random place, which is another one in every epoch.
+                fps: Take the frames that are shown at this rate per second: `sequence_length`, `stride` and `step`
+                    count those; 0: all frames.
+                keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
+                    count those.
                 enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
                 enable_timestamps: Return the seconds from the file's first frame to each frame.
                 image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
@@ -5037,7 +5066,6 @@ class experimental:
                 step: Distance between the first frames of consecutive clips; -1: `stride * sequence_length`.
                 pad_mode: Frames that complete clips at the end: of `fill_value`, the last one, or mirrored ones.
                 fill_value: Value of the pixels of constant frames, 0 to 255, or one per channel.
-                uniform_sample: One clip per file or range, of frames at equal distances from end to end.
                 file_list_format: Meaning of starts and ends: seconds or frames.
                 file_list_rounding: Whether a time between two frames means the earlier or the later one.
                 file_list_include_end: The end is the last frame of the range, not the one after it.
@@ -5075,6 +5103,10 @@ class experimental:
             file_list: str | PathLike[str] | None = None,
             labels: Any = None,
             stride: int = 1,
+            uniform_sample: bool = False,
+            random_crop: bool = False,
+            fps: float = 0.0,
+            keyframes_only: bool = False,
             enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
             enable_timestamps: Literal[True],
             image_type: ImageType = ImageType.RGB,
@@ -5089,7 +5121,6 @@ class experimental:
             step: int = -1,
             pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "repeat", "symmetric", "reflect"] = "none",
             fill_value: Any = (0,),
-            uniform_sample: bool = False,
             file_list_format: Literal["timestamps", "frames"] = "timestamps",
             file_list_rounding: Literal["start_down_end_up", "start_up_end_down", "all_up", "all_down"] = "start_down_end_up",
             file_list_include_end: bool = True,
@@ -5120,6 +5151,12 @@ class experimental:
                 labels: One integer per path of `filenames`; an empty list: the index of the path.
                 sequence_length: Number of frames of a clip.
                 stride: Distance between consecutive frames of a clip.
+                uniform_sample: One clip per file or range, of frames at equal distances from end to end.
+                random_crop: One clip per file or range, at a random place, which is another one in every epoch.
+                fps: Take the frames that are shown at this rate per second: `sequence_length`, `stride` and `step`
+                    count those; 0: all frames.
+                keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
+                    count those.
                 enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
                 enable_timestamps: Return the seconds from the file's first frame to each frame.
                 image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
@@ -5134,7 +5171,6 @@ class experimental:
                 step: Distance between the first frames of consecutive clips; -1: `stride * sequence_length`.
                 pad_mode: Frames that complete clips at the end: of `fill_value`, the last one, or mirrored ones.
                 fill_value: Value of the pixels of constant frames, 0 to 255, or one per channel.
-                uniform_sample: One clip per file or range, of frames at equal distances from end to end.
                 file_list_format: Meaning of starts and ends: seconds or frames.
                 file_list_rounding: Whether a time between two frames means the earlier or the later one.
                 file_list_include_end: The end is the last frame of the range, not the one after it.
@@ -7370,6 +7406,10 @@ class readers:
         file_list: str | PathLike[str] | None = None,
         labels: Any = None,
         stride: int = 1,
+        uniform_sample: bool = False,
+        random_crop: bool = False,
+        fps: float = 0.0,
+        keyframes_only: bool = False,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[False] = False,
         image_type: ImageType = ImageType.RGB,
@@ -7431,6 +7471,12 @@ class readers:
             labels: One integer per path of `filenames`; an empty list: the index of the path.
             sequence_length: Number of frames of a clip.
             stride: Distance between consecutive frames of a clip.
+            uniform_sample: One clip per file or range, of frames at equal distances from end to end.
+            random_crop: One clip per file or range, at a random place, which is another one in every epoch.
+            fps: Take the frames that are shown at this rate per second: `sequence_length`, `stride` and `step`
+                count those; 0: all frames.
+            keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
+                count those.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
@@ -7487,6 +7533,10 @@ class readers:
         file_list: str | PathLike[str] | None = None,
         labels: Any = None,
         stride: int = 1,
+        uniform_sample: bool = False,
+        random_crop: bool = False,
+        fps: float = 0.0,
+        keyframes_only: bool = False,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[True],
         image_type: ImageType = ImageType.RGB,
@@ -7548,6 +7598,12 @@ class readers:
             labels: One integer per path of `filenames`; an empty list: the index of the path.
             sequence_length: Number of frames of a clip.
             stride: Distance between consecutive frames of a clip.
+            uniform_sample: One clip per file or range, of frames at equal distances from end to end.
+            random_crop: One clip per file or range, at a random place, which is another one in every epoch.
+            fps: Take the frames that are shown at this rate per second: `sequence_length`, `stride` and `step`
+                count those; 0: all frames.
+            keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
+                count those.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
@@ -7622,6 +7678,10 @@ class readers:
         file_list: str | PathLike[str] | None = None,
         labels: Any = None,
         stride: int = 1,
+        uniform_sample: bool = False,
+        random_crop: bool = False,
+        fps: float = 0.0,
+        keyframes_only: bool = False,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[False] = False,
         image_type: ImageType = ImageType.RGB,
@@ -7690,6 +7750,12 @@ class readers:
             labels: One integer per path of `filenames`; an empty list: the index of the path.
             sequence_length: Number of frames of a clip.
             stride: Distance between consecutive frames of a clip.
+            uniform_sample: One clip per file or range, of frames at equal distances from end to end.
+            random_crop: One clip per file or range, at a random place, which is another one in every epoch.
+            fps: Take the frames that are shown at this rate per second: `sequence_length`, `stride` and `step`
+                count those; 0: all frames.
+            keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
+                count those.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
@@ -7764,6 +7830,10 @@ class readers:
         file_list: str | PathLike[str] | None = None,
         labels: Any = None,
         stride: int = 1,
+        uniform_sample: bool = False,
+        random_crop: bool = False,
+        fps: float = 0.0,
+        keyframes_only: bool = False,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[True],
         image_type: ImageType = ImageType.RGB,
@@ -7832,6 +7902,12 @@ class readers:
             labels: One integer per path of `filenames`; an empty list: the index of the path.
             sequence_length: Number of frames of a clip.
             stride: Distance between consecutive frames of a clip.
+            uniform_sample: One clip per file or range, of frames at equal distances from end to end.
+            random_crop: One clip per file or range, at a random place, which is another one in every epoch.
+            fps: Take the frames that are shown at this rate per second: `sequence_length`, `stride` and `step`
+                count those; 0: all frames.
+            keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
+                count those.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).

@@ -12,7 +12,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,10 +26,10 @@ from ..contract.storage import Bools, RecordLocation, Storage
 from ..contract.types import DType
 from ..settings import default_threads
 from ..video.clip import ClipPixels
-from ..video.frame_index import ARRAYS, FrameIndex
+from ..video.frame_index import ARRAYS, FrameIndex, Ints
 from ..video.indexing import index_video
 from ..video.pool import POOL, VideoFile, VideoOwner
-from ..video.sampling import Ints, padded
+from ..video.sampling import Rule
 from ._columns import fingerprint
 from ._fetching import TakeRecords
 from ._index_files import cached_arrays
@@ -52,42 +51,6 @@ def index_of(path: str) -> FrameIndex:
     return FrameIndex.of_arrays(arrays)
 
 
-@dataclass(frozen=True)
-class Rule:
-    """Frames of a clip, by its first frame and the range that it lies in.
-
-    Attributes:
-        length: number of frames.
-        stride: distance between them.
-        pad_mode: one of ``PAD_MODES``.
-        uniform: frames at equal distances over the whole range instead.
-    """
-
-    length: int
-    stride: int
-    pad_mode: str = "none"
-    uniform: bool = False
-
-    @property
-    def span(self) -> int:
-        """Number of frames from the first to the last one."""
-        return (self.length - 1) * self.stride + 1
-
-    def frames(self, first: int, begin: int, end: int) -> Ints:
-        """Return the numbers of a clip's frames; -1 for constant frames."""
-        if self.uniform:
-            at = np.linspace(begin, end - 1, self.length) if self.length > 1 else np.array([float(begin)])
-            return np.floor(at + 0.5).astype(np.int64)
-        return padded(first + self.stride * np.arange(self.length), begin, end, self.pad_mode)
-
-    def starts(self, begin: int, end: int, step: int) -> Ints:
-        """Return the first frames of the clips of a range."""
-        if self.uniform:
-            return np.array([begin])
-        is_padded = self.pad_mode != "none"
-        return np.arange(begin, end if is_padded else end - self.span + 1, step)
-
-
 class ClipTable:
     """Clips of all files, 12 bytes each.
 
@@ -98,13 +61,15 @@ class ClipTable:
         entry: number of its range, per clip.
         first: first frame, per clip.
         failures: reasons why clips cannot be decoded, by number of the clip.
+        chosen: numbers of the frames that ranges and clips count, by number of the file, if they are not all frames.
     """
 
     def __init__(
         self, paths: Sequence[str], ranges: Ints, entry: npt.NDArray[np.int32], first: Ints,
-        failures: Mapping[int, str],
+        failures: Mapping[int, str], chosen: Mapping[int, Ints],
     ) -> None:  # fmt: skip
         self.paths, self.ranges, self.entry, self.first, self.failures = paths, ranges, entry, first, failures
+        self.chosen = chosen
 
     def __len__(self) -> int:
         return len(self.entry)
@@ -113,14 +78,21 @@ class ClipTable:
         """Return the number of a clip's file."""
         return int(self.ranges[self.entry[clip], 0])
 
-    def frames(self, clip: int, rule: Rule) -> Ints:
-        """Return the frames of a clip."""
-        _, begin, end = (int(x) for x in self.ranges[self.entry[clip]])
-        return rule.frames(int(self.first[clip]), begin, end)
+    def frames(self, clip: int, rule: Rule, share: float = 0.0) -> Ints:
+        """Return the frames of a clip.
+
+        Args:
+            clip: its number.
+            rule: frames of a clip.
+            share: number from 0 to 1 that places a random clip.
+        """
+        file, begin, end = (int(x) for x in self.ranges[self.entry[clip]])
+        frames, chosen = rule.frames(int(self.first[clip]), begin, end, share), self.chosen.get(file)
+        return frames if chosen is None else np.where(frames >= 0, chosen[frames], -1)
 
     def fingerprint(self) -> str:
         """Return the digest of everything that decides the clips."""
-        return fingerprint(self.ranges, self.entry, self.first)
+        return fingerprint(self.ranges, self.entry, self.first, *(self.chosen[file] for file in sorted(self.chosen)))
 
     def joined(self, others: Sequence[ClipTable]) -> ClipTable:
         """Return the clips of all parts."""
@@ -134,10 +106,12 @@ class ClipTable:
             np.concatenate([p.entry + entries[i] for i, p in enumerate(parts)]).astype(np.int32),
             np.concatenate([p.first for p in parts]),
             {clip + int(clips[i]): text for i, p in enumerate(parts) for clip, text in p.failures.items()},
+            {file + int(files[i]): chosen for i, p in enumerate(parts) for file, chosen in p.chosen.items()},
         )  # fmt: skip
 
 
-Asked = dict[int, "Future[npt.NDArray[np.uint8]]"]
+Wanted = tuple[int, float]  # number of a clip, and the share that places it if it is random
+Asked = dict[Wanted, "Future[npt.NDArray[np.uint8]]"]
 
 
 class ClipStorage(Storage):
@@ -179,7 +153,7 @@ class ClipStorage(Storage):
             OSError: the file cannot be read.
         """
         future: Future[npt.NDArray[np.uint8]] = Future()
-        self._decode(self.table.file(record), [(record, future)])
+        self._decode(self.table.file(record), [((record, 0.0), future)])
         return future.result()
 
     def lower(self, c: Lowering, reader: int, dtype: DType, item: tuple[int, ...], layout: str) -> Value:
@@ -195,24 +169,26 @@ class ClipStorage(Storage):
     # ---- requests and waiting ----
 
     def request(self, records: npt.NDArray[np.int64], batches: int) -> None:
-        asked = self._ask([int(r) for r in records])
+        if self.rule.random:  # the places of the clips are known when the rows run
+            return
+        asked = self._ask([(int(r), 0.0) for r in records])
         with self._lock:
             self._ahead.append(asked)
             expired = [self._ahead.popleft() for _ in range(len(self._ahead) - batches)]
         _drop(expired)
 
-    def take(self, records: Sequence[int]) -> list[npt.NDArray[np.uint8] | BaseException]:
+    def take(self, clips: Sequence[Wanted]) -> list[npt.NDArray[np.uint8] | BaseException]:
         """Wait for clips. Return for each its pixels, or the error that its row fails with.
 
         Args:
-            records: numbers of the clips.
+            clips: their numbers, and shares that place random ones.
         """
-        wanted, asked = set(records), Asked()
+        wanted, asked = set(clips), Asked()
         with self._lock:
             for batch in self._ahead:
-                asked |= {r: batch.pop(r) for r in wanted & batch.keys() - asked.keys()}
-        asked |= self._ask([r for r in wanted if r not in asked])
-        return [self._result(asked.get(r)) for r in records]
+                asked |= {w: batch.pop(w) for w in wanted & batch.keys() - asked.keys()}
+        asked |= self._ask([w for w in wanted if w not in asked])
+        return [self._result(asked.get(w)) for w in clips]
 
     def _result(self, future: Future[npt.NDArray[np.uint8]] | None) -> npt.NDArray[np.uint8] | BaseException:
         if future is None:
@@ -230,18 +206,18 @@ class ClipStorage(Storage):
             bad.__cause__ = error
             return bad
 
-    def _ask(self, records: Sequence[int]) -> Asked:
+    def _ask(self, clips: Sequence[Wanted]) -> Asked:
         """Begin to decode clips: those of a file that need the same pictures by one thread."""
-        asked: Asked = {r: Future() for r in dict.fromkeys(records) if 0 <= r < len(self)}
-        files: dict[int, list[int]] = {}
-        for record in asked:
-            files.setdefault(self.table.file(record), []).append(record)
+        asked: Asked = {w: Future() for w in dict.fromkeys(clips) if 0 <= w[0] < len(self)}
+        files: dict[int, list[Wanted]] = {}
+        for wanted in asked:
+            files.setdefault(self.table.file(wanted[0]), []).append(wanted)
         with self._lock:
             if self._pool is None and not self._cancelled:
                 self._pool = ThreadPoolExecutor(default_threads(), thread_name_prefix="stoker-video")
             pool = None if self._cancelled else self._pool
-        for file, clips in files.items():
-            work = [(r, asked[r]) for r in sorted(clips)]
+        for file, own in files.items():
+            work = [(w, asked[w]) for w in sorted(own)]
             try:
                 if pool is None:
                     raise RuntimeError(_CLOSED)
@@ -253,15 +229,15 @@ class ClipStorage(Storage):
 
     # ---- on the threads ----
 
-    def _decode(self, file: int, work: Sequence[tuple[int, Future[npt.NDArray[np.uint8]]]]) -> None:
+    def _decode(self, file: int, work: Sequence[tuple[Wanted, Future[npt.NDArray[np.uint8]]]]) -> None:
         """Decode clips of one file."""
-        work = [(r, future) for r, future in work if future.set_running_or_notify_cancel()]
+        work = [(w, future) for w, future in work if future.set_running_or_notify_cancel()]
         if self._cancelled:
             for _, future in work:
                 future.set_exception(StateError(_CLOSED))
             return
         try:
-            clips = self._clips_of(file, work)
+            clips = self._clips_of(file, [w for w, _ in work])
         except BaseException as error:  # noqa: BLE001 - the rows carry it, also if the file cannot be opened
             for _, future in work:
                 future.set_exception(error)
@@ -269,11 +245,11 @@ class ClipStorage(Storage):
         for (_, future), clip in zip(work, clips, strict=True):
             future.set_exception(clip) if isinstance(clip, BaseException) else future.set_result(clip)
 
-    def _clips_of(self, file: int, work: Sequence[tuple[int, Any]]) -> list[npt.NDArray[np.uint8] | BaseException]:
+    def _clips_of(self, file: int, clips: Sequence[Wanted]) -> list[npt.NDArray[np.uint8] | BaseException]:
         failures = self.table.failures
-        frames = {r: self.table.frames(r, self.rule) for r, _ in work if r not in failures}
-        found: dict[int, npt.NDArray[np.uint8] | BaseException] = {
-            r: DataError(failures[r]) for r, _ in work if r in failures
+        frames = {w: self.table.frames(w[0], self.rule, w[1]) for w in clips if w[0] not in failures}
+        found: dict[Wanted, npt.NDArray[np.uint8] | BaseException] = {
+            w: DataError(failures[w[0]]) for w in clips if w[0] in failures
         }
         if frames:
             path = self.table.paths[file]
@@ -281,7 +257,7 @@ class ClipStorage(Storage):
             with POOL.borrow(video, min(int(f[f >= 0].min()) for f in frames.values())) as decoder:
                 pixels = self.pixels.decode(decoder, list(frames.values()))
             found |= dict(zip(frames, pixels, strict=True))
-        return [found[r] for r, _ in work]
+        return [found[w] for w in clips]
 
     # ---- end ----
 
@@ -313,13 +289,27 @@ def _drop(batches: Sequence[Asked]) -> None:
 class DecodeClips(TakeRecords, name="_clips"):
     """Return clips of videos. Input: their number, int64. Output: uint8 FHWC."""
 
+    draws = 1
+
     def infer(self, c: Any, number: Any) -> Spec:
         rule: Rule = c.const("storage").rule
-        length = None if rule.pad_mode == "none" and not rule.uniform else rule.length
-        return Spec(DType.UINT8, (length, None, None, 3), "FHWC")
+        return Spec(DType.UINT8, (rule.fixed_length, None, None, 3), "FHWC")
+
+    def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
+        if not rows:
+            return []
+        storage: ClipStorage = rows[0]["storage"]
+        shares = [share_of(storage.rule, row) for row in rows]
+        clips = [(int(number), share) for (number,), share in zip(inputs, shares, strict=True)]
+        return self.results_of(rows[0], list(storage.take(clips)))
 
     def results_of(self, row: RowContext, found: list[Any]) -> list[Any]:
         return found
+
+
+def share_of(rule: Rule, row: RowContext) -> float:
+    """Return the number that places a row's clip. All columns of a reader draw the same one."""
+    return row.stream.uniform() if rule.random else 0.0
 
 
 class ClipColumn(Column):

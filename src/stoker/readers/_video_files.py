@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,18 +14,17 @@ import numpy.typing as npt
 
 from ..contract.errors import ArgumentError, DataError, is_system_failure
 from ..contract.text import printable
-from ..video.frame_index import FrameIndex
-from ..video.sampling import Ints
+from ..video.frame_index import FrameIndex, Ints
+from ..video.sampling import FrameChoice, Rule, first_at, last_at
 from ._containers import is_missing
 from ._listing import list_files
 from ._storages import FileStorage
-from ._video import ClipTable, Rule, index_of, map_files
+from ._video import ClipTable, index_of, map_files
 
 EXTENSIONS = (
     ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".ts", ".m2ts", ".mts", ".mpg", ".mpeg", ".flv", ".ogv", ".wmv",
     ".3gp", ".h264", ".h265", ".hevc", ".ivf", ".mjpeg", ".mjpg",
 )  # fmt: skip
-_SLACK = 1e-9  # of a second: a decimal number means the frame whose time it rounds
 
 
 @dataclass(frozen=True)
@@ -71,24 +70,14 @@ class Bounds:
         else:
             times = index.times
             if one.start is not None:
-                begin = _last(times, one.start) if self.start_down else _first(times, one.start)
+                begin = last_at(times, one.start) if self.start_down else first_at(times, one.start)
             if one.end is not None:
-                end = (_first(times, one.end) if self.end_up else _last(times, one.end)) + self.include_end
+                end = (first_at(times, one.end) if self.end_up else last_at(times, one.end)) + self.include_end
         return max(begin, 0), min(end, count)
 
 
 def _from_end(number: float, count: int) -> int:
     return int(number) + count if number < 0 else int(number)
-
-
-def _first(times: npt.NDArray[np.float64], second: float) -> int:
-    """Return the first frame at a second or later."""
-    return int(np.searchsorted(times, second - _SLACK, side="left"))
-
-
-def _last(times: npt.NDArray[np.float64], second: float) -> int:
-    """Return the last frame at a second or earlier."""
-    return int(np.searchsorted(times, second + _SLACK, side="right")) - 1
 
 
 def list_ranges(args: Mapping[str, Any]) -> tuple[list[VideoRange], bool]:
@@ -163,7 +152,9 @@ class FoundClips:
     note: str
 
 
-def find_clips(ranges: list[VideoRange], bounds: Bounds, rule: Rule, step: int, *, with_times: bool) -> FoundClips:
+def find_clips(
+    ranges: list[VideoRange], bounds: Bounds, choice: FrameChoice, rule: Rule, step: int, *, with_times: bool
+) -> FoundClips:
     """Find the clips of all ranges. A file that cannot be read has one clip, which fails when it is read.
 
     Raises:
@@ -173,20 +164,10 @@ def find_clips(ranges: list[VideoRange], bounds: Bounds, rule: Rule, step: int, 
     own: dict[str, list[VideoRange]] = {}
     for one in ranges:
         own.setdefault(one.path, []).append(one)
-    times: dict[int, npt.NDArray[np.float64]] = {}
     paths = list(own)
 
     def facts(number: int) -> _FileFacts:
-        path = paths[number]
-        try:
-            index = index_of(path)
-        except (DataError, OSError) as error:
-            if is_system_failure(error):
-                raise
-            return _FileFacts(iter([(0, 0)] * len(own[path])), str(error))
-        if with_times:
-            times[number] = index.times[:-1]
-        return _FileFacts(iter([bounds.frames(one, index) for one in own[path]]), index.damage)
+        return _facts_of(own[paths[number]], bounds, choice, with_times)
 
     found = dict(zip(paths, map_files(facts, range(len(paths))), strict=True))
     numbers = {path: i for i, path in enumerate(paths)}
@@ -209,19 +190,46 @@ def find_clips(ranges: list[VideoRange], bounds: Bounds, rule: Rule, step: int, 
         raise ArgumentError(f"expected {wanted}, got none: {short}")
     entry = np.repeat(np.arange(len(ranges), dtype=np.int32), [len(f) for f in first])
     labels = np.array([r.label for r in ranges], np.int32)[entry]
-    table = ClipTable(paths, rows, entry, np.concatenate(first), failures)
+    chosen = {i: f.counted for i, f in enumerate(found.values()) if f.counted is not None}
+    times = {i: f.times for i, f in enumerate(found.values()) if f.times is not None}
+    table = ClipTable(paths, rows, entry, np.concatenate(first), failures, chosen)
     note = f"videos without a clip are left out: {short}" if short else ""
     return FoundClips(table, labels[:, None], times, note)
 
 
 class _FileFacts:
-    """Ranges of a file that are asked for, and its damage, which fails one clip."""
+    """Ranges of a file that are asked for, its frames, and its damage, which fails one clip.
 
-    def __init__(self, ranges: Iterator[tuple[int, int]], damage: str) -> None:
-        self.ranges, self.is_damaged = ranges, bool(damage)
+    Attributes:
+        ranges: first frame, and frame after the last one, of those that clips count.
+        is_damaged: whether there is damage.
+        counted: numbers of the frames that clips count; None: all.
+        times: seconds of the file's frames, if they are asked for.
+    """
+
+    def __init__(
+        self, ranges: Iterable[tuple[int, int]], damage: str, counted: Ints | None = None,
+        times: npt.NDArray[np.float64] | None = None,
+    ) -> None:  # fmt: skip
+        self.ranges, self.is_damaged, self.counted, self.times = iter(ranges), bool(damage), counted, times
         self._damage = damage
 
     def take_damage(self) -> str:
         """Return the damage for the first range, and then ""."""
         damage, self._damage = self._damage, ""
         return damage
+
+
+def _facts_of(own: list[VideoRange], bounds: Bounds, choice: FrameChoice, with_times: bool) -> _FileFacts:
+    """Return the facts of a file by its ranges."""
+    try:
+        index = index_of(own[0].path)
+        counted = choice.of(index)
+    except (DataError, OSError) as error:
+        if is_system_failure(error):
+            raise
+        return _FileFacts([(0, 0)] * len(own), str(error))
+    ranges = [bounds.frames(one, index) for one in own]
+    if counted is not None:
+        ranges = [(int(begin), int(end)) for begin, end in np.searchsorted(counted, ranges)]
+    return _FileFacts(ranges, index.damage, counted, index.times[:-1] if with_times else None)

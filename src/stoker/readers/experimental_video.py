@@ -8,9 +8,7 @@ from typing import Any
 
 from ..contract.argument import arg
 from ..contract.columns import DataSet
-from ..contract.errors import ArgumentError
-from ..video.sampling import PAD_NAMES, fill_of, pad_mode_of
-from ._video import Rule
+from ..video.sampling import PAD_NAMES, Rule, fill_of, pad_mode_of
 from ._video_files import Bounds
 from .video import ClipReader
 
@@ -35,7 +33,6 @@ class ExperimentalVideoReader(ClipReader, name="experimental.readers.video"):
         doc="Frames that complete clips at the end: of `fill_value`, the last one, or mirrored ones.",
     )  # fmt: skip
     fill_value = arg("object", (0,), doc="Value of the pixels of constant frames, 0 to 255, or one per channel.")
-    uniform_sample = arg("bool", False, doc="One clip per file or range, of frames at equal distances from end to end.")
     file_list_format = arg(
         "str", "timestamps", choices=("timestamps", "frames"), doc="Meaning of starts and ends: seconds or frames."
     )  # fmt: skip
@@ -49,8 +46,6 @@ class ExperimentalVideoReader(ClipReader, name="experimental.readers.video"):
         """Check everything that does not depend on the disk."""
         super().validate(args)
         fill_of(args["fill_value"])
-        if args["uniform_sample"] and (args["stride"] != 1 or args["step"] > 0):
-            raise ArgumentError("expected neither `stride` nor `step` with `uniform_sample`, which decides the frames")
 
     @classmethod
     def dataset(cls, args: Mapping[str, Any]) -> DataSet:
@@ -61,7 +56,7 @@ class ExperimentalVideoReader(ClipReader, name="experimental.readers.video"):
             OSError: the operating system fails.
         """
         mode = pad_mode_of(args["pad_mode"])
-        rule = Rule(args["sequence_length"], args["stride"], mode, uniform=args["uniform_sample"])
+        rule = Rule(args["sequence_length"], args["stride"], mode)
         down, up = _ROUNDINGS[args["file_list_rounding"]]
         bounds = Bounds(
             args["file_list_format"] == "frames", start_down=down, end_up=up, include_end=args["file_list_include_end"]

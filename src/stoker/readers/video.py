@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,11 +16,12 @@ from ..contract.errors import ArgumentError
 from ..contract.types import DType, ImageType
 from ..video.clip import ClipPixels
 from ..video.colors import CHANNEL_ORDERS
-from ..video.sampling import PAD_NAMES, pad_mode_of
+from ..video.sampling import PAD_NAMES, FrameChoice, Rule, pad_mode_of
+from ._clip_frames import ClipFramesColumn, seconds_at
 from ._columns import Values, fingerprint, ragged
 from ._containers import is_missing
 from ._sampled import SampledReader
-from ._video import ClipColumn, ClipStorage, Rule
+from ._video import ClipColumn, ClipStorage
 from ._video_files import Bounds, FoundClips, find_clips, list_ranges
 
 _MOST = 1 << 20
@@ -42,6 +44,18 @@ class ClipReader(SampledReader, ABC):
     labels = arg("object", None, doc="One integer per path of `filenames`; an empty list: the index of the path.")
     sequence_length = arg("int", doc="Number of frames of a clip.")
     stride = arg("int", 1, doc="Distance between consecutive frames of a clip.")
+    uniform_sample = arg("bool", False, doc="One clip per file or range, of frames at equal distances from end to end.")
+    random_crop = arg(
+        "bool", False, doc="One clip per file or range, at a random place, which is another one in every epoch."
+    )
+    fps = arg(
+        "float", 0.0, doc="Take the frames that are shown at this rate per second: `sequence_length`, `stride` and "
+        "`step` count those; 0: all frames.",
+    )  # fmt: skip
+    keyframes_only = arg(
+        "bool", False, doc="Take key frames only, which need no other frame: `sequence_length`, `stride` and `step` "
+        "count those.",
+    )  # fmt: skip
     enable_frame_num = arg(
         "str", "none", choices=_NUMBERS, doc='Return the number of the first frame ("scalar"), or of all ("sequence").'
     )  # fmt: skip
@@ -62,10 +76,19 @@ class ClipReader(SampledReader, ABC):
         for key in ("sequence_length", "stride"):
             if not 1 <= args[key] <= _MOST:
                 raise ArgumentError(f"expected a number from 1 to 2**20 as `{key}`, got {args[key]}")
+        self._check_sampling(args)
         if args["step"] == 0 or args["step"] > _MOST:
             raise ArgumentError(f"expected a number from 1 to 2**20 as `step`, or -1, got {args['step']}")
         if ImageType(args["image_type"]) not in CHANNEL_ORDERS:
             raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {args['image_type']}")
+
+    @staticmethod
+    def _check_sampling(args: Mapping[str, Any]) -> None:
+        FrameChoice(args["fps"], args["keyframes_only"])
+        if args["uniform_sample"] and (args["stride"] != 1 or args["step"] > 0):
+            raise ArgumentError("expected neither `stride` nor `step` with `uniform_sample`, which decides the frames")
+        if args["random_crop"] and (args["uniform_sample"] or args["step"] > 0):
+            raise ArgumentError("expected neither `uniform_sample` nor `step` with `random_crop`, got both")
 
     @classmethod
     def has_labels(cls, args: Mapping[str, Any]) -> bool:
@@ -91,13 +114,15 @@ class ClipReader(SampledReader, ABC):
             OSError: the operating system fails.
         """
         ranges, has_labels = list_ranges(args)
-        found = find_clips(ranges, bounds, rule, step, with_times=args["enable_timestamps"])
+        rule = replace(rule, uniform=args["uniform_sample"], random=args["random_crop"])
+        choice = FrameChoice(args["fps"], args["keyframes_only"])
+        found = find_clips(ranges, bounds, choice, rule, step, with_times=args["enable_timestamps"])
         pixels = ClipPixels(CHANNEL_ORDERS[ImageType(args["image_type"])], args["adjust_orientation"], fill)
         storage = ClipStorage(found.table, rule, pixels)
         columns: list[Column] = [ClipColumn(storage, dtype, normalized=normalized)]
         if has_labels:
             columns.append(Values("label", found.labels))
-        columns += _numbers(args, found, rule)
+        columns += _random_numbers(args, found, storage) if rule.random else _numbers(args, found, rule)
         decides = fingerprint("\0".join(r.path for r in ranges), found.labels, found.table.fingerprint())
         return DataSet(tuple(columns), decides, "label" if has_labels else None, (found.note,) if found.note else ())
 
@@ -116,12 +141,16 @@ def _numbers(args: Mapping[str, Any], found: FoundClips, rule: Rule) -> list[Col
     if kind == "sequence":
         columns.append(_column("frame_num", [f.astype(np.int32) for f in frames]))
     if args["enable_timestamps"]:
-        seconds = [
-            np.where(f >= 0, found.times[table.file(k)][f], -1.0) if table.file(k) in found.times else -np.ones(len(f))
-            for k, f in enumerate(frames)
-        ]
+        seconds = [seconds_at(found.times, table.file(k), f) for k, f in enumerate(frames)]
         columns.append(_column("timestamps", seconds))
     return columns
+
+
+def _random_numbers(args: Mapping[str, Any], found: FoundClips, storage: ClipStorage) -> list[Column]:
+    """Return the columns of frame numbers and times of random clips."""
+    kind = args["enable_frame_num"]
+    columns: list[Column] = [] if kind == "none" else [ClipFramesColumn(storage, kind)]
+    return [*columns, ClipFramesColumn(storage, "timestamps", found.times)] if args["enable_timestamps"] else columns
 
 
 def _column(name: str, rows: list[Any]) -> Column:

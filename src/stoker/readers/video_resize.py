@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ..contract.columns import DataSet
+import numpy.typing as npt
+
+from ..contract.columns import Column, DataSet
+from ..contract.errors import ArgumentError, UnsupportedError
 from ..contract.lowering import Lowering
 from ..contract.pixel import load
-from ..contract.reader import lower_columns
 from ..contract.resizing import ResizeArguments
 from ..contract.step import Value
 from ..contract.types import DType
+from ._video import ClipColumn
 from .video import VideoReader
 
 
@@ -32,12 +36,39 @@ class VideoResizeReader(VideoReader, ResizeArguments, name="readers.video_resize
             ArgumentError: the arguments contradict each other, or there are no clips.
             OSError: the operating system fails.
         """
-        return super().dataset({**args, "dtype": DType.UINT8, "normalized": False})
+        data = super().dataset(args)
+        resizing = {k: args.get(k) for k in ResizeArguments.declared()}
+        clips = ResizedClips(data.columns[0].storage, DType(args["dtype"]), args["normalized"], resizing)
+        return replace(data, columns=(clips, *data.columns[1:]))
 
-    def lower(self, c: Lowering) -> tuple[Value, ...]:
-        clips, *others = lower_columns(c)
-        dtype = DType(c.const("dtype"))
-        resized = c.apply("resize", clips, dtype=dtype, **{k: c.pass_on(k) for k in ResizeArguments.declared()})
-        if c.const("normalized"):
-            resized = c.pointwise([resized], load(dtype) * (1 / 255))
-        return resized, *others
+
+class ResizedClips(ClipColumn):
+    """Decoded and resized clips.
+
+    Args:
+        storage: the clips.
+        dtype: UINT8 or FLOAT.
+        normalized: values from 0 to 1 instead of 0 to 255.
+        resizing: constant arguments of `resize`. Others are inputs of the reader's node.
+    """
+
+    def __init__(self, storage: Any, dtype: DType, normalized: bool, resizing: Mapping[str, Any]) -> None:
+        super().__init__(storage, dtype, normalized=normalized)
+        self._resizing = resizing
+
+    def lower(self, c: Lowering, reader: int) -> Value:
+        clips = self._storage.lower(c, reader, DType.UINT8, (), self.layout)
+        per_row = {k: v for k, v in c.scope.edges.items() if k in self._resizing}
+        resized: Value = c.apply("resize", clips, **{**self._resizing, **per_row, "dtype": self.dtype})
+        return c.pointwise([resized], load(self.dtype) * (1 / 255)) if self._normalized else resized
+
+    def row(self, index: int) -> npt.NDArray[Any]:
+        raise UnsupportedError("expected a clip of `readers.video`, got a resized one, which a pipeline makes")
+
+    def joined(self, others: Sequence[Column]) -> ResizedClips:
+        same = [o for o in others if isinstance(o, ResizedClips)]
+        mine = (self.dtype, self._normalized, self._resizing)
+        if len(same) < len(others) or any((o.dtype, o._normalized, o._resizing) != mine for o in same):
+            raise ArgumentError("expected parts that are clips of videos, resized with the same arguments")
+        storage = self._storage.joined([o.storage for o in same])
+        return ResizedClips(storage, self.dtype, self._normalized, self._resizing)

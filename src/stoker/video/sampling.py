@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..contract.errors import ArgumentError
+from ..contract.errors import ArgumentError, DataError
+from .frame_index import KEY, FrameIndex, Ints
 
-Ints = npt.NDArray[np.int64]
+MAX_FRAMES = 1 << 24  # frames of a video at a constant rate
+MAX_RATE = 1e6
+SLACK = 1e-9  # of a second: a decimal number means the frame whose time it rounds
+
+_MOST_ROUNDED = 5e-4  # seconds by which files may round a time: Matroska stores milliseconds
 
 PAD_MODES = ("none", "constant", "edge", "reflect_1001", "reflect_101")
 _SAME_PADS = {"repeat": "edge", "symmetric": "reflect_1001", "reflect": "reflect_101"}
@@ -54,3 +59,102 @@ def fill_of(value: Any) -> tuple[int, ...]:
     if len(values) not in (1, 3) or not all(type(x) is int and 0 <= x <= 255 for x in values):
         raise ArgumentError(f"expected one or three whole numbers from 0 to 255 as `fill_value`, got {value!r}")
     return values
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Frames of a clip, by its first frame and the range that it lies in.
+
+    Attributes:
+        length: number of frames.
+        stride: distance between them.
+        pad_mode: one of ``PAD_MODES``.
+        uniform: frames at equal distances over the whole range instead.
+        random: a clip at a random place of the range.
+    """
+
+    length: int
+    stride: int
+    pad_mode: str = "none"
+    uniform: bool = False
+    random: bool = False
+
+    @property
+    def span(self) -> int:
+        """Number of frames from the first to the last one."""
+        return (self.length - 1) * self.stride + 1
+
+    @property
+    def fixed_length(self) -> int | None:
+        """Number of frames if it is that of all clips."""
+        return None if self.pad_mode == "none" and not self.uniform else self.length
+
+    def frames(self, first: int, begin: int, end: int, share: float = 0.0) -> Ints:
+        """Return the numbers of a clip's frames; -1 for constant frames.
+
+        Args:
+            first: first frame, unless the clip is random or uniform.
+            begin: first frame of the range.
+            end: the frame after its last one.
+            share: number from 0 to 1 (exclusive) that places a random clip.
+        """
+        if self.uniform:
+            at = np.linspace(begin, end - 1, self.length) if self.length > 1 else np.array([float(begin)])
+            return np.floor(at + 0.5).astype(np.int64)
+        if self.random:
+            first = begin + int(share * (max(end - begin - self.span, 0) + 1))
+        return padded(first + self.stride * np.arange(self.length), begin, end, self.pad_mode)
+
+    def starts(self, begin: int, end: int, step: int) -> Ints:
+        """Return the first frames of the clips of a range."""
+        if self.uniform:
+            return np.array([begin])
+        is_padded = self.pad_mode != "none"
+        starts = np.arange(begin, end if is_padded else end - self.span + 1, step)
+        return starts[:1] if self.random else starts
+
+
+@dataclass(frozen=True)
+class FrameChoice:
+    """Frames of a video that clips count, instead of all.
+
+    Attributes:
+        fps: those that are shown at this rate per second, from the first one on; 0: all frames.
+        keyframes_only: those that are decoded without any other frame.
+    """
+
+    fps: float = 0.0
+    keyframes_only: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.fps <= MAX_RATE:
+            raise ArgumentError(f"expected frames per second up to 10**6 as `fps`, got {self.fps:g}")
+        if self.fps and self.keyframes_only:
+            raise ArgumentError("expected one of `fps` and `keyframes_only`, got both")
+
+    def of(self, index: FrameIndex) -> Ints | None:
+        """Return the numbers of the frames, in order; None for all.
+
+        Raises:
+            DataError: a file states times so far apart that there would be too many.
+        """
+        if self.keyframes_only:
+            return np.flatnonzero(index.packet_flags[index.order] & KEY)
+        if not self.fps:
+            return None
+        seconds = index.times
+        slack = min(max(float(index.time_base) / 2, SLACK), _MOST_ROUNDED)
+        count = float(np.ceil((seconds[-1] - slack) * self.fps))
+        if not count <= MAX_FRAMES:
+            raise DataError(f"expected at most {MAX_FRAMES} frames at {self.fps:g} per second, got {count:.0f}")
+        return np.searchsorted(seconds[:-1], np.arange(max(int(count), 1)) / self.fps + slack, side="right") - 1
+
+
+def first_at(seconds: Any, second: float) -> int:
+    """Return the first frame at a second or later, by the times of all frames."""
+    return int(np.searchsorted(seconds, second - SLACK, side="left"))
+
+
+def last_at(seconds: Any, second: float) -> int:
+    """Return the last frame at a second or earlier, by the times of all frames."""
+    return int(np.searchsorted(seconds, second + SLACK, side="right")) - 1

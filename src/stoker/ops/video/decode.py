@@ -24,11 +24,24 @@ from ...settings import default_threads
 from ...video.clip import ClipPixels
 from ...video.colors import CHANNEL_ORDERS
 from ...video.decoder import VideoDecoder
+from ...video.frame_index import FrameIndex, Ints
 from ...video.indexing import index_video
-from ...video.sampling import PAD_NAMES, Ints, fill_of, pad_mode_of, padded
+from ...video.sampling import (
+    PAD_NAMES,
+    SLACK,
+    FrameChoice,
+    Rule,
+    fill_of,
+    first_at,
+    last_at,
+    pad_mode_of,
+    padded,
+)
 
-_RANGE = ("start_frame", "end_frame", "sequence_length", "stride")
+_RANGE = ("start_frame", "start_time", "end_frame", "end_time", "sequence_length", "stride")
+_CHOICE = ("fps", "keyframes_only", "uniform_sample", "random_crop")
 _MOST = 1 << 20  # frames of a clip
+_LARGEST = 1 << 31
 
 
 class DecodeVideo(Operator, name="decoders.video"):
@@ -40,15 +53,27 @@ class DecodeVideo(Operator, name="decoders.video"):
     FFmpeg's full decode, in the colors of the stream, as `readers.video` describes. A damaged picture among those that
     are needed is an error of its row, and so is a file that is no video.
 
+    Beyond DALI, `times` lists seconds instead of frames, and a range may begin and end at a second. `fps` counts the
+    frames that are shown at this rate, `keyframes_only` those that need no other frame. A clip of `sequence_length`
+    frames may be at a random place of the range (`random_crop`) or extend over all of it (`uniform_sample`).
+
     Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
     """
 
     devices = ("cpu",)
+    draws = 1
     frames = arg("int", None, many=True, per_row=True, doc="Numbers of the frames, in any order; some may repeat.")
+    times = arg("float", None, many=True, per_row=True, doc="Seconds: the frames that are shown then, in any order.")
     start_frame = arg("int", None, per_row=True, doc="The first frame; by default 0.")
+    start_time = arg("float", None, per_row=True, doc="Second at which the first frame is shown.")
     end_frame = arg("int", None, per_row=True, doc="The frame before which the clip ends.")
+    end_time = arg("float", None, per_row=True, doc="Second before which the last frame begins.")
     sequence_length = arg("int", None, per_row=True, doc="Number of frames; by default those up to the end.")
     stride = arg("int", None, per_row=True, doc="Distance between consecutive frames; by default 1.")
+    fps = arg("float", 0.0, doc="Count the frames that are shown at this rate per second; 0: all frames.")
+    keyframes_only = arg("bool", False, doc="Count key frames only, which need no other frame.")
+    uniform_sample = arg("bool", False, doc="`sequence_length` frames at equal distances over the whole range.")
+    random_crop = arg("bool", False, doc="`sequence_length` frames at a random place of the range.")
     pad_mode = arg(
         "str", "constant", choices=PAD_NAMES,
         doc="Frames in place of those past the end: of `fill_value`, the last one, mirrored ones, or none.",
@@ -78,10 +103,15 @@ class DecodeVideo(Operator, name="decoders.video"):
         fill_of(args["fill_value"])
         if ImageType(args["image_type"]) not in CHANNEL_ORDERS:
             raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {args['image_type']}")
-        given = [(args[k], k) for k in ("start_frame", "sequence_length", "stride") if args.get(k) is not None]
+        FrameChoice(args["fps"], args["keyframes_only"])
+        if args["uniform_sample"] and args["random_crop"]:
+            raise ArgumentError("expected one of `uniform_sample` and `random_crop`, got both")
+        given = [(args[k], k) for k in _RANGE if args.get(k) is not None]
         try:
-            for value, key in [*given, *((number, "frames") for number in args.get("frames") or ())]:
+            for value, key in given:
                 _number(value, key)
+            for key in ("frames", "times"):
+                _numbers(args.get(key) or (), key)
         except DataError as error:
             raise ArgumentError(str(error)) from None
 
@@ -90,20 +120,29 @@ class DecodeVideo(Operator, name="decoders.video"):
             data.rank == 1 and data.dtype == DType.UINT8,
             f"expected the bytes of a file (uint8, one axis), got {data.dtype} with {data.rank} axes",
         )
-        given = [f"`{k}`" for k in _RANGE if c.given(k)]
-        c.expect(not (c.given("frames") and given), f"expected `frames` without {', '.join(given)}, got both")
-        both = c.given("sequence_length") and c.given("end_frame")
-        c.expect(not both, "expected one of `sequence_length` and `end_frame`, got both")
+        whole = c.const("uniform_sample") or c.const("random_crop")
+        pairs = [("frames", "times"), ("start_frame", "start_time"), ("end_frame", "end_time")]
+        pairs += [] if whole else [("sequence_length", "end_frame"), ("sequence_length", "end_time")]
+        for one, other in pairs:
+            c.expect(not (c.given(one) and c.given(other)), f"expected one of `{one}` and `{other}`, got both")
+        listed = next((k for k in ("frames", "times") if c.given(k)), "")
+        more = [f"`{k}`" for k in _RANGE if c.given(k)] + [f"`{k}`" for k in _CHOICE if listed and c.const(k)]
+        more = [k for k in more if listed == "times" or k not in ("`fps`", "`keyframes_only`")]
+        c.expect(not (listed and more), f"expected `{listed}` without {', '.join(more)}, got both")
+        if whole:
+            c.expect(c.given("sequence_length"), "expected `sequence_length`, the number of frames of the clip")
+            c.expect(not (c.const("uniform_sample") and c.given("stride")), "`uniform_sample` decides the `stride`")
         return Spec(DType.UINT8, (self._length(c), None, None, 3), "FHWC")
 
     @staticmethod
     def _length(c: Lowering) -> int | None:
         """Return the number of frames if it is the same for all rows."""
-        if "frames" in c.scope.args and c.const("frames") is not None:
-            return len(c.const("frames"))
-        if pad_mode_of(c.const("pad_mode")) == "none" or "sequence_length" not in c.scope.args:
+        for listed in ("frames", "times"):
+            if c.scope.args.get(listed) is not None:
+                return len(c.scope.args[listed])
+        if (pad_mode_of(c.const("pad_mode")) == "none" and not c.const("uniform_sample")) or c.given("frames"):
             return None
-        length: int | None = c.const("sequence_length")
+        length: int | None = c.scope.args.get("sequence_length")
         return length
 
     def runs_batches(self, args: Mapping[str, Any]) -> bool:
@@ -128,7 +167,7 @@ class DecodeVideo(Operator, name="decoders.video"):
         if not len(source):
             raise DataError("expected the bytes of a video, got none")
         index = index_video(source)
-        wanted = _frames_of(row, len(index))
+        wanted = _frames_of(row, index)
         pixels = ClipPixels(
             CHANNEL_ORDERS[ImageType(row["image_type"])], row["adjust_orientation"], fill_of(row["fill_value"])
         )  # fmt: skip
@@ -149,50 +188,94 @@ def _gif(frames: int, height: int, width: int) -> npt.NDArray[np.uint8]:
     return np.frombuffer(file.getvalue(), np.uint8)
 
 
-def _frames_of(row: RowContext, count: int) -> Ints:
+def _frames_of(row: RowContext, index: FrameIndex) -> Ints:
     """Return the numbers of the frames of a row, -1 for constant ones.
-
-    Args:
-        row: the arguments.
-        count: number of frames of the video.
 
     Raises:
         DataError: there are no such frames.
     """
-    mode = pad_mode_of(row["pad_mode"])
+    if row["times"] is not None:
+        seconds = index.times
+        at = np.searchsorted(seconds[:-1], _numbers(row["times"], "times") + SLACK, side="right") - 1
+        past = _numbers(row["times"], "times") >= seconds[-1] - SLACK
+        return _listed(np.where(past, len(index), at), len(index), row, "times")
+    chosen = FrameChoice(row["fps"], row["keyframes_only"]).of(index)
+    count = len(index) if chosen is None else len(chosen)
     if row["frames"] is not None:
-        listed = np.array([_number(n, "frames") for n in np.asarray(row["frames"]).reshape(-1)], np.int64)
-        if not len(listed):
-            raise DataError("expected at least one frame in `frames`, got none")
-        if mode == "none" and listed.max() >= count:
-            raise DataError(f"expected `frames` below {count}, the number of the video's frames, got {listed.max()}")
-        return padded(listed, 0, count, mode)
-    first, stride = (0 if row["start_frame"] is None else _number(row["start_frame"], "start_frame"), 1)
-    if first >= count:
-        raise DataError(f"expected a `start_frame` below {count}, the number of the video's frames, got {first}")
-    if row["stride"] is not None:
-        stride = _number(row["stride"], "stride")
-    if row["sequence_length"] is not None:
-        length = _number(row["sequence_length"], "sequence_length")
+        frames = _listed(_numbers(row["frames"], "frames"), count, row, "frames")
     else:
-        end = count if row["end_frame"] is None else int(row.number("end_frame"))
-        if end <= first:
-            raise DataError(f"expected an `end_frame` after the `start_frame` {first}, got {end}")
-        length = -(-(end - first) // stride)
+        frames = _range(row, index, chosen, count)
+    return frames if chosen is None else np.where(frames >= 0, chosen[frames], -1)
+
+
+def _listed(numbers: Ints, count: int, row: RowContext, name: str) -> Ints:
+    """Return the frames of a list, those past the end replaced."""
+    mode = pad_mode_of(row["pad_mode"])
+    if not len(numbers):
+        raise DataError(f"expected at least one frame in `{name}`, got none")
+    if mode == "none" and numbers.max() >= count:
+        limit = f"`frames` below {count}, the number of the video's frames" if name == "frames" else "`times` in it"
+        got = int(numbers.max()) if name == "frames" else float(np.max(row[name]))
+        raise DataError(f"expected {limit}, got {got}")
+    return padded(numbers, 0, count, mode)
+
+
+def _range(row: RowContext, index: FrameIndex, chosen: Ints | None, count: int) -> Ints:
+    """Return the frames of a range, among those that are counted."""
+    values = {k: None if row[k] is None else _number(row[k], k) for k in _RANGE}
+
+    def position(frame: int) -> int:
+        return frame if chosen is None else int(np.searchsorted(chosen, frame))
+
+    first, end, length = int(values["start_frame"] or 0), values["end_frame"], values["sequence_length"]
+    if values["start_time"] is not None:
+        second = values["start_time"]
+        shown = last_at(index.times[:-1], second) if second < index.times[-1] - SLACK else len(index)
+        first = position(shown)
+    if values["end_time"] is not None:
+        end = position(first_at(index.times[:-1], values["end_time"]))
+    if first >= count:
+        name = "start_frame" if values["start_time"] is None else "start_time"
+        limit = f"below {count}, the number of the video's frames" if name == "start_frame" else "within the video"
+        raise DataError(f"expected a `{name}` {limit}, got {values[name] or 0:g}")
+    end = count if end is None else int(end)
+    if end <= first:
+        raise DataError(f"expected the end of the range after its first frame, {first}, got {end}")
+    stride = int(values["stride"] or 1)
+    length = -(-(end - first) // stride) if length is None else int(length)
     if length > _MOST:
         raise DataError(f"expected a clip of at most 2**20 frames, got {length}")
-    return padded(first + stride * np.arange(length), 0, count, mode)
+    rule = Rule(length, stride, pad_mode_of(row["pad_mode"]), uniform=row["uniform_sample"], random=row["random_crop"])
+    if rule.uniform or rule.random:
+        return rule.frames(first, first, min(end, count), row.stream.uniform() if rule.random else 0.0)
+    return rule.frames(first, 0, count)
 
 
-def _number(value: Any, name: str) -> int:
-    """Return a number of a frame, a number of frames, or a stride.
+def _number(value: Any, name: str) -> float:
+    """Return a number of a frame, a number of frames, a stride, or seconds.
 
     Raises:
-        DataError: it is negative, 0 where there must be some, or no whole number.
+        DataError: it is none.
     """
-    number = np.asarray(value).reshape(-1)
+    numbers = _numbers(value, name)
+    if len(numbers) != 1:
+        raise DataError(f"expected one number as `{name}`, got {brief(value)}")
+    return numbers[0].item()  # type: ignore[no-any-return]
+
+
+def _numbers(value: Any, name: str) -> npt.NDArray[Any]:
+    """Return numbers of frames, or seconds.
+
+    Raises:
+        DataError: some are negative, too large, or no whole numbers where such are expected.
+    """
+    array = np.asarray(value).reshape(-1)
+    numbers = array.astype(np.float64)
+    if "time" in name:
+        if not ((numbers >= 0) & np.isfinite(numbers)).all():
+            raise DataError(f"expected seconds from 0 on as `{name}`, got {brief(value)}")
+        return numbers
     least = 0 if name in ("frames", "start_frame") else 1
-    most = 1 << 31
-    if len(number) != 1 or not least <= number[0] <= most or int(number[0]) != number[0]:
+    if not ((numbers >= least) & (numbers <= _LARGEST) & (numbers == np.floor(numbers))).all():
         raise DataError(f"expected a whole number from {least} to 2**31 as `{name}`, got {brief(value)}")
-    return int(number[0])
+    return array.astype(np.int64)
