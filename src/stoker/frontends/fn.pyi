@@ -4987,6 +4987,46 @@ class experimental:
         """
         ...
 
+    class inputs:
+        @staticmethod
+        def video(
+            *,
+            sequence_length: int,
+            last_sequence_policy: Literal["partial", "pad"] = "partial",
+            blocking: bool = False,
+            no_copy: bool = False,
+            image_type: ImageType = ImageType.RGB,
+            adjust_orientation: bool = True,
+            affine: bool = True,
+            name: str | None = None,
+            device: Literal["cpu", "gpu", "mixed"] | None = None,
+            preserve: bool = False,
+            bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+        ) -> DataNode:
+            """Decode videos that are fed by hand. Output: sequences of frames, uint8 FHWC.
+
+            ``pipe.feed_input(name, [data])`` takes the bytes of one video, uint8 ``(n,)``. Its frames are returned in order: a
+            batch has at most `batch_size` sequences of `sequence_length` frames, and the last batch of a video may be smaller.
+            Then follows the video that was fed next. Frames and colors are those of `readers.video`. A damaged picture is an
+            error of its batch, and the next run continues after that batch.
+
+            Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
+
+            Args:
+                sequence_length: Number of frames of a sequence.
+                last_sequence_policy: Last sequence of a video: "partial" leaves it shorter, "pad" completes it with
+                    frames of zeros.
+                blocking: Wait for another thread to feed a video.
+                no_copy: Read the bytes in place; they must not change until the video has ended.
+                image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
+                adjust_orientation: Turn the frames as the file says that players do.
+                affine: No effect: threads are not pinned.
+                name: Name of the node, shown in errors and by which outputs and readers are found.
+                device: Where the operator runs.
+                preserve: Run the operator also if its output is not used.
+            """
+            ...
+
     class readers:
         @overload
         @staticmethod

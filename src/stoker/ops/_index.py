@@ -78,6 +78,7 @@ INDEX: dict[str, str] = {
     "expand_dims": "ops.geometry.expand_dims:ExpandDims",
     "experimental.dilate": "ops.image.dilate:Dilate",
     "experimental.erode": "ops.image.erode:Erode",
+    "experimental.inputs.video": "readers.video_input:VideoInput",
     "experimental.median_blur": "ops.image.median_blur:MedianBlur",
     "experimental.readers.video": "readers.experimental_video:ExperimentalVideoReader",
     "experimental.remap": "ops.geometry.remap:Remap",

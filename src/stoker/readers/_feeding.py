@@ -349,9 +349,14 @@ def _counts(position: Any, count: int) -> list[int]:
 
 
 class ManualFeeder(CheckedFeeder):
-    """Feeder for batches from ``pipe.feed_input``."""
+    """Feeder for batches from ``pipe.feed_input``.
+
+    Attributes:
+        subject: name of the operator in messages.
+    """
 
     fed_by_hand = True
+    subject = "external_source"
 
     def __init__(self, declared: Declared, name: str, *, repeats: bool, waits: bool, copies: bool) -> None:
         super().__init__(declared, copies=copies)
@@ -371,7 +376,7 @@ class ManualFeeder(CheckedFeeder):
         if not self._waits:
             raise StateError(
                 message(
-                    "external_source", "expected data, got none", source=source,
+                    self.subject, "expected data, got none", source=source,
                     hint=f"Call `pipe.feed_input({self._name!r}, batch)` before every run, or give it a source",
                 )
             )  # fmt: skip

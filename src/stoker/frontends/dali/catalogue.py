@@ -82,6 +82,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "decoders.video": {"adjust_orientation": False},
     "readers.file": {"file_filters": _FILE_FILTERS},
     "readers.nemo_asr": {"filter": "dali", "base": ""},
+    "experimental.inputs.video": {"adjust_orientation": False},
     "experimental.readers.video": {"adjust_orientation": False},
     "readers.video": {"adjust_orientation": False},
     "readers.video_resize": {"adjust_orientation": False},
