@@ -28,6 +28,7 @@ from .types import DType
 
 if TYPE_CHECKING:  # `import stoker` does not load the step classes
     from .step import Value
+    from .streaming import StreamRule
 
 
 class RowContext:
@@ -404,6 +405,23 @@ class Operator:
             A result or an exception per row.
         """
         return [self.reference(row, *x) for row, x in zip(rows, inputs, strict=True)]
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        """Return the rule by which the operator computes a signal in parts (``eager.stream``).
+
+        Args:
+            args: the constants by name, with defaults.
+            x: type and shape of the input.
+            axis: the axis of time of the input.
+
+        Raises:
+            UnsupportedError: the operator cannot, or not with these arguments; the text says why.
+        """
+        raise UnsupportedError(
+            "expected an operator with a rule for parts of a signal: this one has none, because its results depend on "
+            "the whole signal, or the rule is not written; apply it to what the stream gives"
+        )
 
     @classmethod
     def damage_offset(cls, args: Mapping[str, Any], read: Callable[[], bytes]) -> int | None:

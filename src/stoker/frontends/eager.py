@@ -4,7 +4,8 @@
 ``eager.resize(image, size=(224, 224))`` takes one sample (a NumPy array, a DLPack tensor, the bytes of a file) and
 returns a NumPy array. A list of samples or a :class:`~stoker.Batch` gives a :class:`~stoker.Batch`. An argument that
 may differ per row takes a :class:`~stoker.Batch` of its own. Axes of an image are HWC (a video FHWC) unless the input
-is wrapped as ``types.Constant(array, layout="CHW")``. ``eager.video.open`` reads frames of one video.
+is wrapped as ``types.Constant(array, layout="CHW")``. ``eager.video.open`` reads frames of one video,
+``eager.stream`` applies operators to a signal that arrives in chunks.
 
 Plans are cached: a second call with inputs of the same types costs microseconds. Random operators take ``seed=``. Row
 ``i`` of a call draws the numbers of row key ``i`` in epoch 0 of a pipeline.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ from .registry import attribute, find, is_built_in, members
 
 if TYPE_CHECKING:
     from . import video as video
+    from .stream import Stream
 
 _MAX_CACHED_PLANS = 256
 _FLOAT64 = (int(DType.FLOAT64), 0, "")
@@ -344,6 +346,37 @@ def imread(path: str | os.PathLike[str], **arguments: Any) -> Any:
     return _call("decoders.image", [data], arguments)
 
 
+def stream(function: Callable[[Any], Any]) -> Stream:
+    """Return a chain of operators that takes a signal in chunks. Its outputs, joined, have the bits of the whole.
+
+    ::
+
+        def features(x):
+            x = fn.audio_resample(x, in_rate=44100, out_rate=16000)
+            x = fn.spectrogram(fn.preemphasis_filter(x), window_length=400, window_step=160)
+            return fn.to_decibels(fn.mel_filter_bank(x, nfilter=80, sample_rate=16000.0), reference=1.0)
+
+        chain = eager.stream(features)
+        parts = [chain.push(chunk) for chunk in chunks] + [chain.finish()]
+        whole = np.concatenate(parts, chain.axis)
+
+    Chunks may have any size. A stage keeps only the inputs that later outputs need, so memory does not grow with the
+    signal. Operators whose results depend on the whole signal are refused: `normalize` by its own mean, `to_decibels`
+    without a `reference`, `features.whisper`. Apply them to what the stream gives.
+
+    Args:
+        function: function of one node that applies operators of ``fn``, one to the result of the other, with constant
+            arguments.
+
+    Raises:
+        ArgumentError: the function is no such chain.
+        UnsupportedError: an operator draws random numbers or has several outputs.
+    """
+    with IMPORT_LOCK:  # few programs need the module
+        from .stream import EagerCalls, make_stream
+    return make_stream(function, EagerCalls(_call, batches_of))
+
+
 _functions: dict[str, Any] = {}  # and groups; only built-in ones
 
 
@@ -360,4 +393,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*members(), "imread", "video"})
+    return sorted({*members(), "imread", "stream", "video"})

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.samples import Rows, each
 from ...contract.step import Launches, Tiles, Value, ViewOp
+from ...contract.streaming import StreamRule, elementwise
 from ...contract.types import DType
 
 _THREADS = 256  # sums of a GPU block (native/device/own_project.cuh)
@@ -68,6 +70,13 @@ def _projected(c: Lowering, x: Value, axis: int, weights: Value) -> Value:
     return c.native(
         "project", [x, weights], [(DType.FLOAT, shape, x.layout)], attrs=(axis,), params=(axis,), own=own, tiles=tiles
     )[0]  # fmt: skip
+
+
+def across_time(axis: int, time: int) -> StreamRule:
+    """Return the rule for streams of an operator along an axis, which must not be that of time."""
+    if axis == time:
+        raise UnsupportedError(f"expected another axis than that of time ({time}), which a stream gives in parts")
+    return elementwise(time)
 
 
 def in_tiles(takes: str, gives: str, axis: int | None = None) -> Tiles:

@@ -15,10 +15,11 @@ from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.pixel import load
 from ...contract.samples import Rows
 from ...contract.step import Value
+from ...contract.streaming import StreamRule
 from ...contract.types import DType
 from ..generic.cast import cast_array
 from ._signals import signals
@@ -26,6 +27,7 @@ from ._signals import signals
 MEANINGS = ("exact", "dali")
 _LEAST = 1e-9  # of a rate
 _MOST = 4096  # ratio of two rates (native/kernels/audio_resample.cpp)
+_PARTIAL_SUMS = 16  # native/signal/resampler.hpp
 _NUMBERS = (DType.FLOAT, DType.INT8, DType.INT16, DType.INT32)
 
 
@@ -104,6 +106,25 @@ class AudioResample(Operator, name="audio_resample"):
         fits = ex.both(up * _MOST >= down, up <= down * _MOST)  # else a check fails, after the extents are computed
         return up, down, ex.where(fits, ex.ceil(n * up / ex.maximum(down, _LEAST)), 0)
 
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        rates = [args["out_rate"], args["in_rate"]]
+        if any(rate is None or rate != round(rate) or rate < 1 for rate in rates):
+            raise UnsupportedError("expected `in_rate` and `out_rate` in whole Hz, whose ratio has an exact period")
+        ratio = Fraction(round(rates[0]), round(rates[1]))
+        up, down = ratio.numerator, ratio.denominator
+        half = _shape(args["quality"], ratio, args["filter"] == "dali")[2]
+        reach = 2 * math.ceil(half) + _PARTIAL_SUMS  # filters of many phases may be those of a ratio down to the half
+
+        def ready(n: int) -> int:
+            return max(-(-(n - reach) * up // down), 0)
+
+        def start(o: int, last: bool) -> tuple[int, int]:
+            periods = max(o * down // up - reach, 0) // down  # outputs have the same phases one period later
+            return periods * down, o - periods * up
+
+        return StreamRule(axis, ready, lambda n: -(-n * up // down), start)
+
     def reference(self, row: RowContext, x: Any) -> Any:
         up: float
         down: float
@@ -124,15 +145,19 @@ class AudioResample(Operator, name="audio_resample"):
         return cast_array(y.astype(np.float64) * dtype.positive_range, dtype)
 
 
+def _shape(quality: float, ratio: Fraction, aliasing: bool) -> tuple[float, float, float]:
+    """Return attenuation in dB, cutoff relative to half of the input's rate, and inputs to each side of a filter."""
+    lobes = round(0.007 * quality**2 - 0.09 * quality + 3)
+    attenuation = 40 + 0.8 * quality
+    if aliasing:
+        return attenuation, 1.0, float(lobes)
+    cutoff = (1 - (attenuation - 7.95) / (14.36 * lobes) / 2) * min(1.0, float(ratio))
+    return attenuation, cutoff, lobes / cutoff
+
+
 def _resampled(x: Any, ratio: Fraction, length: int, quality: float, aliasing: bool) -> Any:
     """Return the samples in double, by the formula of the filter."""
-    lobes = round(0.007 * quality**2 - 0.09 * quality + 3)
-    if aliasing:
-        cutoff, half = 1.0, float(lobes)
-    else:
-        attenuation = 40 + 0.8 * quality
-        cutoff = (1 - (attenuation - 7.95) / (14.36 * lobes) / 2) * min(1.0, float(ratio))
-        half = lobes / cutoff
+    attenuation, cutoff, half = _shape(quality, ratio, aliasing)
     out = np.zeros((length, *x.shape[1:]))
     for o in range(length):
         at = o / ratio

@@ -11,10 +11,11 @@ import numpy as np
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
 from ...contract.step import Value
-from ._signals import along_axis, at_least, expect_floats, frequency_axis, is_finite, spectra, weighted
+from ...contract.streaming import StreamRule
+from ._signals import across_time, along_axis, at_least, expect_floats, frequency_axis, is_finite, spectra, weighted
 
 
 class MelFilterBank(Operator, name="mel_filter_bank"):
@@ -62,6 +63,10 @@ class MelFilterBank(Operator, name="mel_filter_bank"):
         c.require(x.shape[axis] > 1, "expected at least two bins along the axis, got {0}", x.shape[axis])
         constants = (rows, rate, low, high, c.const("mel_formula") == "htk", c.const("normalize"))
         return along_axis(c, x, axis, "mel_weights", rows, constants)
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        return across_time(x.layout.index("f") if "f" in x.layout else max(len(x.shape) - 2, 0), axis)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         axis = row.layout.index("f") if row.layout else max(x.ndim - 2, 0)

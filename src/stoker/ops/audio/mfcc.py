@@ -10,10 +10,11 @@ import numpy as np
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
 from ...contract.step import Value
-from ._signals import along_axis, at_least, expect_floats, is_finite, spectra, weighted
+from ...contract.streaming import StreamRule
+from ._signals import across_time, along_axis, at_least, expect_floats, is_finite, spectra, weighted
 
 
 class Mfcc(Operator, name="mfcc"):
@@ -55,6 +56,10 @@ class Mfcc(Operator, name="mfcc"):
         c.require(n >= count, "expected at most {0} as `n_mfcc` (elements along the axis), got {1}", n, count)
         c.require(n >= (2 if type_ == 1 else 1), "expected at least two elements along the axis for `dct_type` 1")
         return along_axis(c, x, axis, "dct_weights", count, (count, type_, c.const("normalize"), lifter))
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        return across_time(args["axis"] % len(x.shape), axis)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         n, lifter = x.shape[row["axis"]], row["lifter"]

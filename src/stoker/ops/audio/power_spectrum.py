@@ -10,11 +10,12 @@ import numpy as np
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
 from ...contract.step import Value
+from ...contract.streaming import StreamRule
 from ...contract.types import DType
-from ._signals import MAX_NFFT, at_least, expect_floats, spectra
+from ._signals import MAX_NFFT, across_time, at_least, expect_floats, spectra
 
 
 class PowerSpectrum(Operator, name="power_spectrum"):
@@ -53,6 +54,10 @@ class PowerSpectrum(Operator, name="power_spectrum"):
         return c.native(
             "power_spectrum", [x], [(DType.FLOAT, shape, layout)], attrs=(axis, c.const("power") == 1), params=(nfft,)
         )[0]  # fmt: skip
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        return across_time(args["axis"] % len(x.shape), axis)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         spectrum = np.fft.rfft(x.astype(np.float64), row["nfft"], row["axis"])

@@ -11,9 +11,10 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
 from ...contract.step import Launches, Value, ViewOp
+from ...contract.streaming import StreamRule
 from ...contract.types import DType
 from ..generic.cast import cast_array
 from ._signals import in_tiles, mono, signals
@@ -58,6 +59,13 @@ class PreemphasisFilter(Operator, name="preemphasis_filter"):
         )  # fmt: skip
         y = c.cast(y, c.const("dtype"))
         return y if len(shape) == 1 else c.view(y, [ViewOp("insert", 1)], layout)
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        least = 2 if args["border"] == "reflect" else 1  # the first output needs the second input
+        return StreamRule(
+            axis, lambda n: n if n >= least else 0, lambda n: n, lambda o, last: (max(o - 1, 0), min(o, 1))
+        )
 
     def reference(self, row: RowContext, x: Any) -> Any:
         wide = x.reshape(-1).astype(np.float32)

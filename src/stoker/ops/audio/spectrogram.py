@@ -12,9 +12,10 @@ from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
 from ...contract.step import ALIASES, MAX_SHARED_BYTES, Launches, LaunchPass, Value
+from ...contract.streaming import StreamRule, framed
 from ...contract.types import DType
 from ...native import _native
 from ._signals import MAX_NFFT, at_least, expect_floats, in_tiles, mono, signals
@@ -88,6 +89,14 @@ class Spectrogram(Operator, name="spectrogram"):
             params=(frames, start, *map(int, attrs), *numbers), own=own,
             tiles=in_tiles("samples", "columns", 0 if by_time else 1),
         )[0]  # fmt: skip
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        length, step = args["window_length"], args["window_step"]
+        time = args["layout"].index("t")
+        if args["center_windows"]:
+            return framed(time, length, step, lambda n: n // step + 1, before=length // 2)
+        return framed(time, length, step, lambda n: max(n - length, 0) // step + 1)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         x, length, step = x.reshape(-1).astype(np.float64), row["window_length"], row["window_step"]

@@ -8,11 +8,12 @@ from typing import Any
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext
+from ...contract.operator import RowContext, Spec
 from ...contract.samples import Rows
 from ...contract.step import Value
+from ...contract.streaming import StreamRule, framed
 from ._signals import expect_floats, mono, signals
-from ._transforms import FrameArguments, Framing, PlainFrames, as_pairs
+from ._transforms import PAIR, FrameArguments, Framing, PlainFrames, as_pairs
 
 
 class Stft(FrameArguments, name="stft"):
@@ -45,6 +46,14 @@ class Stft(FrameArguments, name="stft"):
     def lower(self, c: Lowering, x: Value) -> Value:
         expect_floats(c, x)
         return Framing(c).forward(c, mono(c, x), c.const("center_windows"), c.const("reflect_padding"))
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        step, points = args["window_step"], args["nfft"] or args["window_length"]
+        before = points // 2 if args["center_windows"] else 0
+        return framed(
+            PAIR.index("t"), points, step, lambda n: max(n + 2 * before - points, 0) // step + 1, before=before
+        )
 
     def reference(self, row: RowContext, x: Any) -> Any:
         return as_pairs(PlainFrames(row).forward(x.reshape(-1), row["center_windows"], row["reflect_padding"]))

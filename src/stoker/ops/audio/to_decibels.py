@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from ...contract.argument import arg
+from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
 from ...contract.step import Launches, Value
+from ...contract.streaming import StreamRule, elementwise
 from ...contract.types import DType
 from ...native import _native
 from ._signals import expect_floats, in_tiles, is_finite, spectra
@@ -67,6 +69,15 @@ class ToDecibels(_Arguments, Operator, name="to_decibels"):
         return c.native("decibels", [x, peak], [(DType.FLOAT, x.shape, x.layout)], params=params, own=own, tiles=tiles)[
             0
         ]
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        if not args["reference"]:
+            raise UnsupportedError(
+                "expected a `reference`, which streams need, got none: 0 dB is the largest value of the whole signal "
+                "by default"
+            )
+        return elementwise(axis)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         peak = row["reference"] or float(x.max()) or 1.0

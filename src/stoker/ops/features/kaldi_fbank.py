@@ -11,11 +11,13 @@ import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
+from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.pixel import Px, binary, coordinate, load, lookup, select, uniform
 from ...contract.samples import Rows
 from ...contract.step import Value
+from ...contract.streaming import StreamRule, framed
 from ...contract.types import DType
 from ...native import _native
 from ..audio._signals import at_least, weighted_by
@@ -83,6 +85,16 @@ class KaldiFbank(Operator, name="features.kaldi_fbank"):
         )  # fmt: skip
         x = weighted_by(c, x, 1, _weights(c, points, rate))
         return logarithm(c, x, _EPSILON) if c.const("use_log_fbank") else x
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        length, step = (int(args["sample_frequency"] * args[name] * 0.001) for name in ("frame_length", "frame_shift"))
+        if args["snip_edges"]:
+            return framed(0, length, step, lambda n: max(n - length, 0) // step + 1, least=length)
+        before = length // 2 - step // 2
+        if before < 1:
+            raise UnsupportedError("expected `frame_length` longer than `frame_shift` with `snip_edges=False`")
+        return framed(0, length, step, lambda n: (n + step // 2) // step, before=before, least=length)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         wide, rate = x.reshape(-1).astype(np.float64), row["sample_frequency"]

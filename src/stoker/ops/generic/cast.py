@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.step import Value
+from ...contract.streaming import StreamRule, elementwise
 from ...contract.types import DType
 
 
@@ -28,6 +30,10 @@ class Cast(Operator, name="cast"):
 
     def lower(self, c: Lowering, x: Value) -> Value:
         return c.cast(x, c.const("dtype"))
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        return elementwise(axis)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         return cast_array(x, row["dtype"])

@@ -10,10 +10,11 @@ import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
-from ...contract.errors import ArgumentError
+from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator
+from ...contract.operator import Operator, Spec
 from ...contract.step import Value
+from ...contract.streaming import StreamRule, elementwise
 from ...contract.types import DType
 
 
@@ -83,6 +84,14 @@ class Normalize(Operator, name="normalize"):
         settings = {name: c.const(name) for name in (*names, "dtype")}
         out: Value = c.apply("_normalized", x, mean, spread, given=c.given("stddev"), **settings)
         return out
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        if args["mean"] is None or args["stddev"] is None:
+            raise UnsupportedError(
+                "expected a `mean` and a `stddev`, which streams need: by default they are those of the whole signal"
+            )
+        return elementwise(axis)
 
     @staticmethod
     def _is_one_kernel(c: Lowering, x: Value, axes: tuple[int, ...]) -> bool:
