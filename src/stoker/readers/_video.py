@@ -28,6 +28,7 @@ from ..settings import default_threads
 from ..video.clip import ClipPixels
 from ..video.frame_index import ARRAYS, FrameIndex, Ints
 from ..video.indexing import index_video
+from ..video.memory import MEMORY
 from ..video.pool import POOL, VideoFile, VideoOwner
 from ..video.sampling import Rule
 from ._columns import fingerprint
@@ -278,6 +279,7 @@ class ClipStorage(Storage):
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
         POOL.close(self._owner)
+        MEMORY.clear()
 
 
 def _drop(batches: Sequence[Asked]) -> None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..contract.errors import DataError
 from .colors import RGB, write_pixels
 from .decoder import VideoDecoder
+from .memory import MEMORY
 
 Bytes = npt.NDArray[np.uint8]
 MAX_BYTES = 1 << 34  # of a clip
@@ -78,7 +79,7 @@ class ClipPixels:
                 raise DataError(
                     f"expected a clip of at most {MAX_BYTES} bytes, got {length} frames of {height} x {width}"
                 )
-            clip = found[k] = np.empty((length, height, width, 3), np.uint8)
+            clip = found[k] = MEMORY.array((length, height, width, 3))
         if clip.shape[1:3] != (height, width):
             text = f"expected frames of one size in a clip, got {clip.shape[1:3]} and {(height, width)}"
             misfits.setdefault(k, DataError(text))

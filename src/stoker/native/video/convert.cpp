@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/carver.hpp"
@@ -33,6 +34,11 @@ void weave(uint8_t* to, uint8_t* const* planes, int64_t width) {
   }
 }
 
+bool are_words(const Weights& w) {
+  const int32_t all[] = {w.luma, w.red_v, w.green_u, w.green_v, w.blue_u};
+  return std::all_of(std::begin(all), std::end(all), [](int32_t x) { return x > -(1 << 15) && x < 1 << 15; });
+}
+
 template <class T>
 void convert_rows(const Frame& f, const Weights& w, Order order, const RowLoops<T>& loops, uint8_t* out,
                   Scratch& scratch) {
@@ -60,22 +66,24 @@ void convert_rows(const Frame& f, const Weights& w, Order order, const RowLoops<
   };
   uint8_t* to[3] = {bytes[0], bytes[1], bytes[2]};
   if (order == Order::BGR) std::swap(to[0], to[2]);
+  const bool in_one_pass = loops.rgb && order != Order::Stored && f.shift_x <= 1 && are_words(w);
+  const T *u = none, *v = none;
   int64_t done = -1;  // the row of chroma samples whose terms are there
   for (int64_t y = 0; y < f.height; ++y) {
     const T* luma = row_of(0, y, f.width);
     const int64_t own = f.gray ? 0 : y >> f.shift_y;
     if (own != done) {
-      const T* const u = f.gray ? none : row_of(1, own, chroma);
-      const T* const v = f.gray ? none : row_of(2, own, chroma);
+      if (!f.gray) u = row_of(1, own, chroma), v = row_of(2, own, chroma);
       done = own;
       if (order == Order::Stored) {
         loops.stored(u, chroma, f.shift_x, w, bytes[1]);
         loops.stored(v, chroma, f.shift_x, w, bytes[2]);
-      } else {
+      } else if (!in_one_pass) {
         loops.terms(u, v, chroma, f.shift_x, w, terms);
       }
     }
     if (order == Order::Stored) loops.stored(luma, f.width, 0, w, bytes[0]);
+    else if (in_one_pass) loops.rgb(luma, u, v, f.width, f.shift_x, w, to);
     else loops.channels(luma, terms, f.width, w, to);
     weave(out + 3 * y * f.width, bytes, f.width);
   }

@@ -35,12 +35,15 @@ struct Frame {
 // Write an image [height,width,3] of bytes without gaps. Chroma samples are repeated.
 void convert(const Frame& frame, const Weights& weights, Order order, uint8_t* out, Scratch& scratch);
 
-// Loops over a row, of `T` samples. `terms`: chroma's parts of three channels, one per pixel.
+// Loops over a row, of `T` samples. `terms`: chroma's parts of three channels, one per pixel. `rgb`: the channels of a
+// row in one pass, for chroma samples of one or two columns and weights below 2^15; null where there is none.
 template <class T>
 struct RowLoops {
   void (*terms)(const T* u, const T* v, int64_t chroma, int shift_x, const Weights& w, int32_t* const* terms);
   void (*channels)(const T* luma, const int32_t* const* terms, int64_t width, const Weights& w, uint8_t* const* to);
   void (*stored)(const T* from, int64_t samples, int shift_x, const Weights& w, uint8_t* to);
+  void (*rgb)(const T* luma, const T* u, const T* v, int64_t width, int shift_x, const Weights& w,
+              uint8_t* const* to) = nullptr;
 };
 
 struct Forms {
