@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the fuzzers of image files, of containers, of recipes and of audio files and runs each: fuzz/run.sh [SECONDS [FOLDER]]. TARGETS="recipe" runs that one
+# Builds the fuzzers of JPEG files, of image files without loss, of containers, of recipes and of audio files and runs each: fuzz/run.sh [SECONDS [FOLDER]]. TARGETS="recipe" runs that one
 # alone. JOBS=8 runs eight processes, with the seeds SEED=1 to 8. With clang they are libFuzzer's, else ones with mutations of their own; both with AddressSanitizer and
 # UndefinedBehaviorSanitizer. STANDALONE=1 takes the latter in any case: it learns nothing, but runs ten times as often;
 # that of files starts from what the former has found. Set PYTHON to one with NumPy.
@@ -14,6 +14,7 @@ mkdir -p "$work/grown"
 work=$(cd "$work" && pwd)
 "$python" "$here/make_corpus.py" "$work/corpus"
 "$python" "$here/make_container_corpus.py" "$work/containers"
+"$python" "$here/make_raster_corpus.py" "$work/raster"
 # Few, of a few layouts, for the recipes that decode.
 STOKER_FUZZ_FILES=$(find "$work/corpus" -name '*-0*' -type f | sort | head -20 | tr '\n' ':')
 export STOKER_FUZZ_FILES
@@ -49,6 +50,7 @@ run() {
   if [ -n "$with_clang" ]; then
     extra=
     [ "$1" = container ] && extra="$work/containers"
+    [ "$1" = raster ] && extra="$work/raster"
     [ "$1" = jpeg ] && extra="-dict=$here/jpeg.dict $work/grown $work/corpus"
     # shellcheck disable=SC2086
     $all "$work/$1_fuzz" -seed={seed} -max_total_time="$seconds" -max_len="${MAX_LEN:-8192}" -entropic=0 -timeout=20 \
@@ -59,13 +61,16 @@ run() {
   elif [ "$1" = container ]; then
     # shellcheck disable=SC2086
     $all "$work/container_fuzz" "$seconds" {seed} "$work"/containers/*
+  elif [ "$1" = raster ]; then
+    # shellcheck disable=SC2086
+    $all "$work/raster_fuzz" "$seconds" {seed} "$work"/raster/*
   else
     # shellcheck disable=SC2086
     $all "$work/$1_fuzz" "$seconds" {seed}
   fi
 }
 
-for target in ${TARGETS:-jpeg container recipe audio}; do
+for target in ${TARGETS:-jpeg raster container recipe audio}; do
   build "$target"
   run "$target"
 done

@@ -33,14 +33,20 @@ def test_each_program_compiles(target: str, form: str) -> None:
     assert list_sources([target]), "what `fuzz/run.sh` links with it"
 
 
-def test_the_program_of_files_runs(tmp_path: Path, jpegs: Path) -> None:
-    """Link the sources of `fuzz/run.sh`. In 0 seconds the program decodes each given file once."""
-    sources = [*list_sources(["jpeg"]), FUZZ / "jpeg_fuzz.cpp"]
-    objects = [tmp_path / f"{number}.o" for number in range(len(sources))]
+def linked(folder: Path, target: str) -> Path:
+    """Link the sources of `fuzz/run.sh`."""
+    sources = [*list_sources([target]), FUZZ / f"{target}_fuzz.cpp"]
+    objects = [folder / f"{number}.o" for number in range(len(sources))]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda s, o: compiled(*FORMS["standalone"], "-c", s, "-o", o), sources, objects))
-    program = tmp_path / "jpeg_fuzz"
+    program = folder / f"{target}_fuzz"
     compiled(*objects, "-o", program)
+    return program
+
+
+def test_the_program_of_files_runs(tmp_path: Path, jpegs: Path) -> None:
+    """In 0 seconds the program decodes each given file once."""
+    program = linked(tmp_path, "jpeg")
     files = sorted(str(path) for path in jpegs.rglob("*.jpg"))[:4]
     done = subprocess.run([program, "0", "1", *files], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -54,6 +60,16 @@ def test_the_program_of_audio_files_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     runs, accepted, other, damaged = (int(part.split()[-1]) for part in done.stderr.split(","))
     assert runs == accepted + other + damaged == 1000 and min(accepted, other, damaged) > 50
+
+
+def test_the_program_of_files_without_loss_runs(tmp_path: Path) -> None:
+    program = linked(tmp_path, "raster")
+    subprocess.run([sys.executable, FUZZ / "make_raster_corpus.py", tmp_path / "corpus"], check=True)
+    files = sorted(str(path) for path in (tmp_path / "corpus").iterdir())
+    done = subprocess.run([program, "0", "1", *files], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    counted = [int(part.split()[-1]) for part in done.stderr.split(",")]
+    assert counted[:4] == [len(files), len(files), 0, 0] and counted[4] > len(files) // 2, done.stderr
 
 
 def in_parallel(folder: Path, code: str) -> subprocess.CompletedProcess[str]:

@@ -5,6 +5,9 @@
 
 namespace stoker::jpeg {
 
+// Return the orientation in IFD0 of Exif's TIFF structure; 1 if absent or invalid.
+uint8_t exif_orientation(const uint8_t* p, size_t size);
+
 // Mapping of stored pixel (y, x) to its displayed position: rows counted from the end, columns counted from the end,
 // then axes exchanged.
 struct Turn {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "jpeg/orientation.hpp"
+
 namespace stoker::jpeg {
 namespace {
 
@@ -50,28 +52,6 @@ Stop refuse(Info& info, Support support, const char* reason) {
 }
 Stop broken(Info& info, const char* reason) { return refuse(info, Support::Broken, reason); }
 Stop hand_over(Info& info, const char* reason) { return refuse(info, Support::Handover, reason); }
-
-// Return the orientation in IFD0 of the TIFF structure inside an EXIF segment.
-uint8_t exif_orientation(const uint8_t* p, size_t size) {
-  if (size < 8) return 1;
-  const bool little = p[0] == 'I' && p[1] == 'I';
-  if (!little && !(p[0] == 'M' && p[1] == 'M')) return 1;
-  const auto u16 = [&](size_t at) { return little ? p[at] | p[at + 1] << 8 : p[at] << 8 | p[at + 1]; };
-  const auto u32 = [&](size_t at) {
-    const uint32_t a = static_cast<uint32_t>(u16(at)), b = static_cast<uint32_t>(u16(at + 2));
-    return little ? a | b << 16 : a << 16 | b;
-  };
-  if (u16(2) != 42) return 1;
-  const size_t ifd = u32(4);
-  if (ifd > size - 2) return 1;
-  const size_t entries = static_cast<size_t>(u16(ifd));
-  for (size_t i = 0, at = ifd + 2; i < entries && at + 12 <= size; ++i, at += 12) {
-    if (u16(at) != 0x0112) continue;
-    const int value = u16(at + 8);
-    return u16(at + 2) == 3 && value >= 1 && value <= 8 ? static_cast<uint8_t>(value) : 1;
-  }
-  return 1;
-}
 
 // Contents of the application markers that influence decoding.
 struct Hints {
@@ -269,6 +249,27 @@ bool read_other(int marker, Segment s, Hints& hints, Info& info) {
 }
 
 }  // namespace
+
+uint8_t exif_orientation(const uint8_t* p, size_t size) {
+  if (size < 8) return 1;
+  const bool little = p[0] == 'I' && p[1] == 'I';
+  if (!little && !(p[0] == 'M' && p[1] == 'M')) return 1;
+  const auto u16 = [&](size_t at) { return little ? p[at] | p[at + 1] << 8 : p[at] << 8 | p[at + 1]; };
+  const auto u32 = [&](size_t at) {
+    const uint32_t a = static_cast<uint32_t>(u16(at)), b = static_cast<uint32_t>(u16(at + 2));
+    return little ? a | b << 16 : a << 16 | b;
+  };
+  if (u16(2) != 42) return 1;
+  const size_t ifd = u32(4);
+  if (ifd > size - 2) return 1;
+  const size_t entries = static_cast<size_t>(u16(ifd));
+  for (size_t i = 0, at = ifd + 2; i < entries && at + 12 <= size; ++i, at += 12) {
+    if (u16(at) != 0x0112) continue;
+    const int value = u16(at + 8);
+    return u16(at + 2) == 3 && value >= 1 && value <= 8 ? static_cast<uint8_t>(value) : 1;
+  }
+  return 1;
+}
 
 size_t next_marker(const uint8_t* data, size_t size, size_t pos, int& marker) {
   while (pos < size) {

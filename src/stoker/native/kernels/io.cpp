@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -6,6 +7,7 @@
 #include "base/whole.hpp"
 #include "jpeg/orientation.hpp"
 #include "jpeg/scan_limit.hpp"
+#include "kernels/lossless_files.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/store_scalar.hpp"
 #include "run/job.hpp"
@@ -28,8 +30,15 @@ Outcome hand_over(const Call& c, const char* reason) {
 bool read_header(const Call& c, jpeg::Info& info) {
   const View& file = *c.in[0];
   if (is_jpeg(file)) return jpeg::parse(file.data, static_cast<size_t>(file.shape[0]), info);
-  info.reason = "not a JPEG file";
+  info.reason = "a format that is not decoded natively";
   return false;
+}
+
+// Palette indices are wanted if there is a parameter `index` of 1.
+bool takes_indices(const Call& c, size_t index) { return c.param_count > index && c.params[index] == 1; }
+
+void store_shape(const Call& c, const std::array<double, 3>& shape) {
+  for (int i = 0; i < 3; ++i) store_scalar(c.out[0]->data + 8 * i, DType::I64, shape[static_cast<size_t>(i)]);
 }
 
 // The size limit is checked here, on the stored size: every later step may take memory for the image's pixels.
@@ -46,19 +55,23 @@ class Peek : public Kernel {
     return false;
   }
   Outcome run(const Call& c) const override {
+    if (lossless::is_file(*c.in[0])) {
+      std::array<double, 3> shape;
+      const bool indices = takes_indices(c, 0);
+      const Outcome outcome = lossless::peek(c, {adjust_, format_, scale_}, indices, max_pixels_, shape);
+      if (outcome == Outcome::Ok) store_shape(c, shape);
+      return outcome;
+    }
     jpeg::Info info;
     if (!read_header(c, info)) return hand_over(c, info.reason);
     if (max_pixels_ && static_cast<uint64_t>(info.width) * static_cast<uint64_t>(info.height) > max_pixels_) {
-      *c.error = "expected at most " + std::to_string(max_pixels_) + " pixels, got an image of " +
-                 std::to_string(info.height) + " x " + std::to_string(info.width) +
-                 " (a decompression bomb?); `max_pixels` allows more";
+      *c.error = lossless::too_many_pixels(max_pixels_, info.height, info.width);
       return Outcome::Error;
     }
     const jpeg::Extent extent = jpeg::scaled_extent(info, scale_);
     const bool turned = adjust_ && info.orientation >= 5;
-    const double shape[] = {double(turned ? extent.width : extent.height),
-                            double(turned ? extent.height : extent.width), double(jpeg::channels(info, format_))};
-    for (int i = 0; i < 3; ++i) store_scalar(c.out[0]->data + 8 * i, DType::I64, shape[i]);
+    store_shape(c, {double(turned ? extent.width : extent.height), double(turned ? extent.height : extent.width),
+                    double(jpeg::channels(info, format_))});
     return Outcome::Ok;
   }
 
@@ -79,6 +92,7 @@ class Decode : public Kernel {
     return {.kernel = "decode", .in = {port_of(DType::U8, 1)}, .out = {image}, .params = 2};
   }
   Outcome run(const Call& c) const override {
+    if (lossless::is_file(*c.in[0])) return lossless::decode(c, {adjust_, format_, scale_}, takes_indices(c, 2));
     const View& file = *c.in[0];
     const size_t size = static_cast<size_t>(file.shape[0]);
     jpeg::Info info;
@@ -96,10 +110,7 @@ class Decode : public Kernel {
     const jpeg::Extent whole = jpeg::scaled_extent(info, scale_);
     const jpeg::Window window = jpeg::stored_window(whole, turn, y0, x0, h, w);
     if (!jpeg::is_inside(window, whole)) {
-      *c.error = "expected a window inside of the image of " + std::to_string(whole.height) + "x" +
-                 std::to_string(whole.width) + " pixels as stored, got rows " + std::to_string(window.y0) + " to " +
-                 std::to_string(window.y1) + " and columns " + std::to_string(window.x0) + " to " +
-                 std::to_string(window.x1);
+      *c.error = lossless::outside(window, whole);
       return Outcome::Error;
     }
     if (jpeg::has_several_scans(info)) {
@@ -176,20 +187,22 @@ std::shared_ptr<Kernel> make_decode(bool adjust, jpeg::Format format, int scale_
 
 constexpr const char *kAdjust = "whether Exif's orientation is applied", *kFormat = "a jpeg::Format",
                      *kScale = "images are 1 / 2^scale_log2 as wide and high";
-const Registered kPeek{"peek",
-                       "The shape of an encoded image. The twin handles everything but JPEG files of a usual kind.",
-                       make_peek,
-                       {{"adjust", kAdjust},
-                        {"format", kFormat},
-                        {"scale_log2", kScale},
-                        {"max_pixels", "the most pixels as stored; 0: no limit"}}};
-const Registered kDecode{"decode",
-                         "A window of an encoded image. The twin handles everything but JPEG files of a usual kind.",
-                         make_decode,
-                         {{"adjust", kAdjust},
-                          {"format", kFormat},
-                          {"scale_log2", kScale},
-                          {"max_scan_pixels", "the most pixels times scans of many scans; 0: no limit"}}};
+const Registered kPeek{
+    "peek",
+    "The shape of an encoded image. The twin handles everything but JPEG and PNG files of a usual kind.",
+    make_peek,
+    {{"adjust", kAdjust},
+     {"format", kFormat},
+     {"scale_log2", kScale},
+     {"max_pixels", "the most pixels as stored; 0: no limit"}}};
+const Registered kDecode{
+    "decode",
+    "A window of an encoded image. The twin handles everything but JPEG and PNG files of a usual kind.",
+    make_decode,
+    {{"adjust", kAdjust},
+     {"format", kFormat},
+     {"scale_log2", kScale},
+     {"max_scan_pixels", "the most pixels times scans of many scans; 0: no limit"}}};
 
 }  // namespace
 

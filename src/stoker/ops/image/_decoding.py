@@ -170,7 +170,7 @@ def peek(
         [data],
         [(DType.INT64, (3,), "")],
         attrs=(adjust, int(output_type), scale.bit_length() - 1, max_pixels),
-        params=(1,) if indices else (),  # only the twin, which has it from here, decodes such files
+        params=(1,) if indices else (),  # JPEG files have no palette: their kernels ignore it
         twin=twin_peek(output_type, adjust, scale, max_pixels, indices),
         codec=CODEC,
         file=FileAccess(header_only=True),

@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Write image files without loss, of every kind, for the fuzzer of ``raster``: make_raster_corpus.py FOLDER."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from png_writer import KINDS, chunk, palette, png, samples
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    exif = chunk(b"eXIf", b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\3\0\0\0\1" + struct.pack(">HHI", 6, 0, 0))
+    for colours, bits in KINDS:
+        before = palette(1 << bits, (1 << bits) // 2) if colours == 3 else b""
+        for interlaced in (False, True):
+            for height, width, level in ((1, 1, 9), (9, 13, 6), (21, 33, 1), (17, 19, 0)):
+                pixels = samples(colours, bits, height, width)
+                data = png(pixels, colours, bits, interlaced=interlaced, before=before, after=exif, level=level)
+                (folder / f"{colours}-{bits}-{height}x{width}-{int(interlaced)}.png").write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()

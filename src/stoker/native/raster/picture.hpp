@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Image files without loss that are decoded natively, of any format.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "raster/png.hpp"
+
+namespace stoker::raster {
+
+enum class Kind : uint8_t { None, Png };
+
+// Return the format of a file by its first bytes.
+Kind kind_of(const uint8_t* data, size_t size);
+
+// Header of a file.
+struct Picture {
+  Kind kind = Kind::None;
+  int32_t width = 0, height = 0;   // as stored
+  uint8_t orientation = 1;         // Exif's
+  bool other_orientation = false;  // the file may state an orientation in a way that only Pillow reads
+  Layout layout;
+  png::Header png;
+};
+
+// Read a header. If the result is not Ok, `error` says why. `data` must outlive the picture.
+Parsed parse(const uint8_t* data, size_t size, Picture& picture, std::string& error);
+
+// Decode the target of a picture that was parsed. Return an error, or an empty text. `scratch`: four areas.
+std::string decode(const uint8_t* data, size_t size, const Picture& picture, const Target& target, Scratch* scratch);
+
+}  // namespace stoker::raster
