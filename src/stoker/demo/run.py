@@ -20,7 +20,7 @@ from . import chain, checks, dataset, detection, messages, photos, sheet
 
 BATCH = 64
 SEED = 7
-_KINDS = ("images", "detection", "video")
+_KINDS = ("images", "detection", "video", "audio")
 _SURVEY_LIMIT = 20_000
 _COMPARE_LIMIT, _COMPARE_SECONDS = 2_000, 20.0
 _TRAIN_SECONDS, _PILLOW_SECONDS = 2.0, 6.0
@@ -38,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.kind == "video":
             return _show_videos(arguments.data, out)
+        if arguments.kind == "audio":
+            return _show_audio(arguments.data, out)
         if arguments.kind == "detection":
             _draw_detection(arguments.data, arguments.annotations, out)
         else:
@@ -59,8 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command's arguments."""
     text = (
-        "The ImageNet training chain over a folder, the operators of detection on boxes and masks, or made videos "
-        "whose barcodes prove that each frame is the one that was asked for (the extra `video`)."
+        "The ImageNet training chain over a folder, the operators of detection on boxes and masks, made videos "
+        "whose barcodes prove that each frame is the one that was asked for (the extra `video`), or the front end of a "
+        "speech model over made clips."
     )
     made = argparse.ArgumentParser(prog="stoker demo", description=text)
     made.add_argument("kind", nargs="?", choices=_KINDS, default="images", help="default: images")
@@ -79,6 +82,15 @@ def _show_videos(data: Path | None, out: Path) -> int:
     from . import video  # with PyAV
 
     return int(not video.run(out, dataset.available_cpus()))
+
+
+def _show_audio(data: Path | None, out: Path) -> int:
+    """Return the exit status: 1 if bits were different."""
+    if data is not None:
+        raise FolderUnusable("expected no --data with `audio`: the demonstration makes its clips itself")
+    from . import audio
+
+    return int(not audio.run(out, dataset.available_cpus()))
 
 
 def _draw_detection(data: Path | None, annotations: Path | None, out: Path) -> None:
