@@ -5044,6 +5044,9 @@ class experimental:
             keyframes_only: bool = False,
             enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
             enable_timestamps: Literal[False] = False,
+            with_audio: bool = False,
+            sample_rate: float | None = None,
+            downmix: bool = False,
             image_type: ImageType = ImageType.RGB,
             adjust_orientation: bool = True,
             initial_fill: int = 1024,
@@ -5094,6 +5097,9 @@ class experimental:
                     count those.
                 enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
                 enable_timestamps: Return the seconds from the file's first frame to each frame.
+                with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.
+                sample_rate: Resample the audio to this rate in Hz; by default each file keeps its own.
+                downmix: Return the mean over the audio's channels, without their axis.
                 image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
                 adjust_orientation: Turn the frames as the file says that players do.
                 initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
@@ -5149,6 +5155,9 @@ class experimental:
             keyframes_only: bool = False,
             enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
             enable_timestamps: Literal[True],
+            with_audio: bool = False,
+            sample_rate: float | None = None,
+            downmix: bool = False,
             image_type: ImageType = ImageType.RGB,
             adjust_orientation: bool = True,
             initial_fill: int = 1024,
@@ -5199,6 +5208,9 @@ class experimental:
                     count those.
                 enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
                 enable_timestamps: Return the seconds from the file's first frame to each frame.
+                with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.
+                sample_rate: Resample the audio to this rate in Hz; by default each file keeps its own.
+                downmix: Return the mean over the audio's channels, without their axis.
                 image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
                 adjust_orientation: Turn the frames as the file says that players do.
                 initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
@@ -7452,6 +7464,9 @@ class readers:
         keyframes_only: bool = False,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[False] = False,
+        with_audio: bool = False,
+        sample_rate: float | None = None,
+        downmix: bool = False,
         image_type: ImageType = ImageType.RGB,
         adjust_orientation: bool = True,
         initial_fill: int = 1024,
@@ -7519,6 +7534,9 @@ class readers:
                 count those.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
+            with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.
+            sample_rate: Resample the audio to this rate in Hz; by default each file keeps its own.
+            downmix: Return the mean over the audio's channels, without their axis.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
             adjust_orientation: Turn the frames as the file says that players do.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
@@ -7579,6 +7597,9 @@ class readers:
         keyframes_only: bool = False,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[True],
+        with_audio: bool = False,
+        sample_rate: float | None = None,
+        downmix: bool = False,
         image_type: ImageType = ImageType.RGB,
         adjust_orientation: bool = True,
         initial_fill: int = 1024,
@@ -7646,6 +7667,9 @@ class readers:
                 count those.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
+            with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.
+            sample_rate: Resample the audio to this rate in Hz; by default each file keeps its own.
+            downmix: Return the mean over the audio's channels, without their axis.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
             adjust_orientation: Turn the frames as the file says that players do.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
@@ -7724,6 +7748,9 @@ class readers:
         keyframes_only: bool = False,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[False] = False,
+        with_audio: bool = False,
+        sample_rate: float | None = None,
+        downmix: bool = False,
         image_type: ImageType = ImageType.RGB,
         adjust_orientation: bool = True,
         initial_fill: int = 1024,
@@ -7798,6 +7825,9 @@ class readers:
                 count those.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
+            with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.
+            sample_rate: Resample the audio to this rate in Hz; by default each file keeps its own.
+            downmix: Return the mean over the audio's channels, without their axis.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
             adjust_orientation: Turn the frames as the file says that players do.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
@@ -7876,6 +7906,9 @@ class readers:
         keyframes_only: bool = False,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[True],
+        with_audio: bool = False,
+        sample_rate: float | None = None,
+        downmix: bool = False,
         image_type: ImageType = ImageType.RGB,
         adjust_orientation: bool = True,
         initial_fill: int = 1024,
@@ -7950,6 +7983,9 @@ class readers:
                 count those.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
+            with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.
+            sample_rate: Resample the audio to this rate in Hz; by default each file keeps its own.
+            downmix: Return the mean over the audio's channels, without their axis.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
             adjust_orientation: Turn the frames as the file says that players do.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.

@@ -253,12 +253,33 @@ class ClipStorage(Storage):
             w: DataError(failures[w[0]]) for w in clips if w[0] in failures
         }
         if frames:
-            path = self.table.paths[file]
-            video = VideoFile(self._owner, file, path, functools.partial(index_of, path))
-            with POOL.borrow(video, min(int(f[f >= 0].min()) for f in frames.values())) as decoder:
+            with POOL.borrow(self._video(file), min(int(f[f >= 0].min()) for f in frames.values())) as decoder:
                 pixels = self.pixels.decode(decoder, list(frames.values()))
             found |= dict(zip(frames, pixels, strict=True))
         return [found[w] for w in clips]
+
+    def _video(self, file: int) -> VideoFile:
+        path = self.table.paths[file]
+        return VideoFile(self._owner, file, path, functools.partial(index_of, path))
+
+    def span(self, clip: int, share: float) -> tuple[float, float]:
+        """Return the seconds, on the clock of the file, at which a clip's first frame begins and its last one ends.
+
+        Args:
+            clip: its number.
+            share: number from 0 to 1 that places a random clip.
+
+        Raises:
+            DataError: the clip cannot be decoded.
+            OSError: the file cannot be read.
+        """
+        if clip in self.table.failures:
+            raise DataError(self.table.failures[clip])
+        frames, index = self.table.frames(clip, self.rule, share), POOL.index(self._video(self.table.file(clip)))
+        frames = frames[frames >= 0]
+        ends = np.append(index.pts, index.end)
+        ticks = int(index.pts[frames.min()]), int(ends[frames.max() + 1])
+        return float(ticks[0] * index.time_base), float(ticks[1] * index.time_base)
 
     # ---- end ----
 

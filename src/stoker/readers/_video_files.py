@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..contract.errors import ArgumentError, DataError, is_system_failure
 from ..contract.text import printable
+from ..video.clip_audio import audio_rate
 from ..video.frame_index import FrameIndex, Ints
 from ..video.sampling import FrameChoice, Rule, first_at, last_at
 from ._containers import is_missing
@@ -143,18 +144,21 @@ class FoundClips:
         table: the clips.
         labels: their labels, int32 ``(clips, 1)``.
         times: seconds of each frame of the files with clips, by number of the file; empty unless asked for.
+        rates: sampling rate of each clip's file in Hz, float32 ``(clips,)``; 1 unless asked for.
         note: remark about ranges without clips; "" if there are none.
     """
 
     table: ClipTable
     labels: npt.NDArray[np.int32]
     times: dict[int, npt.NDArray[np.float64]]
+    rates: npt.NDArray[np.float32]
     note: str
 
 
 def find_clips(
-    ranges: list[VideoRange], bounds: Bounds, choice: FrameChoice, rule: Rule, step: int, *, with_times: bool
-) -> FoundClips:
+    ranges: list[VideoRange], bounds: Bounds, choice: FrameChoice, rule: Rule, step: int, *, with_times: bool,
+    with_audio: bool,
+) -> FoundClips:  # fmt: skip
     """Find the clips of all ranges. A file that cannot be read has one clip, which fails when it is read.
 
     Raises:
@@ -167,7 +171,7 @@ def find_clips(
     paths = list(own)
 
     def facts(number: int) -> _FileFacts:
-        return _facts_of(own[paths[number]], bounds, choice, with_times)
+        return _facts_of(own[paths[number]], bounds, choice, with_times, with_audio)
 
     found = dict(zip(paths, map_files(facts, range(len(paths))), strict=True))
     numbers = {path: i for i, path in enumerate(paths)}
@@ -194,7 +198,8 @@ def find_clips(
     times = {i: f.times for i, f in enumerate(found.values()) if f.times is not None}
     table = ClipTable(paths, rows, entry, np.concatenate(first), failures, chosen)
     note = f"videos without a clip are left out: {short}" if short else ""
-    return FoundClips(table, labels[:, None], times, note)
+    rates = np.array([f.rate or 1 for f in found.values()], np.float32)[rows[entry, 0]]
+    return FoundClips(table, labels[:, None], times, rates, note)
 
 
 class _FileFacts:
@@ -205,13 +210,15 @@ class _FileFacts:
         is_damaged: whether there is damage.
         counted: numbers of the frames that clips count; None: all.
         times: seconds of the file's frames, if they are asked for.
+        rate: sampling rate of the file's audio in Hz, if it is asked for.
     """
 
     def __init__(
         self, ranges: Iterable[tuple[int, int]], damage: str, counted: Ints | None = None,
-        times: npt.NDArray[np.float64] | None = None,
+        times: npt.NDArray[np.float64] | None = None, rate: int = 0,
     ) -> None:  # fmt: skip
         self.ranges, self.is_damaged, self.counted, self.times = iter(ranges), bool(damage), counted, times
+        self.rate = rate
         self._damage = damage
 
     def take_damage(self) -> str:
@@ -220,11 +227,14 @@ class _FileFacts:
         return damage
 
 
-def _facts_of(own: list[VideoRange], bounds: Bounds, choice: FrameChoice, with_times: bool) -> _FileFacts:
+def _facts_of(
+    own: list[VideoRange], bounds: Bounds, choice: FrameChoice, with_times: bool, with_audio: bool
+) -> _FileFacts:
     """Return the facts of a file by its ranges."""
     try:
         index = index_of(own[0].path)
         counted = choice.of(index)
+        rate = audio_rate(own[0].path) if with_audio else 0
     except (DataError, OSError) as error:
         if is_system_failure(error):
             raise
@@ -232,4 +242,4 @@ def _facts_of(own: list[VideoRange], bounds: Bounds, choice: FrameChoice, with_t
     ranges = [bounds.frames(one, index) for one in own]
     if counted is not None:
         ranges = [(int(begin), int(end)) for begin, end in np.searchsorted(counted, ranges)]
-    return _FileFacts(ranges, index.damage, counted, index.times[:-1] if with_times else None)
+    return _FileFacts(ranges, index.damage, counted, index.times[:-1] if with_times else None, rate)

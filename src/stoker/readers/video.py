@@ -15,8 +15,10 @@ from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError
 from ..contract.types import DType, ImageType
 from ..video.clip import ClipPixels
+from ..video.clip_audio import MAX_RATE
 from ..video.colors import CHANNEL_ORDERS
 from ..video.sampling import PAD_NAMES, FrameChoice, Rule, pad_mode_of
+from ._clip_audio import audio_columns
 from ._clip_frames import ClipFramesColumn, seconds_at
 from ._columns import Values, fingerprint, ragged
 from ._containers import is_missing
@@ -60,6 +62,11 @@ class ClipReader(SampledReader, ABC):
         "str", "none", choices=_NUMBERS, doc='Return the number of the first frame ("scalar"), or of all ("sequence").'
     )  # fmt: skip
     enable_timestamps = arg("bool", False, doc="Return the seconds from the file's first frame to each frame.")
+    with_audio = arg(
+        "bool", False, doc="Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate."
+    )
+    sample_rate = arg("float", None, doc="Resample the audio to this rate in Hz; by default each file keeps its own.")
+    downmix = arg("bool", False, doc="Return the mean over the audio's channels, without their axis.")
     image_type = arg("image_type", ImageType.RGB, doc="Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).")
     adjust_orientation = arg("bool", True, doc="Turn the frames as the file says that players do.")
     initial_fill = arg("int", 1024, doc="No effect: a shuffle is over the whole data set, not over a buffer.")
@@ -85,6 +92,11 @@ class ClipReader(SampledReader, ABC):
     @staticmethod
     def _check_sampling(args: Mapping[str, Any]) -> None:
         FrameChoice(args["fps"], args["keyframes_only"])
+        rate = args["sample_rate"]
+        if rate is not None and not (np.isfinite(rate) and 0 < rate <= MAX_RATE):
+            raise ArgumentError(f"expected a `sample_rate` above 0 Hz and up to 2**20, got {rate:g}")
+        if not args["with_audio"] and (rate is not None or args["downmix"]):
+            raise ArgumentError("expected `with_audio` with `sample_rate` and `downmix`, which are about the audio")
         if args["uniform_sample"] and (args["stride"] != 1 or args["step"] > 0):
             raise ArgumentError("expected neither `stride` nor `step` with `uniform_sample`, which decides the frames")
         if args["random_crop"] and (args["uniform_sample"] or args["step"] > 0):
@@ -97,7 +109,7 @@ class ClipReader(SampledReader, ABC):
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
         more = (self.has_labels(args), args["enable_frame_num"] != "none", args["enable_timestamps"])
-        return 1 + sum(map(bool, more))
+        return 1 + sum(map(bool, more)) + (2 if args["with_audio"] else 0)
 
     def returns_tuple(self, args: Mapping[str, Any]) -> bool:
         return self.count_outputs(args) > 1
@@ -116,13 +128,16 @@ class ClipReader(SampledReader, ABC):
         ranges, has_labels = list_ranges(args)
         rule = replace(rule, uniform=args["uniform_sample"], random=args["random_crop"])
         choice = FrameChoice(args["fps"], args["keyframes_only"])
-        found = find_clips(ranges, bounds, choice, rule, step, with_times=args["enable_timestamps"])
+        found = find_clips(
+            ranges, bounds, choice, rule, step, with_times=args["enable_timestamps"], with_audio=args["with_audio"]
+        )
         pixels = ClipPixels(CHANNEL_ORDERS[ImageType(args["image_type"])], args["adjust_orientation"], fill)
         storage = ClipStorage(found.table, rule, pixels)
         columns: list[Column] = [ClipColumn(storage, dtype, normalized=normalized)]
         if has_labels:
             columns.append(Values("label", found.labels))
         columns += _random_numbers(args, found, storage) if rule.random else _numbers(args, found, rule)
+        columns += audio_columns(storage, found.rates, args) if args["with_audio"] else []
         decides = fingerprint("\0".join(r.path for r in ranges), found.labels, found.table.fingerprint())
         return DataSet(tuple(columns), decides, "label" if has_labels else None, (found.note,) if found.note else ())
 

@@ -109,7 +109,7 @@ def read_audio(data: bytes, form: str, first: int, count: int) -> Iterator[npt.N
             for frame in stream.codec_context.decode(packet):
                 at, found = found.frames, _counted(found, frame)
                 if found.frames > first and at < end:
-                    yield _samples(frame)[max(first - at, 0) : end - at]
+                    yield samples_of(frame)[max(first - at, 0) : end - at]
             if found.frames >= end:
                 return
     raise DataError(f"expected {end} frames in {name_of(data)}, got {found.frames}")
@@ -165,8 +165,8 @@ def _shown(spans: list[tuple[int, int]], duration: int, tick: Fraction, data: by
     return max(first + duration if is_cut else end, first) - first
 
 
-def _samples(frame: Any) -> Any:
-    """Return the samples of a decoder's frame, (frames, channels)."""
+def samples_of(frame: Any) -> Any:
+    """Return the samples of a decoder's frame, ``(frames, channels)``: float32, or int32 at full scale."""
     x = frame.to_ndarray()
     x = x.T if frame.format.is_planar else x.reshape(frame.samples, -1)
     if x.dtype.kind == "f":
