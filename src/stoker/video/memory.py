@@ -24,7 +24,7 @@ class _Lease:
         }  # fmt: skip
 
     def __del__(self) -> None:
-        self._pool.give_back(self._memory)
+        self._pool.release(self._memory)
 
 
 class ClipMemory:
@@ -39,7 +39,7 @@ class ClipMemory:
         """Forget everything, in a child process, where another thread may have held the lock."""
         self._returned, self._lock, self._kept = deque(), threading.Lock(), []
 
-    def give_back(self, memory: Bytes) -> None:
+    def release(self, memory: Bytes) -> None:
         """Take memory that no array uses any more. The collector may run in a thread that holds the lock."""
         self._returned.append(memory)
         if self._lock.acquire(blocking=False):  # else the next call takes it
