@@ -27,6 +27,7 @@
 #   make test-triton                          exported models in a real Triton server on this machine
 #   make test-servers                         the guide's servers, FastAPI's and LitServe's, on this machine
 #   make test-containers                      files of the formats' own libraries; stores of objects on this machine
+#   make video-zoo [ZOO="h264 ts"] [SECONDS=60]  every frame of 170 made videos with a full decode; spoilt videos
 #   make trainers                             train, validate and resume in Lightning, Hugging Face, Accelerate, DDP and FSDP
 #   make dry-run                              add a throw-away native operator, test it, list the touched files, remove it
 #   make setup                                create .venv with the package and the test requirements
@@ -142,6 +143,11 @@ test-asan: setup $(ASAN)/.package
 	@$(SANITIZED) $(PY) -c "from stoker.native import _native; assert _native.sanitized, _native.__file__"
 	@$(SANITIZED) $(PY) -m pytest -p no:cacheprovider $(or $(TESTS),tests/run/test_plan_rules.py tests/ops tests/unit)
 	@$(if $(TESTS),,$(SANITIZED) $(PY) -m tests.hostile.walk --seconds $(or $(SECONDS),300) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)))
+
+.PHONY: video-zoo
+video-zoo: setup
+	@PYTHONPATH=.:tests $(PY) -W ignore -m tests.video_zoo $(ZOO)
+	@PYTHONPATH=.:tests $(PY) -W ignore -m tests.video_fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
 
 dry-run: setup
 	@tests/ops/new_operator/dry_run.sh

@@ -111,6 +111,8 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mpeg2": ("a.ts", "mpeg2video", {"options": {"bf": "2", "b": "4M"}}),
     "mjpeg": ("a.avi", "mjpeg", {"pixels": "yuvj420p"}),
     "gif": ("a.gif", "gif", {"pixels": "rgb8", "frames": 12}),
+    "png": ("a.mov", "png", {"pixels": "rgb24", "frames": 12}),
+    "cinepak": ("a.avi", "cinepak", {"pixels": "rgb24", "frames": 12}),  # FFmpeg seeks nowhere in it
 }  # fmt: skip
 
 
@@ -134,7 +136,7 @@ def plain_pixels(frame: Any) -> Any:
     name = frame.format.name
     if frame.format.is_rgb:
         return frame.to_ndarray(format="rgb24")
-    bits = 10 if "10" in name else 8
+    bits = next((n for n in (10, 12) if f"p{n}" in name), 8)
     planes = []
     for plane in frame.planes:
         samples = np.frombuffer(plane, np.uint8 if bits == 8 else np.uint16)

@@ -9,6 +9,7 @@ Videos share one pool of decoders, so a program may have thousands of them open.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import weakref
@@ -68,6 +69,7 @@ def open(
         ArgumentError: an argument is wrong.
         DataError: the file is no video, or none of its frames can be decoded.
         OSError: the file cannot be read.
+        ResourceError: the file needs more memory than there is.
         UnsupportedError: PyAV is not installed (the extra ``video``).
     """
     return Video(
@@ -99,7 +101,8 @@ class Video:
         self._pixels = ClipPixels(CHANNEL_ORDERS[image_type], adjust_orientation)
         content = _content_of(source)
         find = partial(index_of, content) if isinstance(content, str) else partial(index_video, content)
-        index: FrameIndex = find()
+        with _enough_memory():
+            index: FrameIndex = find()
         self._owner = VideoOwner()
         self._file = VideoFile(self._owner, 0, content, find, index.state)
         self._metadata = metadata_of(index, adjust_orientation)
@@ -367,7 +370,8 @@ class Video:
 
     def _index(self) -> FrameIndex:
         self._require_open()
-        return POOL.index(self._file)
+        with _enough_memory():
+            return POOL.index(self._file)
 
     def _begins(self) -> Doubles:
         return seconds_of(self._index().pts, self._index())
@@ -440,17 +444,24 @@ class Video:
         if not len(numbers):
             found: Pixels | BaseException = np.zeros((0, self._metadata.height, self._metadata.width, 3), np.uint8)
         else:
-            try:
-                with POOL.borrow(self._file, int(numbers.min())) as decoder:
-                    found = self._pixels.decode(decoder, [numbers])[0]
-            except MemoryError as error:
-                reason = str(error) or "expected frames that fit into memory"
-                raise ResourceError(f"`eager.video`: {reason}") from error
+            with _enough_memory(), POOL.borrow(self._file, int(numbers.min())) as decoder:
+                found = self._pixels.decode(decoder, [numbers])[0]
         if isinstance(found, DataError):
             raise DataError(f"`eager.video`: {found}") from found
         if isinstance(found, BaseException):
-            raise found
+            with _enough_memory():
+                raise found
         return found if self._options["dimension_order"] == "NHWC" else found.transpose(0, 3, 1, 2)
+
+
+@contextlib.contextmanager
+def _enough_memory() -> Iterator[None]:
+    """Turn errors about memory, also of FFmpeg for absurd sizes in damaged files, into Stoker's."""
+    try:
+        yield
+    except MemoryError as error:
+        reason = str(error) or "expected a video that fits into memory"
+        raise ResourceError(f"`eager.video`: {reason}") from error
 
 
 def _check_options(options: dict[str, Any]) -> None:

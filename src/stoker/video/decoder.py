@@ -8,6 +8,7 @@ occur twice.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -139,6 +140,8 @@ class PacketDecoder:
             raise DataError(f"expected {size} bytes at byte {pos} of {name_of(self.source)}, got {len(content)}")
         packet = pyav().Packet(size)  # with zeros after it, which decoders read; `Packet(content)` has none
         packet.update(content)
+        # FFmpeg's PNG decoder adds pictures to the one before unless their packets are key packets.
+        packet.is_keyframe = bool(self.index.packet_flags[number] & KEY)
         return packet
 
     # ---- packets of containers that scatter them ----
@@ -166,8 +169,11 @@ class PacketDecoder:
         times = [int(t[packet]) for t in (self.index.packet_dts, self.index.packet_pts)]
         time = next((t for t in times if t != NO_TIME), None)
         if packet and time is not None:
-            self._container.seek(time, stream=stream, backward=True)
-            return stream
+            with contextlib.suppress(
+                pyav().error.FFmpegError
+            ):  # a container without an index: it is read from its start
+                self._container.seek(time, stream=stream, backward=True)
+                return stream
         self._reopen()
         return self._container.streams[self.index.stream]
 
