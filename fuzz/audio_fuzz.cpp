@@ -73,6 +73,17 @@ void decode(const uint8_t* data, size_t size) {
     ++counts.damaged;
     require(!error.empty(), "damage has a reason");
   }
+  for (const size_t have : {size_t{11}, size_t{40}, size_t{44}, size_t{60}, size / 2}) {
+    if (have > size) continue;
+    const std::unique_ptr<uint8_t[]> start(new uint8_t[have]);
+    if (have) std::memcpy(start.get(), data, have);
+    wav::Wave found;
+    const wav::Parsed early = wav::parse_start(start.get(), have, size, &found, &error);
+    require(early == wav::Parsed::Other || early == parsed, "the start of a file says what the file says");
+    if (early == wav::Parsed::Ok)
+      require(found.frames == wave.frames && found.offset == wave.offset && found.sample == wave.sample,
+              "the start of a file has its header");
+  }
   if (parsed != wav::Parsed::Ok) return;
   ++counts.accepted;
   const int64_t bytes = wave.frames * wave.channels * wav::size_of(wave.sample);

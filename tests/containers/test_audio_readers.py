@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker import fn, pipeline_def, types
+from stoker import eager, fn, pipeline_def, types
 from stoker.contract.errors import ArgumentError, StokerError
 from stoker.ops.audio._wav import write_wav
 from stoker.readers.nemo_asr import NemoAsrReader
@@ -201,3 +202,91 @@ def test_relative_paths_have_a_base(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert read(lambda: fn.readers.nemo_asr(path, base=""), 1)[0][0].shape == (4000,)
     with pytest.raises(StokerError, match="lists"):
         read(lambda: fn.readers.nemo_asr(path), 1)
+
+
+# ---- parts of long files ----
+
+
+def listed_parts(path: Path, entries: list[tuple[Path, float, float]]) -> str:
+    """Write a manifest of file, first second and seconds. Return its path."""
+    lines = [json.dumps({"audio_filepath": str(f), "offset": o, "duration": d, "text": ""}) for f, o, d in entries]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def long_files() -> dict[str, bytes]:
+    """Return files of more than a megabyte, of which readers read a part alone."""
+    rng, frames = np.random.default_rng(0), 400_000
+    whole = rng.integers(-(1 << 31), 1 << 31, (frames, 2))
+    floats = rng.normal(0, 0.3, (frames, 2))
+    plain = bytes(write_wav(whole, RATE))
+    notes = b"LIST" + (70_000).to_bytes(4, "little") + bytes(70_000)  # a header beyond what is read to find it
+    ds64 = b"ds64" + (28).to_bytes(4, "little") + bytes(8) + (4 * frames).to_bytes(8, "little") + bytes(12)
+    data = plain.index(b"data") + 4
+    return {
+        "16 bits": plain,
+        "8 bits": bytes(write_wav(whole[:, :1].repeat(3, 1), RATE, bits=8)),
+        "24 bits, extensible": bytes(write_wav(whole, RATE, bits=24, extensible=True)),
+        "32 bits": bytes(write_wav(whole, RATE, bits=32)),
+        "float": bytes(write_wav(floats.astype(np.float32), RATE)),
+        "double": bytes(write_wav(floats, RATE)),
+        "notes first": plain[:12] + notes + plain[12:],
+        "open sizes": plain[:4] + bytes(4) + plain[8:data] + bytes(4) + plain[data + 4 :],
+        "RF64": b"RF64\xff\xff\xff\xffWAVE" + ds64 + plain[12:data] + b"\xff\xff\xff\xff" + plain[data + 4 :],
+        "more after the samples": plain + b"LIST\4\0\0\0abcd",
+    }
+
+
+def test_parts_of_long_files_are_those_of_the_whole(tmp_path: Path) -> None:
+    parts = [(0.0, 0.5), (3.3, 1.25), (49.0, 5.0), (0.0, 0.0), (20.00003, 0.00001), (50.0, 1.0)]
+    for name, content in long_files().items():
+        file = tmp_path / "a.wav"
+        file.write_bytes(content)
+        listed = listed_parts(tmp_path / "m.json", [(file, offset, seconds) for offset, seconds in parts])
+        for more in ({"downmix": False}, {"dtype": types.INT16}, {"sample_rate": 5000.0}):
+            audio, rate, *_ = read(
+                lambda m=more, p=listed: fn.readers.nemo_asr(manifest_filepaths=p, read_sample_rate=True, **m),  # type: ignore[misc]
+                len(parts),
+            )
+            for got, (offset, seconds) in zip(audio, parts, strict=True):
+                arguments = {"downmix": True, **more, "offset": offset, "duration": seconds}
+                want, _ = eager.decoders.audio(np.frombuffer(content, np.uint8), **arguments)
+                np.testing.assert_array_equal(got, want, err_msg=f"{name}, {more}, {offset}, {seconds}")
+            assert [float(r) for r in rate] == [RATE] * len(parts)
+
+
+def test_damaged_long_files_are_errors(tmp_path: Path) -> None:
+    content, file = long_files()["16 bits"], tmp_path / "a.wav"
+    for damaged, offset, text in (
+        (content[:-1], 0.0, "the file is cut off"),
+        (content, 51.0, "`offset` within the file of 50 seconds"),
+        (bytes(2 << 20), 0.0, "expected an audio file"),
+        (content[:36] + b"dat?" + content[40:], 0.0, "without samples"),
+    ):
+        file.write_bytes(damaged)
+        listed = listed_parts(tmp_path / "m.json", [(file, offset, 1.0)])
+        with pytest.raises(StokerError, match=text):
+            read(lambda m=listed: fn.readers.nemo_asr(manifest_filepaths=m), 1)  # type: ignore[misc]
+
+
+def peak_bytes() -> int:
+    """Return the most memory that the process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def test_a_part_of_a_file_of_ten_hours_takes_little_memory(tmp_path: Path) -> None:
+    frames = 10 * 3600 * 16000
+    content = bytes(write_wav(samples(1, 100), 16000))
+    head = content[:40] + (2 * frames).to_bytes(4, "little")
+    file = tmp_path / "long.wav"
+    with file.open("wb") as out:  # without blocks on the disk but for the ends
+        out.write(head)
+        out.truncate(len(head) + 2 * frames)
+        out.seek(len(head) + 2 * (frames - 4000))
+        out.write(samples(2, 4000).tobytes())
+    listed = listed_parts(tmp_path / "m.json", [(file, 36000 - 0.25, 0.25), (file, 18000.0, 0.5)])
+    before = peak_bytes()
+    audio, *_ = read(lambda: fn.readers.nemo_asr(manifest_filepaths=listed), 2)
+    np.testing.assert_array_equal(audio[0], samples(2, 4000)[:, 0].astype(np.float32) / 32768)
+    assert not audio[1].any() and len(audio[1]) == 8000
+    assert peak_bytes() - before < 200 << 20

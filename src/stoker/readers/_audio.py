@@ -17,7 +17,7 @@ from ..contract.argument import arg
 from ..contract.columns import Column
 from ..contract.errors import ArgumentError, UnsupportedError
 from ..contract.lowering import Lowering
-from ..contract.step import Value
+from ..contract.step import ALLOCATES, Value, ViewOp
 from ..contract.storage import Bools
 from ..contract.types import DType
 from ..video.audio_track import audio_container, audio_track, read_audio
@@ -110,11 +110,17 @@ class AudioFiles:
 
     def decode(self, c: Lowering, reader: int, **arguments: Any) -> tuple[Value, Value]:
         """Build the steps that decode a row's file, and return its samples and its rate."""
-        data = self.storage.lower(c, reader, DType.UINT8, (), "")
-        for name, table in (("offset", self.offset), ("duration", self.duration)):
-            if table is not None:
-                attrs = (table, len(table), reader)
-                arguments[name] = c.native("lookup", [], [(DType.FLOAT64, (), "")], attrs=attrs)[0]
+        if self.offset is None or self.duration is None:
+            data = self.storage.lower(c, reader, DType.UINT8, (), "")
+        else:
+            table = np.stack([self.offset, self.duration], 1)
+            (part,) = c.native("lookup", [], [(DType.FLOAT64, (2,), "")], attrs=(table.ravel(), len(table), reader))
+            data, left = c.opaque(DType.UINT8, 1), c.new_value(DType.FLOAT64, (2,))
+            seconds = (c.element(part, 0), c.element(part, 1))
+            attrs = (self.storage.table, reader)
+            c.emit("read_audio_part", [], [data, left], attrs=attrs, params=seconds, memory=ALLOCATES)
+            for i, name in enumerate(("offset", "duration")):
+                arguments[name] = c.view(left, [ViewOp("slice", 0, i, 1, 1), ViewOp("drop", 0)])
         samples, rate = c.apply("decoders.audio", data, **arguments)
         return samples, rate
 

@@ -543,6 +543,14 @@ def random_start(draw: int, own_seed: bool, seed: int, /) -> Kernel:
         own_seed: whether `seed` replaces the pipeline's
     """
 
+def read_audio_part(files: FileTable, reader: int, /) -> Kernel:
+    """The bytes of an audio file, or of a part of it.
+
+    Args:
+        files: the files
+        reader: the column of the batch's indices
+    """
+
 def read_file_ref() -> Kernel:
     """The bytes of a file that the input refers to (io/file_ref.hpp)."""
 

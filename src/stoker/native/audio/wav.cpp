@@ -58,19 +58,25 @@ Parsed parse_format(const uint8_t* p, size_t size, Wave* wave, std::string* erro
 }  // namespace
 
 Parsed parse(const uint8_t* data, size_t size, Wave* wave, std::string* error) {
+  return parse_start(data, size, size, wave, error);
+}
+
+Parsed parse_start(const uint8_t* data, size_t have, size_t size, Wave* wave, std::string* error) {
   *wave = {};
-  if (size < 12 || !(is(data, "RIFF") || is(data, "RF64")) || !is(data + 8, "WAVE")) return Parsed::Other;
+  if (have < 12 || !(is(data, "RIFF") || is(data, "RF64")) || !is(data + 8, "WAVE")) return Parsed::Other;
   const uint32_t riff = load<uint32_t>(data + 4);
   uint64_t large = 0;  // size of the samples according to an RF64 file
   bool has_format = false;
   size_t at = 12;
   while (size - at >= 8) {
+    if (at > have || have - at < 8) return Parsed::Other;
     const uint8_t* const chunk = data + at;
     const uint32_t declared = load<uint32_t>(chunk + 4);
     const size_t begin = at + 8, rest = size - begin;
-    if (is(chunk, "ds64") && declared >= 16 && rest >= 16) large = load<uint64_t>(data + begin + 8);
+    if (is(chunk, "ds64") && declared >= 16 && have - begin >= 16) large = load<uint64_t>(data + begin + 8);
     if (is(chunk, "fmt ")) {
       if (declared > rest) return damaged(error, "got one that ends in its header");
+      if (declared > have - begin) return Parsed::Other;
       const Parsed parsed = parse_format(data + begin, declared, wave, error);
       if (parsed != Parsed::Ok) return parsed;
       has_format = true;

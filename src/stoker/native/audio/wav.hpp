@@ -38,6 +38,9 @@ enum class Parsed : uint8_t {
 // Read the header of a RIFF or RF64 file. The samples lie within the file.
 Parsed parse(const uint8_t* data, size_t size, Wave* wave, std::string* error);
 
+// The same for the first `have` bytes of a file of `size` bytes. Other: the header goes on after them.
+Parsed parse_start(const uint8_t* data, size_t have, size_t size, Wave* wave, std::string* error);
+
 // Write frames from `first` on, which must exist: [count, channels] values, or with `downmix` their mean over the
 // channels, [count]. `dtype` is F32, I16 or I32. Integers of a file are scaled by powers of two; floats to integers are
 // scaled by the largest value, rounded half to even and saturated, and NaN becomes 0.
