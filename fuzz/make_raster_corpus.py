@@ -23,6 +23,13 @@ def main() -> None:
                 pixels = samples(colours, bits, height, width)
                 data = png(pixels, colours, bits, interlaced=interlaced, before=before, after=exif, level=level)
                 (folder / f"{colours}-{bits}-{height}x{width}-{int(interlaced)}.png").write_bytes(data)
+    header = struct.pack("<IiiHHIIiiII", 40, 5, 4, 1, 24, 0, 64, 0, 0, 0, 0)
+    (folder / "24.bmp").write_bytes(b"BM" + struct.pack("<IHHI", 118, 0, 0, 54) + header + bytes(range(64)))
+    header = struct.pack("<IiiHHIIiiII", 40, 5, -2, 1, 8, 0, 16, 0, 0, 0, 0)
+    body = header + bytes(range(256)) * 4 + bytes(16)
+    (folder / "8.bmp").write_bytes(b"BM" + struct.pack("<IHHI", 14 + len(body), 0, 0, 1078) + body)
+    (folder / "16.pgm").write_bytes(b"P5 #c\n4 3 65535\n" + bytes(24))
+    (folder / "8.ppm").write_bytes(b"P6 4 3 255\n" + bytes(36))
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ constexpr const char *kAdjust = "whether Exif's orientation is applied", *kForma
                      *kScale = "images are 1 / 2^scale_log2 as wide and high";
 const Registered kPeek{
     "peek",
-    "The shape of an encoded image. The twin handles everything but JPEG and PNG files of a usual kind.",
+    "The shape of an encoded image. The twin handles everything but JPEG, PNG, BMP and PNM files of a usual kind.",
     make_peek,
     {{"adjust", kAdjust},
      {"format", kFormat},
@@ -197,7 +197,7 @@ const Registered kPeek{
      {"max_pixels", "the most pixels as stored; 0: no limit"}}};
 const Registered kDecode{
     "decode",
-    "A window of an encoded image. The twin handles everything but JPEG and PNG files of a usual kind.",
+    "A window of an encoded image. The twin handles everything but JPEG, PNG, BMP and PNM files of a usual kind.",
     make_decode,
     {{"adjust", kAdjust},
      {"format", kFormat},

@@ -6,10 +6,11 @@
 #include <string>
 
 #include "raster/png.hpp"
+#include "raster/raw_rows.hpp"
 
 namespace stoker::raster {
 
-enum class Kind : uint8_t { None, Png };
+enum class Kind : uint8_t { None, Png, Bmp, Pnm };
 
 // Return the format of a file by its first bytes.
 Kind kind_of(const uint8_t* data, size_t size);
@@ -22,6 +23,7 @@ struct Picture {
   bool other_orientation = false;  // the file may state an orientation in a way that only Pillow reads
   Layout layout;
   png::Header png;
+  RawRows raw;  // of other files
 };
 
 // Read a header. If the result is not Ok, `error` says why. `data` must outlive the picture.

@@ -193,10 +193,12 @@ class PlainRows final : public Rows {
         next_(data),
         bytes_(row_bytes(header, header.width)),
         above_(memory),
-        unpacked_(memory + bytes_) {
-    std::fill_n(memory, bytes_, uint8_t{0});
+        unpacked_(memory + bytes_ + kUnfilterPadding) {
+    std::fill_n(memory, bytes_ + kUnfilterPadding, uint8_t{0});
   }
-  static int64_t memory_bytes(const Header& header) { return row_bytes(header, header.width) + header.width; }
+  static int64_t memory_bytes(const Header& header) {
+    return row_bytes(header, header.width) + kUnfilterPadding + header.width;
+  }
 
   const uint8_t* row(int32_t y) override {
     for (; at_ <= y; ++at_) {
@@ -247,7 +249,8 @@ int64_t interlaced_bytes(const Header& header) {
 // Put the passes' pixels in their places, with a byte at least for each sample. `line`: memory for a row of zeros and
 // one of bytes. Return false if a row's filter does not exist.
 bool join_passes(const Header& header, uint8_t* data, uint8_t* line, uint8_t* to) {
-  const int64_t pixel = filter_pixel(header), pitch = pixel * header.width, longest = row_bytes(header, header.width);
+  const int64_t pixel = filter_pixel(header), pitch = pixel * header.width,
+                longest = row_bytes(header, header.width) + kUnfilterPadding;
   for (const Pass& p : kPass) {
     const int64_t width = extent_of_pass(header.width, p.x, p.step_x),
                   height = extent_of_pass(header.height, p.y, p.step_y);

@@ -3,6 +3,7 @@
 // elements, which every processor has.
 #include "raster/unfilter.hpp"
 
+#include <bit>
 #include <cstring>
 
 namespace stoker::raster {
@@ -11,17 +12,42 @@ namespace {
 typedef uint8_t Bytes __attribute__((vector_size(8)));
 typedef int16_t Words __attribute__((vector_size(16)));
 
+// Read a pixel by one access, which may include bytes after it.
 template <int kPixel>
 inline Bytes load(const uint8_t* p) {
-  uint64_t word = 0;
-  std::memcpy(&word, p, kPixel);
-  Bytes x;
-  std::memcpy(&x, &word, sizeof x);
-  return x;
+  uint64_t word;
+  if constexpr (kPixel == 1) {
+    word = *p;
+  } else if constexpr (kPixel == 2) {
+    uint16_t half;
+    std::memcpy(&half, p, sizeof half);
+    word = half;
+  } else if constexpr (kPixel <= 4) {
+    uint32_t part;
+    std::memcpy(&part, p, sizeof part);
+    word = part;
+  } else {
+    std::memcpy(&word, p, sizeof word);
+  }
+  return std::bit_cast<Bytes>(word);
 }
+
+template <class T>
+inline void store_part(uint8_t* p, uint64_t word) {
+  const T part = static_cast<T>(word);
+  std::memcpy(p, &part, sizeof part);
+}
+
+// Write the bytes of a pixel and no others, since the next pixel has not been read.
 template <int kPixel>
 inline void store(uint8_t* p, Bytes x) {
-  std::memcpy(p, &x, kPixel);
+  const auto word = std::bit_cast<uint64_t>(x);
+  if constexpr (kPixel == 1) *p = static_cast<uint8_t>(word);
+  else if constexpr (kPixel <= 3) store_part<uint16_t>(p, word);
+  else if constexpr (kPixel <= 6) store_part<uint32_t>(p, word);
+  else store_part<uint64_t>(p, word);
+  if constexpr (kPixel == 3) p[2] = static_cast<uint8_t>(word >> 16);
+  if constexpr (kPixel == 6) store_part<uint16_t>(p + 4, word >> 32);
 }
 inline Words widen(Bytes x) { return __builtin_convertvector(x, Words); }
 inline Bytes narrow(Words x) { return __builtin_convertvector(x, Bytes); }

@@ -8,6 +8,9 @@ namespace stoker::raster {
 
 constexpr int kFilters = 5;
 
+// Readable bytes that must follow both rows.
+constexpr int64_t kUnfilterPadding = 8;
+
 // Undo a row's filter in place. `above`: the row before, of the same length. `pixel`: bytes of a pixel, at least one: 1,
 // 2, 3, 4, 6 or 8. `filter` is less than kFilters.
 void unfilter(int filter, uint8_t* row, const uint8_t* above, size_t size, int pixel);
