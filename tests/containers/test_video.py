@@ -442,7 +442,7 @@ def _write_planes(path: Path, planes: Any, matrix: int, range_of: int) -> None:
         ({"filenames": "a.mp4", "sequence_length": 0}, "as `sequence_length`"),
         ({"filenames": "a.mp4", "stride": 0}, "as `stride`"),
         ({"filenames": "a.mp4", "step": 0}, "as `step`"),
-        ({"filenames": "a.mp4", "dtype": types.INT16}, "UINT8 or FLOAT"),
+        ({"filenames": "a.mp4", "dtype": types.INT16}, "UINT8, UINT16 or FLOAT"),
         ({"filenames": "a.mp4", "normalized": True}, "FLOAT with `normalized`"),
         ({"filenames": "a.mp4", "image_type": types.GRAY}, "RGB, BGR or YCbCr"),
         ({"filenames": "a.mp4", "channels": 1}, "3 `channels`"),

@@ -30,9 +30,11 @@ def planes_of(height: int, width: int, shifts: tuple[int, int], bits: int, seed:
     return [draws.integers(0, 1 << bits, size).astype(dtype) for size in ([height, width], small, small)]
 
 
-def convert(planes: Any, shifts: Any, bits: int, matrix: Any, full: bool, order: int, pad: int = 0) -> Any:
+def convert(
+    planes: Any, shifts: Any, bits: int, matrix: Any, full: bool, order: int, pad: int = 0, dtype: Any = np.uint8
+) -> Any:
     height, width = planes[0].shape
-    out = np.full((height, width, 3), 77, np.uint8)
+    out = np.full((height, width, 3), 77, dtype)
     wide = [np.pad(p, ((0, 0), (0, pad))) for p in planes]
     memory = [np.ascontiguousarray(p).reshape(-1).view(np.uint8) for p in wide]
     pitches = [p.shape[1] * p.itemsize for p in wide]
@@ -54,6 +56,26 @@ def test_equal_to_the_plain_twin(bits: int, shifts: tuple[int, int]) -> None:
     gray = planes_of(5, 33, (0, 0), bits)[:1]
     got = convert(gray, (0, 0), bits, MATRICES[1], False, 0)
     np.testing.assert_array_equal(got, convert_plain(gray, (0, 0), bits, MATRICES[1], False, 0))
+
+
+@pytest.mark.parametrize("bits", [8, 9, 10, 12, 14, 16])
+@pytest.mark.parametrize("shifts", SHIFTS)
+def test_words_are_equal_to_the_plain_twin(bits: int, shifts: tuple[int, int]) -> None:
+    for width in (1, 17, 66):
+        planes = planes_of(7, width, shifts, bits, width)
+        for full in (False, True):
+            for order in (0, 1, 2):
+                got = convert(planes, shifts, bits, MATRICES[9], full, order, width % 5, np.uint16)
+                np.testing.assert_array_equal(
+                    got, convert_plain(planes, shifts, bits, MATRICES[9], full, order, np.uint16)
+                )
+                if order < 2:
+                    small = convert(planes, shifts, bits, MATRICES[9], full, order)
+                    assert np.abs(got / 257 - small).max() < 0.54  # half, and the rounded weights of bytes
+    gray = planes_of(5, 33, (0, 0), bits)[:1]
+    got = convert(gray, (0, 0), bits, MATRICES[1], True, 0, dtype=np.uint16)
+    np.testing.assert_array_equal(got, convert_plain(gray, (0, 0), bits, MATRICES[1], True, 0, np.uint16))
+    np.testing.assert_array_equal(got[..., 1], np.rint(gray[0] / ((1 << bits) - 1) * 65535))
 
 
 @pytest.mark.parametrize("matrix", [1, 5, 9])

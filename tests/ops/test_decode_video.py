@@ -17,6 +17,7 @@ from clips import FRAMES, make_clip, number_in, write_video
 import stoker.dali
 from stoker import eager, fn, pipeline_def, types
 from stoker.contract.errors import ArgumentError, DataError, StokerError
+from stoker.video.colors import MATRICES, convert_plain
 from stoker.video.sampling import padded
 
 av = pytest.importorskip("av", reason="PyAV is not installed")
@@ -138,6 +139,33 @@ def _dali(data: Any) -> Any:
     return tuple(d.video(source, sequence_length=2, build_index=False) for d in decoders)
 
 
+def test_frames_of_sixteen_bits(folder: Path) -> None:
+    path = make_clip(folder, "hevc_10bit")
+    with av.open(str(path)) as file:
+        frame = next(file.decode(video=0))
+        planes = [np.frombuffer(p, np.uint16).reshape(p.height, -1)[:, : p.width] for p in frame.planes]
+        matrix = MATRICES[int(frame.colorspace)]
+    expected = convert_plain(planes, (1, 1), 10, matrix, False, 0, np.uint16)
+    data = contents(path)
+    clip = eager.decoders.video(data, frames=[0, 60], dtype=types.UINT16, fill_value=[1, 300, 65535])
+    assert clip.dtype == np.uint16 and len(np.unique(expected)) > 256
+    np.testing.assert_array_equal(clip[0], expected)
+    assert (clip[1] == [1, 300, 65535]).all()
+    stored = eager.decoders.video(data, frames=[0], dtype=types.UINT16, image_type=types.YCbCr)[0]
+    np.testing.assert_array_equal(stored[..., 0], planes[0] << 6)
+
+    def define() -> Any:
+        common: dict[str, Any] = {"filenames": str(path), "sequence_length": 2, "dtype": types.UINT16}
+        return fn.readers.video(**common), fn.readers.video_resize(**common, size=(96, 160))
+
+    for output in run(define, 1):
+        np.testing.assert_array_equal(np.asarray(output[0])[0], expected)
+    gif = eager.decoders.video(contents(make_clip(folder, "gif")), frames=[3], dtype=types.UINT16)
+    np.testing.assert_array_equal(
+        gif, eager.decoders.video(contents(make_clip(folder, "gif")), frames=[3]) * np.uint16(257)
+    )
+
+
 def test_a_bad_row_fails_alone(tmp_path: Path, h264: Any) -> None:
     with av.open(str(tmp_path / "sound.mp4"), "w") as file:
         stream = file.add_stream("aac", rate=8000, layout="mono")
@@ -194,6 +222,8 @@ def test_damage_fails_the_frames_that_need_it(folder: Path) -> None:
         ({"pad_mode": "wrap"}, "expected one of"),
         ({"fill_value": 300}, "as `fill_value`"),
         ({"image_type": types.GRAY}, "RGB, BGR or YCbCr"),
+        ({"dtype": types.FLOAT}, "UINT8 or UINT16"),
+        ({"dtype": types.UINT16, "fill_value": 65536}, "from 0 to 65535 as `fill_value`"),
         ({"device": "gpu"}, "gpu"),
     ],
 )
@@ -250,7 +280,7 @@ def test_arguments_of_the_resizing_reader(folder: Path) -> None:
     for arguments, text in (
         ({}, "expected one of `size`"), ({"size": (2, 3), "resize_shorter": 3}, "expected one of `size`"),
         ({"size": (2, 3), "normalized": True}, "FLOAT with `normalized`"),
-        ({"size": (2, 3), "dtype": types.INT16}, "UINT8 or FLOAT"), ({"size": (2, 3, 4)}, "1 or 2 elements"),
+        ({"size": (2, 3), "dtype": types.INT16}, "UINT8, UINT16 or FLOAT"), ({"size": (2, 3, 4)}, "1 or 2 elements"),
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=text):
             run(lambda a=arguments: fn.readers.video_resize(filenames=path, sequence_length=2, **a), 1)

@@ -4646,6 +4646,7 @@ class decoders:
         pad_mode: Literal["none", "constant", "edge", "reflect_1001", "reflect_101", "repeat", "symmetric", "reflect"] = "constant",
         fill_value: Any = (0,),
         image_type: ImageType = ImageType.RGB,
+        dtype: DTypeLike = DType.UINT8,
         adjust_orientation: bool = True,
         build_index: bool = True,
         affine: bool = True,
@@ -4656,7 +4657,7 @@ class decoders:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """Decode frames of a video. Input: the bytes of its file, uint8 ``(n,)``. Output: the frames, uint8 FHWC.
+        """Decode frames of a video. Input: the bytes of its file, uint8 ``(n,)``. Output: the frames, FHWC of `dtype`.
 
         Without arguments all frames are decoded. `frames` lists the frames; or they are those from `start_frame` on,
         `stride` apart: `sequence_length` frames, or those before `end_frame`. Frames past the end of the video are replaced
@@ -4686,6 +4687,7 @@ class decoders:
             pad_mode: Frames in place of those past the end: of `fill_value`, the last one, mirrored ones, or none.
             fill_value: Value of the pixels of constant frames, 0 to 255, or one per channel.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
+            dtype: Element type: UINT8, or UINT16 with all bits of the samples, 65535 for white.
             adjust_orientation: Turn the frames as the file says that players do.
             build_index: No effect: frames are found by an index of the packets.
             affine: No effect: threads are not pinned.
@@ -7502,9 +7504,9 @@ class readers:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> tuple[DataNode, DataNode]:
-        """Read clips of videos. Outputs: the frames, uint8 FHWC; the label, int32 ``(1,)``, unless `filenames` are given
-        without `labels`; with `enable_frame_num`, the number of the first frame, int32 ``(1,)``, or of all frames, int32
-        ``(F,)``; with `enable_timestamps`, their seconds, float64 ``(F,)``.
+        """Read clips of videos. Outputs: the frames, FHWC of `dtype`; the label, int32 ``(1,)``, unless `filenames` are
+        given without `labels`; with `enable_frame_num`, the number of the first frame, int32 ``(1,)``, or of all frames,
+        int32 ``(F,)``; with `enable_timestamps`, their seconds, float64 ``(F,)``.
 
         A clip has `sequence_length` frames, `stride` frames apart; clips of a video begin `step` frames apart. Frames are
         those that FFmpeg's decoder gives for the whole file, in the order of their times, also with variable rates,
@@ -7553,7 +7555,7 @@ class readers:
             file_list_frame_num: Starts and ends in `file_list` are frames instead of seconds.
             file_list_include_preceding_frame: A start between two frames means the earlier one, and an end the
                 later one.
-            dtype: Element type: UINT8 or FLOAT.
+            dtype: Element type: UINT8; UINT16 with all bits of the samples, 65535 for white; or FLOAT of the bytes.
             normalized: Values from 0 to 1, with `dtype` FLOAT.
             channels: Number of channels: 3.
             additional_decode_surfaces: No effect: frames are decoded on the CPU.
@@ -7635,9 +7637,9 @@ class readers:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> tuple[DataNode, DataNode, DataNode]:
-        """Read clips of videos. Outputs: the frames, uint8 FHWC; the label, int32 ``(1,)``, unless `filenames` are given
-        without `labels`; with `enable_frame_num`, the number of the first frame, int32 ``(1,)``, or of all frames, int32
-        ``(F,)``; with `enable_timestamps`, their seconds, float64 ``(F,)``.
+        """Read clips of videos. Outputs: the frames, FHWC of `dtype`; the label, int32 ``(1,)``, unless `filenames` are
+        given without `labels`; with `enable_frame_num`, the number of the first frame, int32 ``(1,)``, or of all frames,
+        int32 ``(F,)``; with `enable_timestamps`, their seconds, float64 ``(F,)``.
 
         A clip has `sequence_length` frames, `stride` frames apart; clips of a video begin `step` frames apart. Frames are
         those that FFmpeg's decoder gives for the whole file, in the order of their times, also with variable rates,
@@ -7686,7 +7688,7 @@ class readers:
             file_list_frame_num: Starts and ends in `file_list` are frames instead of seconds.
             file_list_include_preceding_frame: A start between two frames means the earlier one, and an end the
                 later one.
-            dtype: Element type: UINT8 or FLOAT.
+            dtype: Element type: UINT8; UINT16 with all bits of the samples, 65535 for white; or FLOAT of the bytes.
             normalized: Values from 0 to 1, with `dtype` FLOAT.
             channels: Number of channels: 3.
             additional_decode_surfaces: No effect: frames are decoded on the CPU.
@@ -7844,7 +7846,7 @@ class readers:
             file_list_frame_num: Starts and ends in `file_list` are frames instead of seconds.
             file_list_include_preceding_frame: A start between two frames means the earlier one, and an end the
                 later one.
-            dtype: Element type: UINT8 or FLOAT.
+            dtype: Element type: UINT8; UINT16 with all bits of the samples, 65535 for white; or FLOAT of the bytes.
             normalized: Values from 0 to 1, with `dtype` FLOAT.
             channels: Number of channels: 3.
             additional_decode_surfaces: No effect: frames are decoded on the CPU.
@@ -8002,7 +8004,7 @@ class readers:
             file_list_frame_num: Starts and ends in `file_list` are frames instead of seconds.
             file_list_include_preceding_frame: A start between two frames means the earlier one, and an end the
                 later one.
-            dtype: Element type: UINT8 or FLOAT.
+            dtype: Element type: UINT8; UINT16 with all bits of the samples, 65535 for white; or FLOAT of the bytes.
             normalized: Values from 0 to 1, with `dtype` FLOAT.
             channels: Number of channels: 3.
             additional_decode_surfaces: No effect: frames are decoded on the CPU.

@@ -112,7 +112,7 @@ class ClipTable:
 
 
 Wanted = tuple[int, float]  # number of a clip, and the share that places it if it is random
-Asked = dict[Wanted, "Future[npt.NDArray[np.uint8]]"]
+Asked = dict[Wanted, "Future[npt.NDArray[Any]]"]
 
 
 class ClipStorage(Storage):
@@ -146,14 +146,14 @@ class ClipStorage(Storage):
     def content(self, record: int) -> bytes:
         return self.row(record).tobytes()
 
-    def row(self, record: int) -> npt.NDArray[np.uint8]:
+    def row(self, record: int) -> npt.NDArray[Any]:
         """Decode a clip on the caller's thread.
 
         Raises:
             DataError: the clip cannot be decoded.
             OSError: the file cannot be read.
         """
-        future: Future[npt.NDArray[np.uint8]] = Future()
+        future: Future[npt.NDArray[Any]] = Future()
         self._decode(self.table.file(record), [((record, 0.0), future)])
         return future.result()
 
@@ -178,7 +178,7 @@ class ClipStorage(Storage):
             expired = [self._ahead.popleft() for _ in range(len(self._ahead) - batches)]
         _drop(expired)
 
-    def take(self, clips: Sequence[Wanted]) -> list[npt.NDArray[np.uint8] | BaseException]:
+    def take(self, clips: Sequence[Wanted]) -> list[npt.NDArray[Any] | BaseException]:
         """Wait for clips. Return for each its pixels, or the error that its row fails with.
 
         Args:
@@ -191,7 +191,7 @@ class ClipStorage(Storage):
         asked |= self._ask([w for w in wanted if w not in asked])
         return [self._result(asked.get(w)) for w in clips]
 
-    def _result(self, future: Future[npt.NDArray[np.uint8]] | None) -> npt.NDArray[np.uint8] | BaseException:
+    def _result(self, future: Future[npt.NDArray[Any]] | None) -> npt.NDArray[Any] | BaseException:
         if future is None:
             return DataError(f"expected a sample below {len(self)} from the sampler")
         if self._cancelled and not future.done():
@@ -230,7 +230,7 @@ class ClipStorage(Storage):
 
     # ---- on the threads ----
 
-    def _decode(self, file: int, work: Sequence[tuple[Wanted, Future[npt.NDArray[np.uint8]]]]) -> None:
+    def _decode(self, file: int, work: Sequence[tuple[Wanted, Future[npt.NDArray[Any]]]]) -> None:
         """Decode clips of one file."""
         work = [(w, future) for w, future in work if future.set_running_or_notify_cancel()]
         if self._cancelled:
@@ -246,10 +246,10 @@ class ClipStorage(Storage):
         for (_, future), clip in zip(work, clips, strict=True):
             future.set_exception(clip) if isinstance(clip, BaseException) else future.set_result(clip)
 
-    def _clips_of(self, file: int, clips: Sequence[Wanted]) -> list[npt.NDArray[np.uint8] | BaseException]:
+    def _clips_of(self, file: int, clips: Sequence[Wanted]) -> list[npt.NDArray[Any] | BaseException]:
         failures = self.table.failures
         frames = {w: self.table.frames(w[0], self.rule, w[1]) for w in clips if w[0] not in failures}
-        found: dict[Wanted, npt.NDArray[np.uint8] | BaseException] = {
+        found: dict[Wanted, npt.NDArray[Any] | BaseException] = {
             w: DataError(failures[w[0]]) for w in clips if w[0] in failures
         }
         if frames:
@@ -310,13 +310,13 @@ def _drop(batches: Sequence[Asked]) -> None:
 
 
 class DecodeClips(TakeRecords, name="_clips"):
-    """Return clips of videos. Input: their number, int64. Output: uint8 FHWC."""
+    """Return clips of videos. Input: their number, int64. Output: uint8 or uint16 FHWC."""
 
     draws = 1
 
     def infer(self, c: Any, number: Any) -> Spec:
-        rule: Rule = c.const("storage").rule
-        return Spec(DType.UINT8, (rule.fixed_length, None, None, 3), "FHWC")
+        storage: ClipStorage = c.const("storage")
+        return Spec(DType.of(storage.pixels.dtype), (storage.rule.fixed_length, None, None, 3), "FHWC")
 
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
         if not rows:
@@ -336,11 +336,11 @@ def share_of(rule: Rule, row: RowContext) -> float:
 
 
 class ClipColumn(Column):
-    """Decoded clips, uint8 FHWC, or float with ``dtype`` FLOAT.
+    """Decoded clips FHWC.
 
     Args:
         storage: the clips.
-        dtype: UINT8 or FLOAT.
+        dtype: UINT8, UINT16 (which those of the storage must be) or FLOAT.
         normalized: values from 0 to 1 instead of 0 to 255.
     """
 

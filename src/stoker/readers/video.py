@@ -131,7 +131,12 @@ class ClipReader(SampledReader, ABC):
         found = find_clips(
             ranges, bounds, choice, rule, step, with_times=args["enable_timestamps"], with_audio=args["with_audio"]
         )
-        pixels = ClipPixels(CHANNEL_ORDERS[ImageType(args["image_type"])], args["adjust_orientation"], fill)
+        pixels = ClipPixels(
+            CHANNEL_ORDERS[ImageType(args["image_type"])],
+            args["adjust_orientation"],
+            fill,
+            np.uint16 if dtype == DType.UINT16 else np.uint8,
+        )
         storage = ClipStorage(found.table, rule, pixels)
         columns: list[Column] = [ClipColumn(storage, dtype, normalized=normalized)]
         if has_labels:
@@ -176,9 +181,9 @@ def _column(name: str, rows: list[Any]) -> Column:
 
 
 class VideoReader(ClipReader, name="readers.video"):
-    """Read clips of videos. Outputs: the frames, uint8 FHWC; the label, int32 ``(1,)``, unless `filenames` are given
-    without `labels`; with `enable_frame_num`, the number of the first frame, int32 ``(1,)``, or of all frames, int32
-    ``(F,)``; with `enable_timestamps`, their seconds, float64 ``(F,)``.
+    """Read clips of videos. Outputs: the frames, FHWC of `dtype`; the label, int32 ``(1,)``, unless `filenames` are
+    given without `labels`; with `enable_frame_num`, the number of the first frame, int32 ``(1,)``, or of all frames,
+    int32 ``(F,)``; with `enable_timestamps`, their seconds, float64 ``(F,)``.
 
     A clip has `sequence_length` frames, `stride` frames apart; clips of a video begin `step` frames apart. Frames are
     those that FFmpeg's decoder gives for the whole file, in the order of their times, also with variable rates,
@@ -210,7 +215,10 @@ class VideoReader(ClipReader, name="readers.video"):
     file_list_include_preceding_frame = arg(
         "bool", False, doc="A start between two frames means the earlier one, and an end the later one."
     )  # fmt: skip
-    dtype = arg("dtype", DType.UINT8, doc="Element type: UINT8 or FLOAT.")
+    dtype = arg(
+        "dtype", DType.UINT8,
+        doc="Element type: UINT8; UINT16 with all bits of the samples, 65535 for white; or FLOAT of the bytes.",
+    )  # fmt: skip
     normalized = arg("bool", False, doc="Values from 0 to 1, with `dtype` FLOAT.")
     channels = arg("int", 3, doc="Number of channels: 3.")
     additional_decode_surfaces = arg("int", 2, doc="No effect: frames are decoded on the CPU.")
@@ -220,8 +228,8 @@ class VideoReader(ClipReader, name="readers.video"):
         """Check everything that does not depend on the disk."""
         super().validate(args)
         dtype = DType(args["dtype"])
-        if dtype not in (DType.UINT8, DType.FLOAT):
-            raise ArgumentError(f"expected `dtype` UINT8 or FLOAT, got {dtype}")
+        if dtype not in (DType.UINT8, DType.UINT16, DType.FLOAT):
+            raise ArgumentError(f"expected `dtype` UINT8, UINT16 or FLOAT, got {dtype}")
         if args["normalized"] and dtype != DType.FLOAT:
             raise ArgumentError(f"expected `dtype` FLOAT with `normalized`, got {dtype}")
         if args["channels"] != 3:

@@ -47,7 +47,7 @@ class ResizedClips(ClipColumn):
 
     Args:
         storage: the clips.
-        dtype: UINT8 or FLOAT.
+        dtype: UINT8, UINT16 or FLOAT.
         normalized: values from 0 to 1 instead of 0 to 255.
         resizing: constant arguments of `resize`. Others are inputs of the reader's node.
     """

@@ -15,7 +15,7 @@ from .colors import RGB, write_pixels
 from .decoder import VideoDecoder
 from .memory import MEMORY
 
-Bytes = npt.NDArray[np.uint8]
+Pixels = npt.NDArray[Any]  # uint8 or uint16
 MAX_BYTES = 1 << 34  # of a clip
 
 
@@ -27,13 +27,15 @@ class ClipPixels:
         order: order of the channels, one of `colors`.
         adjust_orientation: turn frames as the file's rotation says.
         fill: values of the channels of constant frames.
+        dtype: type of the pixels: uint8, or uint16 with 257 times the values.
     """
 
     order: int = RGB
     adjust_orientation: bool = True
     fill: tuple[int, ...] = (0,)
+    dtype: type[np.uint8] | type[np.uint16] = np.uint8
 
-    def decode(self, decoder: VideoDecoder, clips: Sequence[npt.NDArray[np.int64]]) -> list[Bytes | BaseException]:
+    def decode(self, decoder: VideoDecoder, clips: Sequence[npt.NDArray[np.int64]]) -> list[Pixels | BaseException]:
         """Decode clips of one file together.
 
         Args:
@@ -41,7 +43,7 @@ class ClipPixels:
             clips: numbers of their frames, -1 for constant frames.
 
         Returns:
-            For each clip uint8 ``(frames, height, width, 3)``, or the error of its first frame that failed.
+            For each clip ``(frames, height, width, 3)``, or the error of its first frame that failed.
         """
         turns = decoder.index.rotation // 90 if self.adjust_orientation else 0
         places: dict[int, list[tuple[int, int]]] = {}
@@ -49,16 +51,16 @@ class ClipPixels:
             for at, number in enumerate(frames.tolist()):
                 if number >= 0:
                     places.setdefault(number, []).append((k, at))
-        found: list[Bytes | None] = [None] * len(clips)
+        found: list[Pixels | None] = [None] * len(clips)
         misfits: dict[int, DataError] = {}
 
         def take(number: int, frame: Any) -> None:
-            pixels: Bytes | None = None
+            pixels: Pixels | None = None
             for k, at in places[number]:
                 pixels = self._place(found, k, at, len(clips[k]), frame, turns, pixels, misfits)
 
         failed = decoder.read(places, take)
-        out: list[Bytes | BaseException] = []
+        out: list[Pixels | BaseException] = []
         for k, frames in enumerate(clips):
             error = next((failed[n] for n in frames.tolist() if n in failed), misfits.get(k))
             clip = found[k]
@@ -68,18 +70,19 @@ class ClipPixels:
         return out
 
     def _place(
-        self, found: list[Bytes | None], k: int, at: int, length: int, frame: Any, turns: int, pixels: Bytes | None,
+        self, found: list[Pixels | None], k: int, at: int, length: int, frame: Any, turns: int, pixels: Pixels | None,
         misfits: dict[int, DataError],
-    ) -> Bytes | None:  # fmt: skip
+    ) -> Pixels | None:  # fmt: skip
         """Write a frame into a clip, and return where its pixels are."""
         height, width = (frame.width, frame.height) if turns & 1 else (frame.height, frame.width)
         clip = found[k]
         if clip is None:
-            if length * height * width * 3 > MAX_BYTES:
+            size = np.dtype(self.dtype).itemsize
+            if length * height * width * 3 * size > MAX_BYTES:
                 raise DataError(
                     f"expected a clip of at most {MAX_BYTES} bytes, got {length} frames of {height} x {width}"
                 )
-            clip = found[k] = MEMORY.array((length, height, width, 3))
+            clip = found[k] = MEMORY.array((length, height, width, 3 * size)).view(self.dtype)
         if clip.shape[1:3] != (height, width):
             text = f"expected frames of one size in a clip, got {clip.shape[1:3]} and {(height, width)}"
             misfits.setdefault(k, DataError(text))
@@ -87,10 +90,10 @@ class ClipPixels:
         if pixels is not None:
             clip[at] = pixels
         elif turns:
-            stored = np.empty((frame.height, frame.width, 3), np.uint8)
+            stored = np.empty((frame.height, frame.width, 3), self.dtype)
             write_pixels(frame, self.order, stored)
             clip[at] = np.rot90(stored, turns)
         else:
             write_pixels(frame, self.order, clip[at])
-        written: Bytes = clip[at]
+        written: Pixels = clip[at]
         return written

@@ -35,13 +35,13 @@ _FORMAT = re.compile(r"(?:yuv(j?)a?(4[0-4][0-4])p|gray)(9|10|12|14|16)?(le)?")
 _SHIFTS = {"420": (1, 1), "422": (1, 0), "444": (0, 0), "440": (0, 1), "411": (2, 0), "410": (2, 2)}
 
 
-def write_pixels(frame: Any, order: int, out: Bytes) -> None:
-    """Convert a frame to bytes.
+def write_pixels(frame: Any, order: int, out: npt.NDArray[Any]) -> None:
+    """Convert a frame to bytes, or to words, whose values are 257 times as large.
 
     Args:
         frame: PyAV's frame.
         order: RGB, BGR or STORED.
-        out: contiguous uint8 ``(height, width, 3)``.
+        out: contiguous uint8 or uint16 ``(height, width, 3)``.
 
     Raises:
         DataError: the frame has a pixel format or a matrix that is not supported.
@@ -65,15 +65,18 @@ def write_pixels(frame: Any, order: int, out: Bytes) -> None:
     )  # fmt: skip
 
 
-def _write_rgb(frame: Any, order: int, out: Bytes) -> None:
+def _write_rgb(frame: Any, order: int, out: npt.NDArray[Any]) -> None:
     """Convert a frame that has red, green and blue already."""
     if not frame.format.is_rgb or order == STORED:
         wanted = "luma and chroma" if order == STORED else "RGB, or luma and chroma in planes"
         raise DataError(f"expected frames of {wanted}, got the pixel format {frame.format.name!r}")
-    out[:] = frame.to_ndarray(format="bgr24" if order == BGR else "rgb24")
+    in_bytes = out.dtype == np.uint8 or all(c.bits <= 8 for c in frame.format.components)
+    names = ("rgb24", "bgr24") if in_bytes else ("rgb48le", "bgr48le")
+    pixels = frame.to_ndarray(format=names[order == BGR])
+    out[:] = pixels if pixels.dtype == out.dtype else pixels * np.uint16(257)
 
 
-def weights(matrix: tuple[float, float], *, full_range: bool, extra: int) -> dict[str, int]:
+def weights(matrix: tuple[float, float], *, full_range: bool, extra: int, scale: int = 1) -> dict[str, int]:
     """Return the integer weights of a conversion from samples of ``8 + extra`` bits, and the zeros of the samples."""
     kr, kb = matrix
     kg, one = 1 - kr - kb, 1 << FRACTION_BITS
@@ -83,16 +86,17 @@ def weights(matrix: tuple[float, float], *, full_range: bool, extra: int) -> dic
         "luma": luma, "red_v": 2 * (1 - kr) * chroma, "green_u": -2 * kb * (1 - kb) / kg * chroma,
         "green_v": -2 * kr * (1 - kr) / kg * chroma, "blue_u": 2 * (1 - kb) * chroma,
     }  # fmt: skip
-    return {k: int(np.floor(abs(x) * one + 0.5)) * (1 if x > 0 else -1) for k, x in parts.items()} | {
+    return {k: int(np.floor(abs(x) * scale * one + 0.5)) * (1 if x > 0 else -1) for k, x in parts.items()} | {
         "luma_zero": 0 if full_range else 16 << extra, "chroma_zero": 128 << extra
     }  # fmt: skip
 
 
 def convert_plain(
     planes: Sequence[npt.NDArray[Any]], shifts: tuple[int, int], bits: int, matrix: tuple[float, float],
-    full_range: bool, order: int,
-) -> Bytes:  # fmt: skip
+    full_range: bool, order: int, dtype: Any = np.uint8,
+) -> npt.NDArray[Any]:  # fmt: skip
     """Convert planes of samples in plain NumPy: the meaning of the native conversion."""
+    most, scale = (255, 1) if dtype == np.uint8 else (65535, 257)
     extra = bits - 8
     height, width = planes[0].shape
     y = planes[0].astype(np.int64)
@@ -102,12 +106,14 @@ def convert_plain(
         u, v = (
             p.astype(np.int64).repeat(1 << shifts[1], 0).repeat(1 << shifts[0], 1)[:height, :width] for p in planes[1:]
         )
+    if order == STORED and scale > 1:
+        return np.stack([p << (8 - extra) for p in (y, u, v)], -1).astype(dtype)
     if order == STORED:
         half = (1 << extra) >> 1
         return np.stack([((p + half) >> extra).clip(0, 255) for p in (y, u, v)], -1).astype(np.uint8)
-    w = weights(matrix, full_range=full_range, extra=extra)
+    w = weights(matrix, full_range=full_range, extra=extra, scale=scale)
     y, u, v = (y - w["luma_zero"]) * w["luma"], u - w["chroma_zero"], v - w["chroma_zero"]
     sums = (y + w["red_v"] * v, y + w["green_u"] * u + w["green_v"] * v, y + w["blue_u"] * u)
     shift = FRACTION_BITS + extra
-    pixels = np.stack([((s + (1 << (shift - 1))) >> shift).clip(0, 255) for s in sums], -1).astype(np.uint8)
+    pixels = np.stack([((s + (1 << (shift - 1))) >> shift).clip(0, most) for s in sums], -1).astype(dtype)
     return pixels[..., ::-1] if order == BGR else pixels

@@ -49,15 +49,15 @@ def padded(frames: Ints, begin: int, end: int, mode: str) -> Ints:
     return begin + np.minimum(at, last - at) if count > 1 else np.full_like(frames, begin)
 
 
-def fill_of(value: Any) -> tuple[int, ...]:
+def fill_of(value: Any, most: int = 255) -> tuple[int, ...]:
     """Return the values of constant pixels: one, or one per channel.
 
     Raises:
-        ArgumentError: they are not one or three whole numbers from 0 to 255.
+        ArgumentError: they are not one or three whole numbers from 0 to ``most``.
     """
     values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if len(values) not in (1, 3) or not all(type(x) is int and 0 <= x <= 255 for x in values):
-        raise ArgumentError(f"expected one or three whole numbers from 0 to 255 as `fill_value`, got {value!r}")
+    if len(values) not in (1, 3) or not all(type(x) is int and 0 <= x <= most for x in values):
+        raise ArgumentError(f"expected one or three whole numbers from 0 to {most} as `fill_value`, got {value!r}")
     return values
 
 

@@ -16,5 +16,5 @@ def convert(
     matrix: tuple[float, float],
     full_range: bool,
     order: int,
-    out: Bytes,
+    out: Bytes | npt.NDArray[np.uint16],
 ) -> None: ...

@@ -21,7 +21,8 @@ namespace {
 
 using stoker::Scratch;
 using Plane = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Pixels = nb::ndarray<uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Pixels = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 constexpr int64_t kMaxSide = 1 << 20;
 
@@ -37,8 +38,9 @@ Scratch& scratch_of_thread() {
   return own;
 }
 
-stoker::video::Frame frame_of(const std::vector<Plane>& planes, const std::vector<int64_t>& pitches, const Pixels& out,
-                              std::tuple<int, int> shifts, int bits) {
+template <class T>
+stoker::video::Frame frame_of(const std::vector<Plane>& planes, const std::vector<int64_t>& pitches,
+                              const Pixels<T>& out, std::tuple<int, int> shifts, int bits) {
   stoker::video::Frame frame{};
   frame.height = static_cast<int64_t>(out.shape(0));
   frame.width = static_cast<int64_t>(out.shape(1));
@@ -67,15 +69,21 @@ stoker::video::Frame frame_of(const std::vector<Plane>& planes, const std::vecto
   return frame;
 }
 
+template <class T>
 void convert(const std::vector<Plane>& planes, const std::vector<int64_t>& pitches, std::tuple<int, int> shifts,
-             int bits, std::tuple<double, double> matrix, bool full_range, int order, const Pixels& out) {
+             int bits, std::tuple<double, double> matrix, bool full_range, int order, const Pixels<T>& out) {
   const stoker::video::Frame frame = frame_of(planes, pitches, out, shifts, bits);
   const auto [kr, kb] = matrix;
   require(kr > 0 && kb > 0 && kr + kb < 0.99, "expected weights of red and blue between 0 and 1");
   require(order >= 0 && order <= static_cast<int>(stoker::video::Order::Stored), "expected an order of channels");
-  const stoker::video::Weights weights = stoker::video::weights_of(kr, kb, full_range, bits - 8);
+  const auto channels = static_cast<stoker::video::Order>(order);
   stoker::without_gil([&] {
-    stoker::video::convert(frame, weights, static_cast<stoker::video::Order>(order), out.data(), scratch_of_thread());
+    if constexpr (sizeof(T) == 2) {
+      stoker::video::convert_words(frame, kr, kb, full_range, bits - 8, channels, out.data());
+    } else {
+      const stoker::video::Weights weights = stoker::video::weights_of(kr, kb, full_range, bits - 8);
+      stoker::video::convert(frame, weights, channels, out.data(), scratch_of_thread());
+    }
   });
 }
 
@@ -83,6 +91,10 @@ void convert(const std::vector<Plane>& planes, const std::vector<int64_t>& pitch
 
 void bind_video(nb::module_& m) {
   nb::module_ video = m.def_submodule("video", "Frames of videos.");
-  video.def("convert", &convert, nb::arg("planes"), nb::arg("pitches"), nb::arg("shifts"), nb::arg("bits"),
-            nb::arg("matrix"), nb::arg("full_range"), nb::arg("order"), nb::arg("out").noconvert());
+  const auto define = [&](auto function) {
+    video.def("convert", function, nb::arg("planes"), nb::arg("pitches"), nb::arg("shifts"), nb::arg("bits"),
+              nb::arg("matrix"), nb::arg("full_range"), nb::arg("order"), nb::arg("out").noconvert());
+  };
+  define(&convert<uint8_t>);
+  define(&convert<uint16_t>);
 }

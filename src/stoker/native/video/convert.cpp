@@ -91,11 +91,11 @@ void convert_rows(const Frame& f, const Weights& w, Order order, const RowLoops<
 
 }  // namespace
 
-Weights weights_of(double kr, double kb, bool full_range, int extra) {
+Weights weights_of(double kr, double kb, bool full_range, int extra, double scale) {
   const double kg = 1 - kr - kb, one = 1 << kFractionBits, largest = (256 << extra) - 1;
   const double luma = full_range ? 255 / largest * (1 << extra) : 255.0 / 219;
   const double chroma = full_range ? luma : 255.0 / 224;
-  const auto weight = [&](double x) { return static_cast<int32_t>(std::lround(x * one)); };
+  const auto weight = [&](double x) { return static_cast<int32_t>(std::lround(x * scale * one)); };
   Weights w{};
   w.luma_zero = full_range ? 0 : 16 << extra;
   w.chroma_zero = 128 << extra;
@@ -106,6 +106,45 @@ Weights weights_of(double kr, double kb, bool full_range, int extra) {
   w.blue_u = weight(2 * (1 - kb) * chroma);
   w.extra = extra;
   return w;
+}
+
+namespace {
+
+template <class T>
+void convert_words(const Frame& f, const Weights& w, int extra, Order order, uint16_t* out) {
+  const auto sample = [&](int plane, int64_t y, int64_t x) {
+    T value;  // words may lie at odd addresses
+    std::memcpy(&value, f.plane[plane] + y * f.pitch[plane] + x * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    return static_cast<int64_t>(value);
+  };
+  const auto clamped_word = [](int64_t x) { return static_cast<uint16_t>(std::clamp<int64_t>(x, 0, 65535)); };
+  const int shift = kFractionBits + extra;
+  const int64_t half = int64_t{1} << (shift - 1);
+  const int red = order == Order::BGR ? 2 : 0;
+  for (int64_t y = 0; y < f.height; ++y) {
+    for (int64_t x = 0; x < f.width; ++x, out += 3) {
+      const int64_t own_y = y >> f.shift_y, own_x = x >> f.shift_x, luma = sample(0, y, x);
+      const int64_t u = f.gray ? w.chroma_zero : sample(1, own_y, own_x);
+      const int64_t v = f.gray ? w.chroma_zero : sample(2, own_y, own_x);
+      if (order == Order::Stored) {
+        out[0] = clamped_word(luma << (8 - extra)), out[1] = clamped_word(u << (8 - extra));
+        out[2] = clamped_word(v << (8 - extra));
+        continue;
+      }
+      const int64_t du = u - w.chroma_zero, dv = v - w.chroma_zero, base = w.luma * (luma - w.luma_zero) + half;
+      out[red] = clamped_word((base + w.red_v * dv) >> shift);
+      out[1] = clamped_word((base + w.green_u * du + w.green_v * dv) >> shift);
+      out[2 - red] = clamped_word((base + w.blue_u * du) >> shift);
+    }
+  }
+}
+
+}  // namespace
+
+void convert_words(const Frame& frame, double kr, double kb, bool full_range, int extra, Order order, uint16_t* out) {
+  const Weights weights = weights_of(kr, kb, full_range, extra, 257);
+  if (frame.wide) convert_words<uint16_t>(frame, weights, extra, order, out);
+  else convert_words<uint8_t>(frame, weights, extra, order, out);
 }
 
 void convert(const Frame& frame, const Weights& weights, Order order, uint8_t* out, Scratch& scratch) {

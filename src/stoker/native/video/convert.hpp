@@ -18,7 +18,8 @@ struct Weights {
 };
 
 // Weights of red and blue in luma, between 0 and 1; limited range is 16 to 235 (chroma 240), scaled by 2^extra.
-Weights weights_of(double kr, double kb, bool full_range, int extra);
+// `scale`: largest value of the result divided by that of a byte.
+Weights weights_of(double kr, double kb, bool full_range, int extra, double scale = 1);
 
 enum class Order : int { RGB = 0, BGR, Stored };  // Stored: luma and chroma as they are, in eight bits
 
@@ -34,6 +35,10 @@ struct Frame {
 
 // Write an image [height,width,3] of bytes without gaps. Chroma samples are repeated.
 void convert(const Frame& frame, const Weights& weights, Order order, uint8_t* out, Scratch& scratch);
+
+// Write an image [height,width,3] of words without gaps, as `convert` with 257 times the value of a byte. `stored`: luma
+// and chroma as they are, in the upper bits.
+void convert_words(const Frame& frame, double kr, double kb, bool full_range, int extra, Order order, uint16_t* out);
 
 // Loops over a row, of `T` samples. `terms`: chroma's parts of three channels, one per pixel. `rgb`: the channels of a
 // row in one pass, for chroma samples of one or two columns and weights below 2^15; null where there is none.

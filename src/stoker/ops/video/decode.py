@@ -45,7 +45,7 @@ _LARGEST = 1 << 31
 
 
 class DecodeVideo(Operator, name="decoders.video"):
-    """Decode frames of a video. Input: the bytes of its file, uint8 ``(n,)``. Output: the frames, uint8 FHWC.
+    """Decode frames of a video. Input: the bytes of its file, uint8 ``(n,)``. Output: the frames, FHWC of `dtype`.
 
     Without arguments all frames are decoded. `frames` lists the frames; or they are those from `start_frame` on,
     `stride` apart: `sequence_length` frames, or those before `end_frame`. Frames past the end of the video are replaced
@@ -80,6 +80,9 @@ class DecodeVideo(Operator, name="decoders.video"):
     )  # fmt: skip
     fill_value = arg("object", (0,), doc="Value of the pixels of constant frames, 0 to 255, or one per channel.")
     image_type = arg("image_type", ImageType.RGB, doc="Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).")
+    dtype = arg(
+        "dtype", DType.UINT8, doc="Element type: UINT8, or UINT16 with all bits of the samples, 65535 for white."
+    )  # fmt: skip
     adjust_orientation = arg("bool", True, doc="Turn the frames as the file says that players do.")
     build_index = arg("bool", True, doc="No effect: frames are found by an index of the packets.")
     affine = arg("bool", True, doc="No effect: threads are not pinned.")
@@ -100,7 +103,9 @@ class DecodeVideo(Operator, name="decoders.video"):
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the data."""
-        fill_of(args["fill_value"])
+        if args["dtype"] not in (DType.UINT8, DType.UINT16):
+            raise ArgumentError(f"expected `dtype` UINT8 or UINT16, got {args['dtype']}")
+        fill_of(args["fill_value"], _most(args["dtype"]))
         if ImageType(args["image_type"]) not in CHANNEL_ORDERS:
             raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {args['image_type']}")
         FrameChoice(args["fps"], args["keyframes_only"])
@@ -132,7 +137,7 @@ class DecodeVideo(Operator, name="decoders.video"):
         if whole:
             c.expect(c.given("sequence_length"), "expected `sequence_length`, the number of frames of the clip")
             c.expect(not (c.const("uniform_sample") and c.given("stride")), "`uniform_sample` decides the `stride`")
-        return Spec(DType.UINT8, (self._length(c), None, None, 3), "FHWC")
+        return Spec(DType(c.const("dtype")), (self._length(c), None, None, 3), "FHWC")
 
     @staticmethod
     def _length(c: Lowering) -> int | None:
@@ -169,13 +174,18 @@ class DecodeVideo(Operator, name="decoders.video"):
         index = index_video(source)
         wanted = _frames_of(row, index)
         pixels = ClipPixels(
-            CHANNEL_ORDERS[ImageType(row["image_type"])], row["adjust_orientation"], fill_of(row["fill_value"])
+            CHANNEL_ORDERS[ImageType(row["image_type"])], row["adjust_orientation"],
+            fill_of(row["fill_value"], _most(row["dtype"])), np.uint16 if row["dtype"] == DType.UINT16 else np.uint8,
         )  # fmt: skip
         with contextlib.closing(VideoDecoder(source, index)) as decoder:
             clip = pixels.decode(decoder, [wanted])[0]
         if isinstance(clip, BaseException):
             raise clip
         return clip
+
+
+def _most(dtype: DType) -> int:
+    return 65535 if dtype == DType.UINT16 else 255
 
 
 def _gif(frames: int, height: int, width: int) -> npt.NDArray[np.uint8]:
