@@ -275,6 +275,12 @@ def test_damage(h264: str, folder: Path, tmp_path: Path) -> None:
                 video[needing[2]]
         with pytest.raises(DataError):
             video[:]
+        seen = 0
+        with pytest.raises(DataError):
+            for frame in video:
+                np.testing.assert_array_equal(frame, expected[seen])
+                seen += 1
+        assert seen >= 20  # up to the damaged picture
         np.testing.assert_array_equal(video[:20], np.stack(expected[:20]))
     first = write_video(tmp_path / "f.mp4", "libx264", {"threads": "1"}, container_options={"movflags": "faststart"})
     cut = first.read_bytes()[: first.stat().st_size * 6 // 10]

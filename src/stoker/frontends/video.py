@@ -13,7 +13,7 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -46,6 +46,7 @@ from .video_frames import (
 
 __all__ = ["Frame", "FrameBatch", "Metadata", "OutOfRangeError", "Video", "open"]
 _ORDERS = ("NHWC", "NCHW")
+_ITERATED_BYTES = 32 << 20  # of frames that iteration decodes together
 
 
 def open(
@@ -123,8 +124,15 @@ class Video:
         return found[0] if is_one else found
 
     def __iter__(self) -> Iterator[Pixels]:
-        for number in range(len(self)):
-            yield self[number]
+        """Yield all frames. Some are decoded together, and are views of one array."""
+        size = 3 * self._metadata.height * self._metadata.width
+        count = min(max(_ITERATED_BYTES // size, 1), 16)
+        for first in range(0, len(self), count):
+            try:
+                frames: Iterable[Pixels] = self[first : first + count]
+            except DataError:  # the frames before the damaged one are not
+                frames = (self[number] for number in range(first, min(first + count, len(self))))
+            yield from frames
 
     def __enter__(self) -> Video:
         self._require_open()

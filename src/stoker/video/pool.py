@@ -137,7 +137,7 @@ class DecoderPool:
             self._idle.setdefault(file, []).append(decoder)
             self._idle.move_to_end(file)
             dropped = self._sweep()
-            while sum(map(len, self._idle.values())) > 2 * default_threads():
+            while (count := sum(map(len, self._idle.values()))) > 2 and count > 2 * default_threads():
                 oldest = next(iter(self._idle))
                 dropped.append(self._idle[oldest].pop(0))
                 if not self._idle[oldest]:
