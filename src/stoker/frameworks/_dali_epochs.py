@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import enum
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -238,7 +239,8 @@ class DaliEpochs(ABC):
 
     def checkpoints(self) -> list[Any]:
         """Return the state of every pipeline, for its argument ``checkpoint``."""
-        return [p.checkpoint() if hasattr(p, "checkpoint") else p.get_state() for p in self._pipes]
+        states = (p.get_state() for p in self._pipes)
+        return [json.dumps(s) if hasattr(p, "checkpoint") else s for p, s in zip(self._pipes, states, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position of all pipelines after the last batch (JSON-able)."""

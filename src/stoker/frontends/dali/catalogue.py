@@ -34,6 +34,21 @@ _OPERATORS = {
     "segmentation": "random_mask_pixel random_object_bbox select_masks",
     "transforms": "combine crop rotation scale shear translation",
 }
+# Reasons for operators that Stoker lacks, with the way out.
+REASONS = {
+    "dl_tensor_python_function": (
+        "it gives Python functions DLPack capsules. `fn.python_function` gives them arrays, which "
+        "`torch.from_dlpack` and similar functions take without a copy"
+    ),
+    "optical_flow": (
+        "it needs the optical flow engine of NVIDIA's GPUs and its library, which Stoker does not call. "
+        "`fn.python_function` can run another method on the CPU, for example OpenCV's `DISOpticalFlow`"
+    ),
+    "experimental.readers.fits": (
+        "FITS files are read by their own libraries: give the arrays of `astropy.io.fits` or `fitsio` to "
+        "`fn.external_source`, with `parallel=True` in several processes"
+    ),
+}
 # Former names that DALI still accepts.
 ALIASES = {
     "audio_decoder": "decoders.audio",

@@ -14,7 +14,7 @@ from ..definition import current
 from ..fn import find_nodes
 from ..registry import names
 from ..source_line import user_line
-from .catalogue import ALIASES, DEFAULTS, NAMES, class_name
+from .catalogue import ALIASES, DEFAULTS, NAMES, REASONS, class_name
 from .errors import error_class, raising_as_dali
 from .nodes import NodeBuilder
 
@@ -80,9 +80,9 @@ def missing(name: str) -> StokerError:
     """Return the error for an operator of DALI's that Stoker lacks."""
     real = ALIASES.get(name, name)
     also = f" (`{real}` now)" if real != name else ""
-    hint = "`fn.python_function` runs the same in NumPy; docs/operators/index.md lists what there is"
-    return error_class(UnsupportedError)(message(f"fn.{name}", f"this operator of DALI's{also} is not in Stoker yet",
-                                    source=user_line(), hint=hint))  # fmt: skip
+    text = f"this operator of DALI's{also} is not in Stoker: {REASONS[real]}"
+    hint = "docs/operators/index.md lists what there is"
+    return error_class(UnsupportedError)(message(f"fn.{name}", text, source=user_line(), hint=hint))
 
 
 def _refusing(name: str) -> Callable[..., Any]:
@@ -90,7 +90,7 @@ def _refusing(name: str) -> Callable[..., Any]:
         raise missing(name)
 
     refuse.__name__ = refuse.__qualname__ = name.rsplit(".", 1)[-1]
-    refuse.__doc__ = "Not in Stoker yet."
+    refuse.__doc__ = f"Not in Stoker: {REASONS[ALIASES.get(name, name)]}."
     return refuse
 
 

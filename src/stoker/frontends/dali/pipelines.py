@@ -60,7 +60,8 @@ class Pipeline(_Pipeline):
         if batch_size < 1:
             raise ArgumentError(f"`Pipeline`: expected `batch_size` >= 1, got {brief(batch_size)}")
         self._asynchronous, self._pipelined = exec_async, exec_pipelined
-        state = json.loads(checkpoint) if isinstance(checkpoint, str) else checkpoint
+        state = _read_state(checkpoint) if isinstance(checkpoint, str) else checkpoint
+        self._has_checkpoints = bool(settings.get("enable_checkpointing", False))
         super().__init__(
             batch_size, None if num_threads is None or num_threads < 1 else num_threads,
             None if device_id is None or device_id < 0 else device_id, seed,
@@ -308,7 +309,15 @@ class Pipeline(_Pipeline):
     def checkpoint(self, filename: str | None = None) -> str:
         """Return the state after the last batch as text, for ``Pipeline(checkpoint=...)``, and write it to ``filename``
         if given.
+
+        Raises:
+            StateError: the pipeline was made without ``enable_checkpointing=True``, as in DALI.
         """
+        if not self._has_checkpoints:
+            raise StateError(
+                "`checkpoint`: expected a pipeline with `enable_checkpointing=True`, got one without; `get_state()` "
+                "needs no such setting"
+            )
         text = json.dumps(self.get_state())
         if filename is not None:
             Path(filename).write_text(text, encoding="utf-8")
@@ -357,6 +366,17 @@ class Pipeline(_Pipeline):
         pipe._outputs = tuple(_DataNode(pipe._builder, x.edge) for x in read._outputs or ())
         pipe._visible = len(pipe._outputs)
         return pipe
+
+
+def _read_state(text: str) -> Any:
+    """Return the state in a checkpoint's text."""
+    try:
+        state = json.loads(text)
+    except ValueError as error:
+        raise StateError(f"`Pipeline`: expected as `checkpoint` a text of `checkpoint()`, got {brief(text)}") from error
+    if not isinstance(state, dict):
+        raise StateError(f"`Pipeline`: expected as `checkpoint` a text of `checkpoint()`, got {brief(text)}")
+    return state
 
 
 def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **settings: Any) -> Any:
