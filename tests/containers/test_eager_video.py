@@ -90,6 +90,16 @@ def test_axes_and_channels(h264: str) -> None:
             np.testing.assert_array_equal(bgr[7], video[7][..., ::-1])
 
 
+def test_all_bits(folder: Path) -> None:
+    path = make_clip(folder, "hevc_10bit")
+    with eager.video.open(path) as video, eager.video.open(path, dtype=types.UINT16) as deep:
+        frames = deep[3:9]
+        assert frames.dtype == deep[:0].dtype == np.uint16 and deep.metadata.pixel_format == "yuv420p10le"
+        assert np.abs(frames / 257 - video[3:9]).max() < 1 and np.unique(frames).size > 256
+        np.testing.assert_array_equal(deep.get_frame_at(5).data, frames[2])
+        np.testing.assert_array_equal(list(deep)[5], frames[2])
+
+
 def test_rotation(tmp_path: Path) -> None:
     path = write_video(tmp_path / "r.mp4", "libx264", {"threads": "1"}, frames=3, rotation=90)
     with eager.video.open(path) as turned, eager.video.open(path, adjust_orientation=False) as stored:
@@ -237,7 +247,12 @@ def test_sources(h264: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=text):
             eager.video.open(source)
-    for options in ({"dimension_order": "CHW"}, {"image_type": types.GRAY}, {"adjust_orientation": 1}):
+    for options in (
+        {"dimension_order": "CHW"},
+        {"image_type": types.GRAY},
+        {"adjust_orientation": 1},
+        {"dtype": types.INT16},
+    ):
         with pytest.raises(ArgumentError, match="expected"):
             eager.video.open(h264, **options)
     with pytest.raises(FileNotFoundError):

@@ -22,7 +22,7 @@ import numpy as np
 from ..contract.errors import ArgumentError, DataError, ResourceError, StateError
 from ..contract.file_path import regular_file
 from ..contract.text import brief, printable, reason_of
-from ..contract.types import ImageType
+from ..contract.types import DType, ImageType
 from ..contract.warning import warn
 from ..contract.whole_number import as_whole_number
 from ..readers._video import index_of
@@ -51,7 +51,7 @@ _ITERATED_BYTES = 32 << 20  # of frames that iteration decodes together
 
 def open(
     source: str | bytes | os.PathLike[str], *, dimension_order: str = "NHWC", image_type: ImageType = ImageType.RGB,
-    adjust_orientation: bool = True,
+    adjust_orientation: bool = True, dtype: DType = DType.UINT8,
 ) -> Video:  # fmt: skip
     """Open a video file. The first call for a file makes its frame index, which is kept as for ``readers.video``.
 
@@ -65,6 +65,7 @@ def open(
         dimension_order: axes of the frames: "NHWC", or "NCHW" as by default in TorchCodec, a view of the same memory.
         image_type: channels: RGB, BGR, or YCbCr as stored.
         adjust_orientation: turn the frames as the file says that players do.
+        dtype: UINT8, or UINT16 with all bits of the samples and 65535 for white.
 
     Raises:
         ArgumentError: an argument is wrong.
@@ -74,7 +75,8 @@ def open(
         UnsupportedError: PyAV is not installed (the extra ``video``).
     """
     return Video(
-        source, dimension_order=dimension_order, image_type=image_type, adjust_orientation=adjust_orientation
+        source, dimension_order=dimension_order, image_type=image_type, adjust_orientation=adjust_orientation,
+        dtype=dtype,
     )  # fmt: skip
 
 
@@ -89,17 +91,21 @@ class Video:
         dimension_order: axes of the frames.
         image_type: channels.
         adjust_orientation: turn the frames as the file says that players do.
+        dtype: UINT8 or UINT16.
     """
 
     def __init__(
         self, source: str | bytes | os.PathLike[str], *, dimension_order: str = "NHWC",
-        image_type: ImageType = ImageType.RGB, adjust_orientation: bool = True,
+        image_type: ImageType = ImageType.RGB, adjust_orientation: bool = True, dtype: DType = DType.UINT8,
     ) -> None:  # fmt: skip
         self._options: dict[str, Any] = {
-            "dimension_order": dimension_order, "image_type": image_type, "adjust_orientation": adjust_orientation
+            "dimension_order": dimension_order, "image_type": image_type, "adjust_orientation": adjust_orientation,
+            "dtype": dtype,
         }  # fmt: skip
         _check_options(self._options)
-        self._pixels = ClipPixels(CHANNEL_ORDERS[image_type], adjust_orientation)
+        self._pixels = ClipPixels(
+            CHANNEL_ORDERS[image_type], adjust_orientation, dtype=np.uint16 if dtype == DType.UINT16 else np.uint8
+        )
         content = _content_of(source)
         find = partial(index_of, content) if isinstance(content, str) else partial(index_video, content)
         with _enough_memory():
@@ -125,8 +131,7 @@ class Video:
 
     def __iter__(self) -> Iterator[Pixels]:
         """Yield all frames. Some are decoded together, and are views of one array."""
-        size = 3 * self._metadata.height * self._metadata.width
-        count = min(max(_ITERATED_BYTES // size, 1), 16)
+        count = min(max(_ITERATED_BYTES // self._frame_bytes(), 1), 16)
         for first in range(0, len(self), count):
             try:
                 frames: Iterable[Pixels] = self[first : first + count]
@@ -434,8 +439,11 @@ class Video:
             )
         return np.searchsorted(self._begins(), seconds, side="right") - 1
 
+    def _frame_bytes(self) -> int:
+        return 3 * self._metadata.height * self._metadata.width * np.dtype(self._pixels.dtype).itemsize
+
     def _require_room(self, frames: float) -> None:
-        size = frames * self._metadata.height * self._metadata.width * 3
+        size = frames * self._frame_bytes()
         if not size <= MAX_BYTES:
             raise ResourceError(
                 f"`eager.video`: expected frames of at most {MAX_BYTES} bytes per call, got {frames:.0f} of "
@@ -450,7 +458,9 @@ class Video:
         self._require_open()
         self._require_room(len(numbers))
         if not len(numbers):
-            found: Pixels | BaseException = np.zeros((0, self._metadata.height, self._metadata.width, 3), np.uint8)
+            found: Pixels | BaseException = np.zeros(
+                (0, self._metadata.height, self._metadata.width, 3), self._pixels.dtype
+            )
         else:
             with _enough_memory(), POOL.borrow(self._file, int(numbers.min())) as decoder:
                 found = self._pixels.decode(decoder, [numbers])[0]
@@ -473,11 +483,12 @@ def _enough_memory() -> Iterator[None]:
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    order, channels, turned = options.values()
+    order, channels, turned, dtype = options.values()
     for name, is_right, wanted in (
         ("dimension_order", isinstance(order, str) and order in _ORDERS, "NHWC or NCHW"),
         ("image_type", isinstance(channels, ImageType) and channels in CHANNEL_ORDERS, "RGB, BGR or YCbCr"),
         ("adjust_orientation", isinstance(turned, bool), "True or False"),
+        ("dtype", isinstance(dtype, DType) and dtype in (DType.UINT8, DType.UINT16), "UINT8 or UINT16"),
     ):
         if not is_right:
             text = f"expected {wanted} as `{name}`, got {brief(options[name])}"

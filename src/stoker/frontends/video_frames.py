@@ -15,7 +15,7 @@ from ..video.frame_index import FrameIndex
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
-Pixels = npt.NDArray[np.uint8]
+Pixels = npt.NDArray[Any]  # uint8 or uint16
 
 
 class OutOfRangeError(ArgumentError, IndexError):
@@ -26,7 +26,7 @@ class Frame(NamedTuple):
     """Frame of a video.
 
     Attributes:
-        data: uint8 ``(height, width, 3)``, or ``(3, height, width)`` with ``dimension_order="NCHW"``.
+        data: uint8 or uint16 ``(height, width, 3)``, or ``(3, height, width)`` with ``dimension_order="NCHW"``.
         pts_seconds: time at which it is shown.
         duration_seconds: time until the next frame is shown.
     """
@@ -41,7 +41,7 @@ class FrameBatch:
     """Frames of a video.
 
     Attributes:
-        data: uint8 ``(frames, height, width, 3)``, or ``(frames, 3, height, width)`` with ``dimension_order="NCHW"``.
+        data: uint8 or uint16 ``(frames, height, width, 3)``, or ``(frames, 3, height, width)``.
         pts_seconds: times at which they are shown, float64 ``(frames,)``.
         duration_seconds: times until the frames after them are shown, float64 ``(frames,)``.
     """
