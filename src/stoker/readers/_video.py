@@ -63,14 +63,15 @@ class ClipTable:
         first: first frame, per clip.
         failures: reasons why clips cannot be decoded, by number of the clip.
         chosen: numbers of the frames that ranges and clips count, by number of the file, if they are not all frames.
+        states: size and modification time of the files that were indexed; None for files that could not be.
     """
 
     def __init__(
         self, paths: Sequence[str], ranges: Ints, entry: npt.NDArray[np.int32], first: Ints,
-        failures: Mapping[int, str], chosen: Mapping[int, Ints],
+        failures: Mapping[int, str], chosen: Mapping[int, Ints], states: Sequence[tuple[int, int] | None],
     ) -> None:  # fmt: skip
         self.paths, self.ranges, self.entry, self.first, self.failures = paths, ranges, entry, first, failures
-        self.chosen = chosen
+        self.chosen, self.states = chosen, states
 
     def __len__(self) -> int:
         return len(self.entry)
@@ -108,6 +109,7 @@ class ClipTable:
             np.concatenate([p.first for p in parts]),
             {clip + int(clips[i]): text for i, p in enumerate(parts) for clip, text in p.failures.items()},
             {file + int(files[i]): chosen for i, p in enumerate(parts) for file, chosen in p.chosen.items()},
+            [state for p in parts for state in p.states],
         )  # fmt: skip
 
 
@@ -260,7 +262,7 @@ class ClipStorage(Storage):
 
     def _video(self, file: int) -> VideoFile:
         path = self.table.paths[file]
-        return VideoFile(self._owner, file, path, functools.partial(index_of, path))
+        return VideoFile(self._owner, file, path, functools.partial(index_of, path), self.table.states[file])
 
     def span(self, clip: int, share: float) -> tuple[float, float]:
         """Return the seconds, on the clock of the file, at which a clip's first frame begins and its last one ends.
