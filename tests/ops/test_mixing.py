@@ -105,3 +105,11 @@ def test_regions_that_are_refused(arguments: dict[str, Any], text: str) -> None:
 def test_images_without_a_canvas_are_refused() -> None:
     with pytest.raises((ArgumentError, DataError), match="expected `output_size` for images of different sizes"):
         eager.multi_paste(WHITE, BLACK[:20])
+
+
+@pytest.mark.parametrize("shape", [(4, 0, 3), (0, 5, 3), (4, 5, 0)])
+def test_images_without_elements_leave_the_canvas_as_it_is(shape: tuple[int, ...]) -> None:
+    image = np.zeros(shape, np.uint8)  # sanitizers report a copy from its address, which may be null
+    assert eager.multi_paste(image).shape == shape
+    out = eager.multi_paste(image, output_size=(6, 7))
+    np.testing.assert_array_equal(out, np.zeros((6, 7, shape[2]), np.uint8))
