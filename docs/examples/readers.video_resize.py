@@ -17,12 +17,12 @@ with av.open("disc.mp4", "w") as file:  # a made video: a disc that moves
 
 @pipeline_def(batch_size=2, num_threads=2)
 def clips():
-    return fn.readers.video_resize(filenames="disc.mp4", sequence_length=4, stride=6, resize_shorter=64)
+    return fn.readers.video_resize(filenames="disc.mp4", sequence_length=4, stride=6, size=64)
 
 
 pipe = clips()
 (video,) = pipe.run()
-print(video[0].shape)  # (4, 64, 107, 3)
+print(video[0].shape)  # (4, 64, 64, 3)
 
 # ---- figure ----
 figure = {"four frames, 64 pixels high": np.hstack(video[0])}
