@@ -86,6 +86,7 @@ def test_the_catalogue_covers_stokers_operators() -> None:
     own |= {"elastic", "lens_distortion", "motion_blur", "optical_distortion"}
     own |= {"cutmix", "gather", "mixup", "readers.partner"}
     own |= {"copy_paste", "geometry", "mosaic"}
+    own |= {"readers.array_record", "readers.lance", "readers.litdata"}
     own |= {"readers.bagz", "readers.dataset", "readers.huggingface", "readers.mds", "readers.parquet", "readers.zip"}
     own |= {"convolve", "griffin_lim", "istft", "loudness", "loudness_normalize", "mix_noise", "pitch_shift"}
     own |= {"random_speed", "spec_augment", "stft", "time_stretch", "trim_silence"}

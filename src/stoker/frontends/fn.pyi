@@ -5031,6 +5031,86 @@ class experimental:
             ...
 
     class readers:
+        @staticmethod
+        def fits(
+            *,
+            file_root: str | PathLike[str] | None = None,
+            file_filter: str | PathLike[str] = "*.fits",
+            file_list: str | PathLike[str] | None = None,
+            files: Any = None,
+            hdu_indices: int | Sequence[int] | npt.NDArray[np.generic] = 2,
+            dtypes: Any = None,
+            random_shuffle: bool = False,
+            shuffle_after_epoch: bool = False,
+            seed: int | None = None,
+            sampler: Any = None,
+            num_shards: int | None = None,
+            shard_id: int | None = None,
+            sharding: Literal["strided", "contiguous"] | None = None,
+            stick_to_shard: bool = False,
+            pad_last_batch: bool = False,
+            on_error: Literal["raise", "replace", "skip"] | None = None,
+            initial_fill: int = 1024,
+            prefetch_queue_depth: int = 1,
+            read_ahead: bool = False,
+            skip_cached_images: bool = False,
+            dont_use_mmap: bool = False,
+            lazy_init: bool = False,
+            tensor_init_bytes: int = 1048576,
+            shuffle_after_epoch_seed: int | None = None,
+            name: str | None = None,
+            device: Literal["cpu", "gpu", "mixed"] | None = None,
+            preserve: bool = False,
+            bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+        ) -> DataNode:
+            """Read images in FITS files. Outputs: an array per header and data unit (HDU) of `hdu_indices`.
+
+            Axes are those of NumPy: the slowest first, so NAXIS1 is the last one. The elements have the type of the file
+            (BITPIX), with the usual unsigned integers and signed bytes (BZERO). Images with other numbers as BZERO and BSCALE
+            are float32, or float64 if they have more than 16 bits. Images that are compressed by tiles are decompressed.
+
+            All files have the types and numbers of axes of the first one; their extents may differ. This reader needs the
+            package ``astropy``, which threads of the pipeline call.
+
+            Args:
+                file_root: Folder of the files, with its sub-folders; the base of relative paths otherwise.
+                file_filter: Pattern of the names to take in the folder.
+                file_list: Text file with one path per line.
+                files: Paths, absolute or relative to file_root.
+                hdu_indices: Numbers of the HDUs to read, from 1; 1 is the primary one.
+                dtypes: Element type of each output; files with another type are refused.
+                random_shuffle: Another order every epoch: a permutation of the whole data set.
+                shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+                seed: Seed of the order; by default the pipeline's.
+                sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                    iterable, such as a torch.utils.data.Sampler.
+                num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                    `shards="launcher"` the number of processes (WORLD_SIZE).
+                shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                    pipeline's `shards="launcher"` this process's number (RANK).
+                sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                    restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                    default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+                stick_to_shard: Take the same part in every epoch; by default the next one.
+                pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                    default the part is completed with the following samples, and the batch with the next epoch's first
+                    ones.
+                on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                    pipeline's `on_error` says.
+                initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+                prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+                read_ahead: No effect: rows are prefetched with their batches.
+                skip_cached_images: No effect: there is no cache of decoded images.
+                dont_use_mmap: No effect: files are always read, never mapped.
+                lazy_init: No effect: the index is read when the pipeline is built.
+                tensor_init_bytes: No effect: memory is planned.
+                shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+                name: Name of the node, shown in errors and by which outputs and readers are found.
+                device: Where the operator runs.
+                preserve: Run the operator also if its output is not used.
+            """
+            ...
+
         @overload
         @staticmethod
         def video(
@@ -5672,6 +5752,73 @@ class random:
         ...
 
 class readers:
+    @staticmethod
+    def array_record(
+        paths: Any,
+        *,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Read records of ArrayRecord files. Output: the bytes, uint8 ``(N,)``.
+
+        Threads of the pipeline call the library for the rows of the next batches. Write the files with the option
+        ``group_size:1``, as the library recommends for random access: of larger groups, a row costs the decoding of its
+        whole group.
+
+        Args:
+            paths: ArrayRecord file, or a list of files.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
     @staticmethod
     def audio(
         *,
@@ -6693,6 +6840,206 @@ class readers:
             lazy_init: No effect: the index is read when the pipeline is built.
             tensor_init_bytes: No effect: memory is planned.
             shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def lance(
+        source: Any,
+        columns: Any,
+        *,
+        label: str | None = None,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        shuffle_after_epoch_seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Read columns of a Lance data set. Outputs: a dict with a node per column.
+
+        Bytes and texts are uint8 ``(N,)``. A number is ``(1,)`` of its type, and a list of numbers, such as an embedding,
+        ``(N,)``. A missing value has no elements. Numbers are read into memory when the pipeline is built.
+
+        Threads of the pipeline take the rows of the next batches by their numbers, so rows in any order cost the same. The
+        rows are those of the version that is open when the pipeline is built: later appends and deletions do not change
+        them. A state restores in pipelines over the same version.
+
+        Args:
+            columns: Names of the columns to read, such as ["image", "label"].
+            source: A lance.LanceDataset, also one in a store or of an older version; or its folder.
+            label: Column of class labels among `columns`: int32, and samplers balance by it.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the index is read when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def litdata(
+        path: Any,
+        *,
+        num_outputs: Literal[1] = 1,
+        columns: Any = None,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Read samples of a folder that ``litdata.optimize`` has written, in worker processes.
+
+        The pipeline's worker processes (``py_num_workers``, ``py_start_method``) read the rows of the next batches with
+        the library, and the values return in shared memory. The order of samples, shards and states are those of all
+        readers. LitData keeps samples in chunks: ``samplers.Windowed(block=N, window=16)`` for chunks of N samples takes
+        the rows of a window from few chunks.
+
+        A sample is a dict with the keys `columns`, and the outputs are a dict; or it is a tuple of `num_outputs` values.
+        A value is an array, a tensor, a number, a text (UTF-8) or bytes. Images of LitData's types ``Jpeg`` and ``Image``,
+        files, audio and videos are their encoded bytes, uint8 ``(N,)``: decode them with Stoker's operators. Images that
+        the library keeps as Pillow's pixels are pixels. Pickled values are bytes and are never loaded. The values of the
+        first batch decide the types.
+
+        Args:
+            path: Folder with the data set's index.json.
+            num_outputs: Number of values of a sample.
+            columns: Keys of the values, for samples that are dicts; in place of `num_outputs`.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @overload
+    @staticmethod
+    def litdata(
+        path: Any,
+        *,
+        num_outputs: int,
+        columns: Any = None,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, ...]:
+        """Read samples of a folder that ``litdata.optimize`` has written, in worker processes.
+
+        The pipeline's worker processes (``py_num_workers``, ``py_start_method``) read the rows of the next batches with
+        the library, and the values return in shared memory. The order of samples, shards and states are those of all
+        readers. LitData keeps samples in chunks: ``samplers.Windowed(block=N, window=16)`` for chunks of N samples takes
+        the rows of a window from few chunks.
+
+        A sample is a dict with the keys `columns`, and the outputs are a dict; or it is a tuple of `num_outputs` values.
+        A value is an array, a tensor, a number, a text (UTF-8) or bytes. Images of LitData's types ``Jpeg`` and ``Image``,
+        files, audio and videos are their encoded bytes, uint8 ``(N,)``: decode them with Stoker's operators. Images that
+        the library keeps as Pillow's pixels are pixels. Pickled values are bytes and are never loaded. The values of the
+        first batch decide the types.
+
+        Args:
+            path: Folder with the data set's index.json.
+            num_outputs: Number of values of a sample.
+            columns: Keys of the values, for samples that are dicts; in place of `num_outputs`.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

@@ -84,6 +84,21 @@ def arrow_type(name: str, declared: Any) -> ArrowType:
     )
 
 
+def label_type(name: str, kind: ArrowType) -> ArrowType:
+    """Return the type of a column of class labels, int32.
+
+    Args:
+        name: name of the column, for messages.
+        kind: its type in the data set.
+
+    Raises:
+        ArgumentError: the column has no whole numbers.
+    """
+    if kind.depth or kind.dtype.numpy.kind not in "iu":
+        raise ArgumentError(f"expected a column of whole numbers as `label`, got {name!r} of {kind.dtype}")
+    return ArrowType(DType.INT32, 0)
+
+
 def _plain(declared: Any) -> Any:
     """Return a type without extensions and dictionaries."""
     pa = pyarrow("Arrow data")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of a map-style data set, made by worker processes as soon as the rows of a batch are known."""
+"""Samples that are tuples of arrays; those of a map-style data set are made by worker processes.
+
+The workers start on a batch as soon as the sampler has chosen its rows.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +26,7 @@ from ..contract.feed import to_array
 from ..contract.lowering import Lowering, UndeclaredTypes
 from ..contract.operator import RowContext, Spec
 from ..contract.step import Value
-from ..contract.storage import Bools, RecordLocation
+from ..contract.storage import Bools, RecordLocation, Storage
 from ..contract.text import brief, reason_of
 from ..contract.thread_start import start_thread
 from ..contract.types import DType
@@ -226,41 +229,58 @@ class ItemStorage(RequestedStorage):
             self._workers.close()
 
 
+class TupleStorage(Protocol):
+    """Storage whose records are tuples of arrays."""
+
+    def specs(self) -> tuple[Spec, ...] | None:
+        """Return the types of the arrays; None if they are unknown before the first batch."""
+        ...
+
+
 class ItemColumn(Column):
-    """Output of a map-style data set. Its type and axes are those of the first batch, which the plan finds."""
+    """Array in the tuples that are a storage's records.
 
-    dtype = DType.UINT8
-    rank = 0
-    layout = ""
-    optional = False
+    Args:
+        name: name in messages.
+        storage: the storage, a :class:`TupleStorage`.
+        output: number of the array in a tuple.
+        spec: type and axes of the arrays; by default those of the first batch, which the plan finds.
+        optional: samples may lack the array; its first axis has extent 0 there.
+    """
 
-    def __init__(self, name: str, storage: ItemStorage, output: int) -> None:
-        self.name, self._storage, self._output = name, storage, output
+    def __init__(
+        self, name: str, storage: Any, output: int, spec: Spec | None = None, *, optional: bool = False
+    ) -> None:  # fmt: skip
+        self.name, self.items, self.output, self.optional = name, storage, output, optional
+        self.dtype, self.rank = (DType.UINT8, 0) if spec is None else (spec.dtype, len(spec.shape))
+        self.layout = "" if spec is None else spec.layout
+        self._spec = spec
 
     def __len__(self) -> int:
-        return len(self._storage)
+        return len(self.items)
 
     @property
-    def storage(self) -> ItemStorage:
-        return self._storage
+    def storage(self) -> Storage:
+        found: Storage = self.items
+        return found
 
     def lower(self, c: Lowering, reader: int) -> Value:
-        return lower_items(c, reader, self._storage)[self._output]
+        return lower_items(c, reader, self.items)[self.output]
 
     def row(self, index: int) -> npt.NDArray[Any]:
-        found: Any = self._storage.take([index])[0]
+        found: Any = self.items.take([index])[0]
         if isinstance(found, BaseException):
             raise found
-        return np.asarray(found[self._output])
+        return np.asarray(found[self.output])
 
     def absent(self) -> Bools | None:
         return None
 
     def joined(self, others: Sequence[Column]) -> ItemColumn:
-        return ItemColumn(self.name, self._storage.joined(others), self._output)
+        return ItemColumn(self.name, self.items.joined(others), self.output, self._spec, optional=self.optional)
 
 
-def lower_items(c: Lowering, reader: int, storage: ItemStorage) -> tuple[Value, ...]:
+def lower_items(c: Lowering, reader: int, storage: TupleStorage) -> tuple[Value, ...]:
     """Build the steps that take the samples of a batch's rows.
 
     Raises:
@@ -274,8 +294,24 @@ def lower_items(c: Lowering, reader: int, storage: ItemStorage) -> tuple[Value, 
     return found if isinstance(found, tuple) else (found,)
 
 
+def lower_item_columns(c: Lowering) -> tuple[Value, ...]:
+    """Build the steps that read the columns of the node's data set. Columns over one storage take a record once."""
+    reader = c.reader()
+    taken: dict[int, tuple[Value, ...]] = {}
+    found: list[Value] = []
+    for column in c.source.columns:
+        if not isinstance(column, ItemColumn):
+            found.append(column.lower(c, reader))
+            continue
+        key = id(column.storage)
+        if key not in taken:
+            taken[key] = lower_items(c, reader, column.items)
+        found.append(taken[key][column.output])
+    return tuple(found)
+
+
 class Item(TakeRecords, name="_item"):
-    """Return samples of a map-style data set. Input: their number, int64. Outputs: their values."""
+    """Return records that are tuples of arrays. Input: their number, int64. Outputs: the arrays."""
 
     specs = arg("object", doc="Types of the values of a sample.")
 

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +16,11 @@ import numpy.typing as npt
 from ..contract.errors import ArgumentError, DataError
 from ..contract.storage import Bools, RecordLocation
 from ..contract.text import printable, reason_of
-from ..settings import default_threads
 from ._arrow import ArrowType, Ranges, chunk_ranges, pyarrow
 from ._extras import import_extra
 from ._fetching import Asked, RequestedStorage
-
-_MOST_THREADS = 8
+from ._file_state import FileState, require_unchanged, state_of
+from ._library_records import RequestThreads
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class ParquetFile:
     path: str
     metadata: Any
     schema: Any
-    state: tuple[int, int, int]
+    state: FileState
 
 
 def open_parquet(path: str) -> ParquetFile:
@@ -52,15 +50,11 @@ def open_parquet(path: str) -> ParquetFile:
     pq = import_extra("pyarrow.parquet", "parquet", "Parquet files")
     try:
         with open(path, "rb") as stream, pq.ParquetFile(stream) as file:
-            return ParquetFile(path, file.metadata, file.schema_arrow, _state(os.fstat(stream.fileno())))
+            return ParquetFile(path, file.metadata, file.schema_arrow, state_of(stream.fileno()))
     except (FileNotFoundError, IsADirectoryError):
         raise ArgumentError(f"expected a file, there is none at '{printable(path)}'") from None
     except pyarrow("Parquet files").ArrowException as error:
         raise ArgumentError(f"expected a Parquet file, got '{printable(path)}': {reason_of(error)}") from None
-
-
-def _state(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def read_group(file: ParquetFile, group: int, columns: Sequence[str]) -> Any:
@@ -72,8 +66,7 @@ def read_group(file: ParquetFile, group: int, columns: Sequence[str]) -> Any:
     """
     pq = import_extra("pyarrow.parquet", "parquet", "Parquet files")
     with open(file.path, "rb") as stream:
-        if _state(os.fstat(stream.fileno())) != file.state:
-            raise DataError(f"expected '{printable(file.path)}' as it was when the pipeline was built, it has changed")
+        require_unchanged(file.path, file.state, state_of(stream.fileno()))
         try:
             with pq.ParquetFile(stream, metadata=file.metadata) as reader:
                 return reader.read_row_group(group, columns=list(columns), use_threads=False)
@@ -104,9 +97,8 @@ class RowGroups:
         rows = [files[f].metadata.row_group(g).num_rows for f, g in self._groups]
         self._ends = np.cumsum(np.asarray(rows, np.int64))
         self._lock = threading.Lock()
-        self._decoded: OrderedDict[int, Future[_DecodedGroup]] = OrderedDict()  # least recently used first
-        self._pool: ThreadPoolExecutor | None = None
-        self._closed = False
+        self._decoded: OrderedDict[int, Future[DecodedRows]] = OrderedDict()  # least recently used first
+        self._threads = RequestThreads("stoker-parquet")
         self.decodes = 0
 
     def __len__(self) -> int:
@@ -131,19 +123,8 @@ class RowGroups:
         for group in np.unique(group_of):
             first = int(self._ends[group - 1]) if group else 0
             part = {int(row) - first: asked[int(row)] for row in wanted[group_of == group]}
-            self._submit(int(group), column, part)
+            self._threads.submit(self._copy, int(group), column, part, futures=list(part.values()))
         return asked
-
-    def _submit(self, group: int, column: str, part: dict[int, Future[bytes]]) -> None:
-        with self._lock:
-            if self._closed:
-                for future in part.values():
-                    future.cancel()
-                return
-            if self._pool is None:
-                threads = min(_MOST_THREADS, default_threads())
-                self._pool = ThreadPoolExecutor(threads, thread_name_prefix="stoker-parquet")
-            self._pool.submit(self._copy, group, column, part)
 
     def _copy(self, group: int, column: str, part: dict[int, Future[bytes]]) -> None:
         """Give each future its row."""
@@ -162,14 +143,14 @@ class RowGroups:
             except Exception as error:  # noqa: BLE001 - the row carries it
                 future.set_exception(error)
 
-    def _decode(self, group: int) -> _DecodedGroup:
+    def _decode(self, group: int) -> DecodedRows:
         """Return a row group from memory; decode it, or wait for the thread that does."""
         with self._lock:
             known = self._decoded.get(group)
             if known is not None:
                 self._decoded.move_to_end(group)
             else:
-                own: Future[_DecodedGroup] = Future()
+                own: Future[DecodedRows] = Future()
                 self._decoded[group] = own
                 self.decodes += 1
         if known is not None:
@@ -177,9 +158,7 @@ class RowGroups:
         try:
             file, number = self._groups[group]
             table = read_group(self.files[file], number, list(self._kinds))
-            found = _DecodedGroup(
-                {n: [chunk_ranges(n, c, k) for c in table.column(n).chunks] for n, k in self._kinds.items()}
-            )
+            found = DecodedRows.of(table, self._kinds)
         except BaseException as error:
             with self._lock:
                 self._decoded.pop(group, None)
@@ -201,22 +180,24 @@ class RowGroups:
 
     def close(self) -> None:
         """End the threads; idempotent."""
+        self._threads.close()
         with self._lock:
-            self._closed = True
-            pool, self._pool = self._pool, None
             self._decoded.clear()
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
 
 
-class _DecodedGroup:
-    """Row group in memory: byte ranges of its columns."""
+class DecodedRows:
+    """Rows of an Arrow table in memory: byte ranges of its columns."""
 
     def __init__(self, columns: dict[str, list[Ranges]]) -> None:
         self._columns = columns
         self._ends = {name: np.cumsum([len(p.begin) for p in parts]) for name, parts in columns.items()}
         buffers = {id(p.buffer): p.buffer.size for parts in columns.values() for p in parts if p.buffer is not None}
         self.size_bytes = sum(buffers.values())
+
+    @classmethod
+    def of(cls, table: Any, kinds: Mapping[str, ArrowType]) -> DecodedRows:
+        """Return the rows of columns of a ``pyarrow.Table``."""
+        return cls({n: [chunk_ranges(n, c, k) for c in table.column(n).chunks] for n, k in kinds.items()})
 
     def row(self, column: str, row: int) -> bytes:
         """Return the bytes of a row.

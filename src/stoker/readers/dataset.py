@@ -3,22 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..contract.argument import arg
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
-from ..contract.lowering import Lowering
-from ..contract.step import Value
 from ..contract.text import brief, reason_of
 from ._columns import fingerprint
-from ._items import ItemColumn, ItemStorage, lower_items
-from ._named_columns import chosen_columns
-from ._sampled import SampledReader
+from ._items_reader import COLUMNS, NUM_OUTPUTS, ItemsReader, item_columns
 
 
-class DatasetReader(SampledReader, name="readers.dataset"):
+class DatasetReader(ItemsReader, name="readers.dataset"):
     """Take samples from a map-style data set, such as a ``torch.utils.data.Dataset``, in worker processes.
 
     The pipeline's worker processes (``py_num_workers``, ``py_start_method``) call ``source[index]`` for the rows of the
@@ -35,11 +31,10 @@ class DatasetReader(SampledReader, name="readers.dataset"):
     """
 
     positional = ("source", "num_outputs")
-    outputs = 1
-    result_neutral = (*SampledReader.result_neutral, "source")
+    result_neutral = (*ItemsReader.result_neutral, "source")
     source = arg("object", doc="Object with `__getitem__` for whole numbers and `__len__`.")
-    num_outputs = arg("int", 1, doc="Number of values of a sample.")
-    columns = arg("object", None, doc="Keys of the values, for samples that are dicts; in place of `num_outputs`.")
+    num_outputs = NUM_OUTPUTS
+    columns = COLUMNS
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the data."""
@@ -50,20 +45,6 @@ class DatasetReader(SampledReader, name="readers.dataset"):
                 f"expected a data set with `__getitem__` and `__len__` as `source`, got {brief(source)}: for an "
                 "iterable, use `external_source` with `parallel=True`"
             )
-        if args["columns"] is not None:
-            if args["num_outputs"] != 1:
-                raise ArgumentError("expected one of `num_outputs` and `columns`, got both")
-            chosen_columns(args["columns"])
-        if args["num_outputs"] < 1:
-            raise ArgumentError(f"expected `num_outputs` >= 1, got {args['num_outputs']}")
-
-    def count_outputs(self, args: Mapping[str, Any]) -> int:
-        return int(args["num_outputs"]) if args["columns"] is None else len(chosen_columns(args["columns"]))
-
-    def arrange_outputs(self, args: Mapping[str, Any], outputs: Sequence[Any]) -> Any:
-        if args["columns"] is None:
-            return super().arrange_outputs(args, outputs)
-        return dict(zip(chosen_columns(args["columns"]), outputs, strict=True))
 
     @classmethod
     def dataset(cls, args: Mapping[str, Any]) -> DataSet:
@@ -73,19 +54,13 @@ class DatasetReader(SampledReader, name="readers.dataset"):
             ArgumentError: there are no samples.
         """
         source = args["source"]
-        names = None if args["columns"] is None else tuple(chosen_columns(args["columns"]))
         try:
-            storage = ItemStorage(source, names or args["num_outputs"])
+            columns = item_columns(source, args)
+        except ArgumentError:
+            raise
         except Exception as error:  # a data set may raise anything
             raise ArgumentError(
                 f"expected the number of samples from `len(source)`, got {type(error).__name__}: {reason_of(error)}"
             ) from error
-        if not len(storage):
-            raise ArgumentError("expected at least one sample in `source`, got none")
-        keys = names or tuple(f"output {k}" for k in range(args["num_outputs"]))
-        columns = tuple(ItemColumn(key, storage, k) for k, key in enumerate(keys))
-        return DataSet(columns, fingerprint(type(source).__qualname__, str(len(storage)), repr(keys)))
-
-    def lower(self, c: Lowering) -> tuple[Value, ...]:
-        storage: ItemStorage = c.source.columns[0].storage
-        return lower_items(c, c.reader(), storage)
+        keys = repr(tuple(column.name for column in columns))
+        return DataSet(columns, fingerprint(type(source).__qualname__, str(len(columns[0])), keys))

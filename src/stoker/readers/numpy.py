@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,9 @@ from ..contract.storage import Bools
 from ..contract.text import brief, printable, reason_of
 from ..contract.types import DType
 from ..native import _native
+from ._array_files import check_names, list_names
 from ._columns import fingerprint
-from ._containers import ContainerReader, paths_of
+from ._containers import ContainerReader
 from ._storages import FileStorage
 
 _POLICIES = ("error", "pad", "trim_to_shape")
@@ -72,11 +72,7 @@ class NumpyReader(ContainerReader, name="readers.numpy"):
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
-        given = [name for name in ("files", "file_list") if args[name] is not None]
-        if len(given) > 1:
-            raise ArgumentError("expected one of `files` and `file_list`, got both")
-        if not given and args["file_root"] is None:
-            raise ArgumentError("expected `file_root`, `file_list` or `files`, got none of them")
+        check_names(args)
         for names in (_STARTS, _ENDS):
             used = [name for name in names if args.get(name, ()) is not None]
             if len(used) > 1:
@@ -90,7 +86,7 @@ class NumpyReader(ContainerReader, name="readers.numpy"):
             ArgumentError: there are no files, or none has an array.
             OSError: the operating system fails.
         """
-        root, names = _list(args)
+        root, names = list_names(args)
         dtype, rank = _first_type(root, names)
         known = {n for n in (*_STARTS, *_ENDS) if n in args}
         constant = len(known) == len(_STARTS) + len(_ENDS)
@@ -272,35 +268,6 @@ def _fill(value: float, dtype: DType) -> npt.NDArray[Any]:
         return np.asarray([min(max(int(number), int(limits.min)), int(limits.max))], dtype.numpy)
     with np.errstate(over="ignore"):
         return np.asarray([value], np.float64).astype(dtype.numpy)
-
-
-def _list(args: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the folder of relative paths, and the paths."""
-    root: str = args["file_root"] or ""
-    if args["files"] is not None:
-        return root, paths_of("files", args["files"])
-    if args["file_list"] is not None:
-        if not os.path.isfile(args["file_list"]):
-            raise ArgumentError(f"expected `file_list` to be a file of paths, there is none at {args['file_list']!r}")
-        with open(args["file_list"], encoding="utf-8", errors="surrogateescape") as lines:
-            names = [line.strip() for line in lines if line.strip()]
-        if not names:
-            raise ArgumentError(f"expected paths in {args['file_list']!r}, got none")
-        return root or os.path.dirname(args["file_list"]), names
-    if not os.path.isdir(root):
-        raise ArgumentError(f"expected `file_root` to be a folder, there is none at {root!r}")
-    names = []
-    with os.scandir(root) as entries:
-        for entry in entries:
-            if entry.is_dir():
-                with os.scandir(entry.path) as inner:
-                    names += [os.path.join(entry.name, e.name) for e in inner if not e.is_dir()]
-            else:
-                names.append(entry.name)
-    names = sorted(n for n in names if fnmatch.fnmatchcase(os.path.basename(n), args["file_filter"]))
-    if not names:
-        raise ArgumentError(f"no file was found in {root!r} for `file_filter={args['file_filter']!r}`")
-    return root, names
 
 
 def _first_type(root: str, names: Sequence[str]) -> tuple[DType, int]:

@@ -13,8 +13,7 @@ from ..contract.argument import arg
 from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError, DataError
 from ..contract.text import printable
-from ..contract.types import DType
-from ._arrow import ArrowType, arrow_type, number_column
+from ._arrow import ArrowType, arrow_type, label_type, number_column
 from ._columns import Bytes, fingerprint
 from ._containers import paths_of
 from ._named_columns import NamedColumnsReader, chosen_columns, require_columns
@@ -88,9 +87,7 @@ def _types(files: list[ParquetFile], names: list[str], label: str | None) -> dic
                     f"expected the column {name!r} of one type in all files, got another in '{printable(file.path)}'"
                 )
     if label is not None:
-        if found[label].depth or found[label].dtype.numpy.kind not in "iu":
-            raise ArgumentError(f"expected a column of whole numbers as `label`, got {label!r} of {found[label].dtype}")
-        found[label] = ArrowType(DType.INT32, 0)
+        found[label] = label_type(label, found[label])
     return found
 
 

@@ -44,10 +44,6 @@ REASONS = {
         "it needs the optical flow engine of NVIDIA's GPUs and its library, which Stoker does not call. "
         "`fn.python_function` can run another method on the CPU, for example OpenCV's `DISOpticalFlow`"
     ),
-    "experimental.readers.fits": (
-        "FITS files are read by their own libraries: give the arrays of `astropy.io.fits` or `fitsio` to "
-        "`fn.external_source`, with `parallel=True` in several processes"
-    ),
 }
 # Former names that DALI still accepts.
 ALIASES = {
