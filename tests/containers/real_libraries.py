@@ -19,6 +19,7 @@ from litdata.streaming.writer import BinaryWriter
 from litdata.types import Jpeg
 from PIL import Image
 
+import examples
 from stoker import ArgumentError, DataError, StateError, fn, samplers, types
 from stoker.readers import array_record
 from tests.containers.data import epoch, pipeline, plain, rows
@@ -448,3 +449,19 @@ def test_fits_cut_at_every_place(tmp_path: Path) -> None:
     found = [plain(row) for row in rows(define, batch_size=len(names), error_limit=1.0)]
     assert found[0] in found
     assert all(row == found[0] for row in found)  # a file is read whole or not at all
+
+
+# ---- examples of the operator pages ----
+
+EXAMPLES = ["experimental.readers.fits", "readers.array_record", "readers.lance", "readers.litdata"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples(name: str, tmp_path: Path) -> None:
+    examples.write_photographs(tmp_path)
+    example = examples.load(name)
+    assert example is not None
+    names, printed = examples.run(example, tmp_path)
+    examples.close(names)
+    assert printed
+    assert [output.text for output in printed] == [output.expected for output in printed]
