@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..contract.errors import ArgumentError, DataError
+from ..contract.text import brief
 from .frame_index import KEY, FrameIndex, Ints
 
 MAX_FRAMES = 1 << 24  # frames of a video at a constant rate
@@ -57,7 +58,7 @@ def fill_of(value: Any, most: int = 255) -> tuple[int, ...]:
     """
     values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     if len(values) not in (1, 3) or not all(type(x) is int and 0 <= x <= most for x in values):
-        raise ArgumentError(f"expected one or three whole numbers from 0 to {most} as `fill_value`, got {value!r}")
+        raise ArgumentError(f"expected one or three whole numbers from 0 to {most} as `fill_value`, got {brief(value)}")
     return values
 
 
