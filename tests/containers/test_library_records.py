@@ -118,7 +118,7 @@ READERS = {
 @pytest.mark.parametrize("module", READERS)
 def test_packages_that_are_missing_are_named(module: str, tmp_path: Path) -> None:
     if importlib.util.find_spec(module) is not None:
-        pytest.skip(f"{module} is installed")
+        pytest.skip(f"tests the error without {module}, which is installed here")
     (tmp_path / "a").write_bytes(b"x")
     package, read = READERS[module]
     with pytest.raises(UnsupportedError, match=f"expected the package `{module}`.*`pip install {package}`"):

@@ -35,7 +35,7 @@ def test_example(name: str, photographs: Path) -> None:
     package = examples.extra_of(example)
     assert bool(example.figure) == (package is None), "expected a picture, but none with packages that the site lacks"
     if examples.is_missing(package):
-        pytest.skip(f"{package} is not installed")
+        pytest.skip(f"the example uses {package}, an extra that is not installed: `make test-containers`")
     names, printed = examples.run(example, photographs)
     examples.close(names)
     for output in printed:
