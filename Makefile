@@ -64,8 +64,9 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
 
-# A test that runs for five minutes hangs: its process prints all stacks and ends, the test fails, and the others go on.
-HANGS := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+# A test that runs for five minutes hangs: its process prints all stacks and ends. The run ends with it, and with a
+# process that crashes, since pytest-xdist may wait forever for the tests of a process that it has replaced.
+HANGS := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 test: check
 	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(HANGS) $(TESTS)
 

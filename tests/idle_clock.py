@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 _SAMPLE_S = 0.02
-HANG_S = 600.0  # for waits that end by themselves: only a deadlock takes as long
+HANG_S = 120.0  # for waits that end by themselves: only a deadlock takes as long; twice it is less than HANGS of the Makefile
 
 
 class IdleClock:
