@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator
 
 _SAMPLE_S = 0.02
-HANG_S = 120.0  # for waits that end by themselves: only a deadlock takes as long; twice it is less than HANGS of the Makefile
+# For waits that end by themselves: only a deadlock takes as long. Twice it is less than the limit of `make test`.
+HANG_S = 120.0
 
 
 class IdleClock:
