@@ -26,7 +26,7 @@ def pytest_configure() -> None:
     def open_apart(number: int, memory_limit: int | None = None) -> Gpu:
         if number not in devices:
             devices[number] = opened(number).device
-            devices[number].apart = True
+            devices[number].separate_allocations = True
         return Gpu(devices[number], 2**64 - 1 if memory_limit is None else memory_limit)
 
     def load_once(self: Gpu, source: str) -> _native.gpu.Module:
