@@ -117,7 +117,7 @@ def _each(images: list[Any], function: Callable[[Any], Any]) -> Call:
     return lambda: [function(image) for image in images]
 
 
-def _fn_calls(fn: Any, types: Any) -> dict[str, Callable[[Any], Any]]:
+def fn_calls(fn: Any, types: Any) -> dict[str, Callable[[Any], Any]]:
     """Return the operators under the names that Stoker and DALI share; the images are the argument."""
     affine = AFFINE.ravel().tolist()
     gray = {"image_type": types.RGB, "output_type": types.GRAY}
@@ -181,14 +181,14 @@ def run_stoker(data: Data, *, operator: str) -> Loop:
         return _loop(lambda: eager.debayer(mosaics, blue_position=[0, 0]))
     if operator == "motion-blur":
         return _loop(lambda: eager.motion_blur(images, size=9, angle=30.0))
-    function = _fn_calls(eager, types)[operator]
+    function = fn_calls(eager, types)[operator]
     return _loop(lambda: function(images))
 
 
 def run_dali(data: Data, *, operator: str) -> Loop:
     """Run the operator in a pipeline that is fed without copies."""
     lib = load(DALI)
-    calls = _fn_calls(lib.fn, lib.types)
+    calls = fn_calls(lib.fn, lib.types)
     calls["arithmetic"] = lambda x: x * 1.5 + 10.0
     for size, weights in KERNELS.items():
         calls[f"filter-{size}"] = lambda x, weights=weights: lib.fn.filter(x, weights)  # type: ignore[misc]

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m benchmarks.operators_gpu``: single operators on a GPU, compared with DALI's and with the memory's rate.
+
+256 images of 375x500 and 256 clips of 16 s at 16 kHz are on the GPU before the measurement; each operator is a pipeline
+of its own that is fed with them without a copy. Stoker and DALI run in one process by turns. The floor of an operator
+is the time that a copy between two tensors of torch takes for as many bytes as the operator reads and writes.
+Detection operators have torchvision's CUDA kernels as their peer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .cases.operators import HEIGHT, TITLES, WIDTH, fn_calls
+from .gpu_pipelines import BATCH, library
+
+RATE, SECONDS = 16_000, 16
+ROUNDS = 5
+NMS_BOXES = 10_000
+ROIS, CHANNELS, MAP = 1000, 256, 100
+
+Step = Callable[[], None]
+
+
+def main() -> int:
+    """Measure the named operators, or all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.operators_gpu", description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", help="operators, by default all")
+    parser.add_argument("--dali", type=Path, help="folder to import nvidia.dali from, if it is not installed")
+    parser.add_argument("--seconds", type=float, default=0.25, help="length of a round")
+    parser.add_argument("--threads", type=int, default=8)
+    arguments = parser.parse_args()
+    if arguments.dali:
+        sys.path.insert(0, str(arguments.dali))
+    import torch
+
+    print(f"{torch.cuda.get_device_name()}, {time.strftime('%d %B %Y %H:%M', time.gmtime())} UTC", flush=True)
+    bandwidth = measure_bandwidth()
+    print(f"copy between tensors: {bandwidth / 1e12:.2f} TB/s, read and written\n", flush=True)
+    print("| operator | per second | DALI's | ratio | part of the memory's rate |\n|---|---|---|---|---|", flush=True)
+    images = torch.randint(0, 256, (BATCH, HEIGHT, WIDTH, 3), dtype=torch.uint8, device="cuda")
+    clips = torch.randn((BATCH, RATE * SECONDS), device="cuda") / 4
+    stoker, dali = library("stoker"), _dali()
+    ours, theirs = _calls(stoker), _calls(dali) if dali else {}
+    for name in arguments.names or ours:
+        if name in ours:
+            data, layout = (clips, "") if name in SOUND else (images, "HWC")
+            contenders = [Pipeline(stoker, ours[name], data, layout, arguments.threads)]
+            if name in theirs:
+                contenders.append(Pipeline(dali, theirs[name], data, layout, arguments.threads))
+            compare(name, contenders, arguments.seconds, bandwidth)
+    if not arguments.names:
+        measure_detection(arguments.seconds)
+    return 0
+
+
+class Pipeline:
+    """Pipeline of one operator, fed with the same tensor again and again.
+
+    Attributes:
+        refusal: why there is no pipeline; empty if there is one.
+    """
+
+    def __init__(self, lib: Any, function: Callable[[Any], Any], data: Any, layout: str, threads: int) -> None:
+        self.refusal, self.bytes = "", 0
+        self.rates: list[float] = []
+
+        @lib.pipeline_def(batch_size=BATCH, num_threads=threads, device_id=0, prefetch_queue_depth=2)  # type: ignore[untyped-decorator]
+        def one_operator() -> Any:
+            fed = {"layout": layout} if layout else {}
+            return function(lib.fn.external_source(source=lambda: data, device="gpu", no_copy=True, **fed))
+
+        try:
+            self._pipeline = one_operator()
+            self._pipeline.build()
+            self.bytes = data.nbytes + _nbytes(self._pipeline.run()[0])
+            for _ in range(8):
+                self._pipeline.run()
+        except Exception as error:  # noqa: BLE001 (the table names it)
+            self.refusal = f"{type(error).__name__}: {str(error).splitlines()[0][:90]}"
+
+    def run(self, seconds: float) -> None:
+        """Run one round."""
+        if not self.refusal:
+            self.rates.append(BATCH * _rate(lambda: self._pipeline.run(), seconds))
+
+    def close(self) -> None:
+        """Release the memory of the pipeline."""
+        if not self.refusal:
+            getattr(self._pipeline, "close", lambda: None)()
+            del self._pipeline
+
+    @property
+    def rate(self) -> float:
+        """Median of the rounds, in samples per second."""
+        return statistics.median(self.rates) if self.rates else 0.0
+
+
+def compare(name: str, contenders: Sequence[Pipeline], seconds: float, bandwidth: float) -> None:
+    """Run the contenders by turns and print a line of the table."""
+    for turn in range(ROUNDS):
+        for contender in contenders if turn % 2 == 0 else contenders[::-1]:
+            contender.run(seconds)
+    own, *peers = contenders
+    cells = [name, own.refusal or f"{own.rate:,.0f}"]
+    for peer in peers:
+        cells += [peer.refusal or f"{peer.rate:,.0f}", f"{own.rate / peer.rate:.2f}" if own.rate and peer.rate else ""]
+    cells += [""] * (4 - len(cells))
+    cells.append(f"{own.rate / BATCH * own.bytes / bandwidth:.0%}" if own.rate else "")
+    print(f"| {' | '.join(cells)} |", flush=True)
+    for contender in contenders:
+        contender.close()
+
+
+def measure_bandwidth() -> float:
+    """Return the bytes per second that a copy reads and writes."""
+    import torch
+
+    source = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    return 2 * source.nbytes * max(_rate(lambda: target.copy_(source), 0.1) for _ in range(ROUNDS))
+
+
+def measure_detection(seconds: float) -> None:
+    """Compare ``stoker.torch.ops`` on CUDA tensors with torchvision's operators."""
+    import torch
+    import torchvision
+
+    from stoker.torch import ops
+
+    torch.manual_seed(0)
+    corner = torch.rand(NMS_BOXES, 2, device="cuda") * 1000
+    boxes = torch.cat([corner, corner + torch.rand(NMS_BOXES, 2, device="cuda") * 100 + 1], 1)
+    scores = torch.rand(NMS_BOXES, device="cuda")
+    classes = torch.randint(0, 80, (NMS_BOXES,), device="cuda")
+    features = torch.randn(2, CHANNELS, MAP, MAP, device="cuda", requires_grad=True)
+    at = torch.rand(ROIS, 2, device="cuda") * 300
+    which = torch.randint(0, 2, (ROIS, 1), device="cuda").float()
+    rois = torch.cat([which, at, at + 10 + torch.rand(ROIS, 2, device="cuda") * 90], 1)
+    grad = torch.randn(ROIS, CHANNELS, 7, 7, device="cuda")
+
+    def align(module: Any) -> Any:
+        return module.roi_align(features, rois, (7, 7), 0.25, 2, True)
+
+    def backward(module: Any) -> Step:
+        out = align(module)
+        return lambda: torch.autograd.grad(out, features, grad, retain_graph=True)
+
+    calls: dict[str, Callable[[Any], Step]] = {
+        f"nms of {NMS_BOXES:,} boxes": lambda m: lambda: m.nms(boxes, scores, 0.5),
+        f"batched_nms of {NMS_BOXES:,} boxes, 80 classes": lambda m: lambda: m.batched_nms(boxes, scores, classes, 0.5),
+        f"roi_align, {ROIS}x{CHANNELS}x7x7": lambda m: lambda: align(m),
+        "its backward": backward,
+    }
+    print("\n| operator | ms | torchvision's CUDA kernel | ratio |\n|---|---|---|---|", flush=True)
+    for name, make in calls.items():
+        own, peer = make(ops), make(torchvision.ops)
+        times: tuple[list[float], list[float]] = ([], [])
+        for _ in range(ROUNDS):
+            for step, found in zip((own, peer), times, strict=True):
+                found.append(1e3 / _rate(step, seconds / 2))
+        a, b = map(statistics.median, times)
+        print(f"| {name} | {a:.3f} | {b:.3f} | {b / a:.2f} |", flush=True)
+
+
+def _rate(step: Callable[[], Any], seconds: float) -> float:
+    """Return steps per second. The clock stops when the device is idle."""
+    import torch
+
+    for _ in range(3):
+        step()
+    torch.cuda.synchronize()
+    count, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        for _ in range(4):
+            step()
+        count += 4
+    torch.cuda.synchronize()
+    return count / (time.perf_counter() - start)
+
+
+def _nbytes(output: Any) -> int:
+    """Return the size of a batch on the GPU, of Stoker's or DALI's."""
+    import torch
+
+    if hasattr(output, "as_tensor"):  # DALI's
+        output.as_cpu()  # waits
+        return sum(torch.from_dlpack(output[i]).nbytes for i in range(len(output)))
+    return sum(torch.from_dlpack(output[i]).nbytes for i in range(len(output)))
+
+
+def _dali() -> Any:
+    try:
+        return library("dali")
+    except ImportError as error:
+        print(f"without DALI: {error}")
+        return None
+
+
+# ---- operators ----
+
+
+def _mel_chain(fn: Any, x: Any) -> Any:
+    y = fn.spectrogram(fn.preemphasis_filter(x), nfft=512, window_length=320, window_step=160)
+    y = fn.to_decibels(fn.mel_filter_bank(y, sample_rate=float(RATE), nfilter=80), cutoff_db=-80.0)
+    return fn.normalize(y, axes=[1])
+
+
+SOUND: dict[str, Callable[[Any, Any], Any]] = {
+    "mel chain": _mel_chain,
+    "spectrogram": lambda fn, x: fn.spectrogram(x, nfft=512, window_length=320, window_step=160),
+    "preemphasis_filter": lambda fn, x: fn.preemphasis_filter(x),
+    "audio_resample": lambda fn, x: fn.audio_resample(x, in_rate=RATE, out_rate=11025.0),
+}
+
+
+def _calls(lib: Any) -> dict[str, Callable[[Any], Any]]:
+    """Return operators by the names of ``benchmarks.cases.operators`` and, for sound, their own."""
+    found = fn_calls(lib.fn, lib.types)
+    found["arithmetic"] = lambda x: x * 1.5 + 10.0
+    images = {name: found[name] for name in TITLES if name in found}
+    return {**images, **{name: (lambda x, make=make: make(lib.fn, x)) for name, make in SOUND.items()}}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
