@@ -58,6 +58,17 @@ def test_equal_to_the_plain_twin(bits: int, shifts: tuple[int, int]) -> None:
     np.testing.assert_array_equal(got, convert_plain(gray, (0, 0), bits, MATRICES[1], False, 0))
 
 
+@pytest.mark.usefixtures("_isa")
+@pytest.mark.parametrize("shifts", [(1, 1), (1, 0), (0, 0)])
+def test_large_frames_are_equal_to_the_plain_twin(shifts: tuple[int, int]) -> None:
+    """Rows of frames that are written past the caches begin at multiples of 16, or do not."""
+    for width in (602, 640):
+        planes = planes_of(620, width, shifts, 8)
+        for order in (0, 1):
+            got = convert(planes, shifts, 8, MATRICES[1], False, order)
+            np.testing.assert_array_equal(got, convert_plain(planes, shifts, 8, MATRICES[1], False, order))
+
+
 @pytest.mark.parametrize("bits", [8, 9, 10, 12, 14, 16])
 @pytest.mark.parametrize("shifts", SHIFTS)
 def test_words_are_equal_to_the_plain_twin(bits: int, shifts: tuple[int, int]) -> None:

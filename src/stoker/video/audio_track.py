@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from ..contract.errors import DataError
 from .container_ends import ASF, EBML, adts_bytes, after_id3, movie_tick, require_whole
-from .pyav import DECODER_OPTIONS, name_of, open_container, readable
+from .pyav import DECODER_OPTIONS, FileErrors, name_of, open_container
 
 _MP4_BOXES = (b"ftyp", b"moov", b"mdat", b"moof", b"free", b"skip", b"wide", b"pnot", b"styp")
 _WHOLE_PACKETS = ("aac", "alac", "flac")  # decoders that return the samples of each packet with it
@@ -69,7 +69,7 @@ def audio_track(data: bytes, form: str) -> AudioTrack:
     require_whole(data, form)
     spans: list[tuple[int, int]] = []
     found, is_timed = AudioTrack(0, 0, 0), False
-    with readable(data), _opened(data, form) as (container, stream):
+    with FileErrors(data), _opened(data, form) as (container, stream):
         for packet in container.demux(stream):
             if packet.size and packet.pts is not None:
                 spans.append((packet.pts, packet.duration or 0))
@@ -104,7 +104,7 @@ def read_audio(data: bytes, form: str, first: int, count: int) -> Iterator[npt.N
         UnsupportedError: PyAV is not installed.
     """
     found, end = AudioTrack(0, 0, 0), first + count
-    with readable(data), _opened(data, form) as (container, stream):
+    with FileErrors(data), _opened(data, form) as (container, stream):
         for packet in container.demux(stream):
             for frame in stream.codec_context.decode(packet):
                 at, found = found.frames, _counted(found, frame)

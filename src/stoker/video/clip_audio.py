@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..contract.errors import DataError
 from .audio_track import samples_of
-from .pyav import DECODER_OPTIONS, Source, name_of, open_container, readable
+from .pyav import DECODER_OPTIONS, FileErrors, Source, name_of, open_container
 
 LEAD_S = 0.5  # decoded before a span: decoders of lossy codecs need the samples before
 MAX_SAMPLES = 1 << 30  # of a span, of all channels
@@ -24,7 +24,7 @@ def audio_rate(source: Source) -> int:
         DataError: the file has no audio track, or none with a rate.
         OSError: the file cannot be read.
     """
-    with open_container(source) as container, readable(source):
+    with open_container(source) as container, FileErrors(source):
         return int(_opened(container, source).codec_context.sample_rate)
 
 
@@ -45,7 +45,7 @@ def read_span(source: Source, begin: float, end: float, rate: int) -> npt.NDArra
         OSError: the file cannot be read.
     """
     first, last = round(begin * rate), round(end * rate)
-    with open_container(source) as container, readable(source):
+    with open_container(source) as container, FileErrors(source):
         stream = _opened(container, source)
         channels = len(stream.codec_context.layout.channels)
         if not 0 < channels * max(last - first, 1) <= MAX_SAMPLES:

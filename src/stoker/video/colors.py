@@ -8,9 +8,10 @@ matrix have BT.601's and those that state no range the limited one, as in FFmpeg
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,9 +47,8 @@ def write_pixels(frame: Any, order: int, out: npt.NDArray[Any]) -> None:
     Raises:
         DataError: the frame has a pixel format or a matrix that is not supported.
     """
-    name = frame.format.name
-    match = _FORMAT.fullmatch(name)
-    if match is None or (match[3] and not match[4]):
+    form = _form_of(frame.format.name)
+    if form is None:
         _write_rgb(frame, order, out)
         return
     number = int(frame.colorspace)
@@ -57,12 +57,30 @@ def write_pixels(frame: Any, order: int, out: npt.NDArray[Any]) -> None:
         raise DataError(
             f"expected frames with the matrix of BT.601, BT.709 or BT.2020, got the matrix {number} of H.273"
         )
-    planes = [frame.planes[i] for i in range(3 if match[2] else 1)]
-    full_range = int(frame.color_range) == _FULL_RANGE or bool(match[1])
+    planes = frame.planes[: form.planes]
+    full_range = form.full_range or int(frame.color_range) == _FULL_RANGE
     _native.video.convert(
-        [np.frombuffer(p, np.uint8) for p in planes], [p.line_size for p in planes], _SHIFTS.get(match[2], (0, 0)),
-        int(match[3] or 8), matrix, full_range, order, out,
+        [np.frombuffer(p, np.uint8) for p in planes], [p.line_size for p in planes], form.shifts, form.bits, matrix,
+        full_range, order, out,
     )  # fmt: skip
+
+
+class _Form(NamedTuple):
+    """Planes of luma and chroma: their number, the columns and rows per chroma sample as powers of two, bits."""
+
+    planes: int
+    shifts: tuple[int, int]
+    bits: int
+    full_range: bool
+
+
+@functools.lru_cache
+def _form_of(name: str) -> _Form | None:
+    """Return what FFmpeg's name of a pixel format says; None if its frames have no planes of luma and chroma."""
+    match = _FORMAT.fullmatch(name)
+    if match is None or (match[3] and not match[4]):
+        return None
+    return _Form(3 if match[2] else 1, _SHIFTS.get(match[2], (0, 0)), int(match[3] or 8), bool(match[1]))
 
 
 def _write_rgb(frame: Any, order: int, out: npt.NDArray[Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..contract.errors import DataError
 from .frame_index import CORRUPT, KEY, LEADING, NO_TIME, FrameIndex
-from .pyav import DECODER_OPTIONS, Source, name_of, open_container, pyav, readable, state_of
+from .pyav import DECODER_OPTIONS, FileErrors, Source, name_of, open_container, pyav, state_of
 
 Take = Callable[[int, Any], None]
 
@@ -50,6 +50,7 @@ class PacketDecoder:
         self._packets: Iterator[Any] = iter(())
         self._numbers: Mapping[tuple[int, int, int, int], int] = {}
         self._handle = -1
+        self._packet_type = pyav().Packet
         if not (index.codec and index.is_contiguous):
             self._container = open_container(source)
         if index.is_contiguous and isinstance(source, str):
@@ -92,7 +93,7 @@ class PacketDecoder:
         Raises:
             DataError: the packet is not in the file.
         """
-        with readable(self.source):
+        with FileErrors(self.source):
             if self._context.is_open:
                 self._context.flush_buffers()
             self.start = self.next = packet
@@ -110,7 +111,7 @@ class PacketDecoder:
         number = self.next
         if number >= len(self.index.packet_pts):
             self.is_drained = True
-            with readable(self.source):
+            with FileErrors(self.source):
                 return list(self._context.decode(None))
         self.next += 1
         flags = int(self.index.packet_flags[number])
@@ -118,7 +119,7 @@ class PacketDecoder:
             raise DataError(f"packet {number} of {name_of(self.source)} is damaged")
         if flags & KEY:
             self._last_key = number
-        with readable(self.source):
+        with FileErrors(self.source):
             packet = self._packet(number)
             if flags & LEADING and self._last_key == self.start:
                 return ()  # it needs pictures that were not decoded
@@ -138,7 +139,7 @@ class PacketDecoder:
             content = bytes(self.source[pos : pos + size])
         if len(content) != size:
             raise DataError(f"expected {size} bytes at byte {pos} of {name_of(self.source)}, got {len(content)}")
-        packet = pyav().Packet(size)  # with zeros after it, which decoders read; `Packet(content)` has none
+        packet = self._packet_type(size)  # with zeros after it, which decoders read; `Packet(content)` has none
         packet.update(content)
         # FFmpeg's PNG decoder adds pictures to the one before unless their packets are key packets.
         packet.is_keyframe = bool(self.index.packet_flags[number] & KEY)
@@ -275,12 +276,8 @@ class VideoDecoder:
         known = next((e for p, e in self._damaged.items() if sync <= p <= packet), None)
         if known is not None:
             raise known.with_traceback(None)  # else each raise would append to its traceback
-        if self._continues(sync, number):
-            starts = [None, sync, self.index.sync_before(sync), 0]
-        else:
-            starts = [sync, self.index.sync_before(sync), 0]
         failed_at = -1
-        for start in dict.fromkeys(starts):
+        for start in self._starts(sync, goes_on=self._continues(sync, number)):
             try:
                 if start is not None:
                     self._packets.seek(start)
@@ -296,6 +293,17 @@ class VideoDecoder:
                 self._from_start |= start == 0 and failed_at >= 0 and sync > 0
                 return
         raise failure
+
+    def _starts(self, sync: int, *, goes_on: bool) -> Iterator[int | None]:
+        """Return the packets to decode from, by their order; None: the next one."""
+        if goes_on:
+            yield None
+        yield sync
+        if sync:
+            before = self.index.sync_before(sync)
+            yield before
+            if before:
+                yield 0
 
     def _pass(
         self, packet: int, number: int, pending: dict[int, int], take: Take, errors: dict[int, Exception]

@@ -13,7 +13,7 @@ import numpy as np
 from ..contract.errors import DataError
 from .decoder import PacketDecoder
 from .frame_index import CORRUPT, DISCARD, HIDDEN, KEY, LEADING, NO_TIME, FrameIndex, Ints
-from .pyav import Source, name_of, open_container, pyav, readable, state_of, video_stream
+from .pyav import FileErrors, Source, name_of, open_container, pyav, state_of, video_stream
 
 # Containers that store the presentation time of every packet.
 _TIMED = ("mov,mp4", "matroska", "mpegts", "mpeg", "flv", "ogg", "nut", "asf")
@@ -78,7 +78,7 @@ def index_video(source: Source) -> FrameIndex:
         UnsupportedError: PyAV is not installed.
     """
     state = state_of(source)
-    with open_container(source) as container, readable(source):
+    with open_container(source) as container, FileErrors(source):
         stream = video_stream(container, source)
         context, form = stream.codec_context, container.format.name
         if context is None:

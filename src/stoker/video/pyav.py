@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from .._import_lock import IMPORT_LOCK
@@ -51,18 +49,30 @@ def state_of(source: Source) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-@contextlib.contextmanager
-def readable(source: Source) -> Iterator[None]:
-    """Turn PyAV's errors about the contents of a file into DataError. Errors of the system pass: contents have none."""
-    av = pyav()
-    try:
-        yield
-    except (DataError, MemoryError):
-        raise
-    except (av.error.FFmpegError, OSError, ValueError, EOFError) as error:
+class FileErrors:
+    """Scope in which PyAV's errors about the contents of a file become DataError.
+
+    Errors of the system pass, unless the contents are in memory, which have none. It is no generator, which would cost
+    each packet two microseconds.
+    """
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, (DataError, MemoryError)):
+            return
+        av, source = pyav(), self._source
+        if not isinstance(error, (av.error.FFmpegError, OSError, ValueError, EOFError)):
+            return
         is_of_data = isinstance(error, (av.error.InvalidDataError, ValueError)) or not isinstance(source, str)
         if isinstance(error, OSError) and not is_of_data:
-            raise
+            return
         text = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise DataError(f"cannot read {name_of(source)}: {text}") from None
 
@@ -79,7 +89,7 @@ def open_container(source: Source, form: str | None = None) -> Any:
         OSError: the file cannot be read.
     """
     av = pyav()
-    with readable(source):
+    with FileErrors(source):
         if isinstance(source, str):
             os.stat(source)
             return av.open(f"file:{source}", "r", form, options=_NO_NETWORK, metadata_errors="replace")

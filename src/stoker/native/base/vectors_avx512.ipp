@@ -45,6 +45,11 @@ inline void store_twelves(uint8_t* p, V<uint8_t> x) {
   _mm512_mask_storeu_epi32(p, 0x0FFF, _mm512_maskz_permutexvar_epi32(0xFFFF, join, (__m512i)x));
 }
 
+inline V<uint8_t> pack_bytes(V<int32_t> a, V<int32_t> b, V<int32_t> c, V<int32_t> d) {
+  return (V<uint8_t>)_mm512_packus_epi16(_mm512_packs_epi32((__m512i)a, (__m512i)b),
+                                         _mm512_packs_epi32((__m512i)c, (__m512i)d));
+}
+
 constexpr int kWidened = 1;
 inline void widen_bytes(const uint8_t* p, V<int32_t> (&to)[kWidened]) {
   to[0] = (V<int32_t>)_mm512_maskz_cvtepu8_epi32(0xFFFF, load128(p));

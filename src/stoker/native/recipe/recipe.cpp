@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/fence.hpp"
 #include "io/file_ref.hpp"
 #include "jpeg/jpeg.hpp"
 #include "recipe/images.hpp"

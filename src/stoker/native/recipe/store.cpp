@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include "pixel/kernels.hpp"
 #include "pixel/rows.hpp"
@@ -71,12 +68,6 @@ void gather_row(const pixel::Kernels& k, const Planes& p, int64_t y, const View&
 }
 
 }  // namespace
-
-void fence() {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
 
 void store_rows(const Planes& p, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch) {
   const pixel::Kernels& k = pixel::kernels();

@@ -30,7 +30,4 @@ void store_image(const Planes& planes, const View& image);
 // Store an image of floats, [H,W,C] with any strides, as planes.
 void store_floats(const View& image, float* to);
 
-// Make this thread's non-temporal stores visible before it announces that it is done.
-void fence();
-
 }  // namespace stoker::recipe

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/carver.hpp"
+#include "base/fence.hpp"
 #include "base/simd.hpp"
 #include "pixel/kernels.hpp"
 
@@ -25,6 +26,9 @@ Forms forms() {
   return kForms;
 }
 
+// A frame of this size leaves the cache of its core before the next operator reads it: non-temporal stores avoid
+// reading its cache lines before they are written, and keep the decoder's pictures in the cache.
+constexpr int64_t kPastBytes = 1 << 20;
 constexpr int64_t kPixels = 1 << 20;  // that are woven in one call, whose count is an int
 
 void weave(uint8_t* to, uint8_t* const* planes, int64_t width) {
@@ -67,6 +71,7 @@ void convert_rows(const Frame& f, const Weights& w, Order order, const RowLoops<
   uint8_t* to[3] = {bytes[0], bytes[1], bytes[2]};
   if (order == Order::BGR) std::swap(to[0], to[2]);
   const bool in_one_pass = loops.rgb && order != Order::Stored && f.shift_x <= 1 && are_words(w);
+  const bool past = in_one_pass && 3 * f.width * f.height >= kPastBytes;
   const T *u = none, *v = none;
   int64_t done = -1;  // the row of chroma samples whose terms are there
   for (int64_t y = 0; y < f.height; ++y) {
@@ -83,10 +88,12 @@ void convert_rows(const Frame& f, const Weights& w, Order order, const RowLoops<
       }
     }
     if (order == Order::Stored) loops.stored(luma, f.width, 0, w, bytes[0]);
-    else if (in_one_pass) loops.rgb(luma, u, v, f.width, f.shift_x, w, to);
-    else loops.channels(luma, terms, f.width, w, to);
-    weave(out + 3 * y * f.width, bytes, f.width);
+    else if (!in_one_pass) loops.channels(luma, terms, f.width, w, to);
+    uint8_t* const row = out + 3 * y * f.width;
+    if (in_one_pass) loops.rgb({luma, u, v, f.width, f.shift_x, order == Order::BGR, past}, w, row);
+    else weave(row, bytes, f.width);
   }
+  if (past) fence();
 }
 
 }  // namespace

@@ -40,15 +40,24 @@ void convert(const Frame& frame, const Weights& weights, Order order, uint8_t* o
 // and chroma as they are, in the upper bits.
 void convert_words(const Frame& frame, double kr, double kb, bool full_range, int extra, Order order, uint16_t* out);
 
-// Loops over a row, of `T` samples. `terms`: chroma's parts of three channels, one per pixel. `rgb`: the channels of a
-// row in one pass, for chroma samples of one or two columns and weights below 2^15; null where there is none.
+// Row of samples whose chroma samples belong to one column or two.
+template <class T>
+struct RgbRow {
+  const T *luma, *u, *v;
+  int64_t width;
+  int shift_x;
+  bool bgr;
+  bool past;  // write past the caches where addresses allow; needs a fence
+};
+
+// Loops over a row, of `T` samples. `terms`: chroma's parts of three channels, one per pixel. `rgb`: the pixels of a row
+// in one pass, for weights below 2^15; null where there is none.
 template <class T>
 struct RowLoops {
   void (*terms)(const T* u, const T* v, int64_t chroma, int shift_x, const Weights& w, int32_t* const* terms);
   void (*channels)(const T* luma, const int32_t* const* terms, int64_t width, const Weights& w, uint8_t* const* to);
   void (*stored)(const T* from, int64_t samples, int shift_x, const Weights& w, uint8_t* to);
-  void (*rgb)(const T* luma, const T* u, const T* v, int64_t width, int shift_x, const Weights& w,
-              uint8_t* const* to) = nullptr;
+  void (*rgb)(const RgbRow<T>& row, const Weights& w, uint8_t* to) = nullptr;
 };
 
 struct Forms {

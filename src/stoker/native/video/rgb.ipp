@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Red, green and blue of a row of bytes, over the vectors of base/vectors.ipp. Included after them, video/convert.ipp and
+//
+//   multiply_pairs(a, weights)  words times words: each lane of int32 is the sum of the products of its two words
+//   words_of_bytes(p)           the next kLanes<int16_t> bytes as words
+//   stream_parts(to, x)         store_parts with non-temporal stores, to multiples of 16
+
+// A block of pixels is computed as four groups, of every fourth pixel: lanes of int32 hold pairs of words, of which a
+// weight of 0 leaves one out, so that no lane moves before the bytes are packed. Two groups share their chroma if two
+// pixels do. Within a part,
+// `pack_bytes` gives the pixels 0 4 8 12 2 6 10 14 1 5 9 13 3 7 11 15.
+constexpr int kBlock = 2 * kLanes<int16_t>;
+constexpr uint8_t kPlaces[16] = {0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15};  // byte of each pixel in a part
+
+// Interleaving of three channels of 16 bytes. Pixel i of channel c goes to byte 3 i + c: the bytes of a channel go to
+// different places within the three vectors of the result, so that one shuffle per channel serves all of them.
+struct Weave {
+  alignas(64) uint8_t order[3][STOKER_VECTOR_BYTES];
+  alignas(64) int8_t is_channel[3][2][STOKER_VECTOR_BYTES];  // by vector of the result; whether it is channel 0, or 1
+};
+constexpr Weave weave_of() {
+  Weave weave{};
+  for (int i = 0; i < STOKER_VECTOR_BYTES; ++i)
+    for (int c = 0; c < 3; ++c) {
+      weave.order[c][i - i % 16 + (3 * (i % 16) + c) % 16] = kPlaces[i % 16];
+      for (int which = 0; which < 2; ++which) weave.is_channel[c][which][i] = (16 * c + i % 16) % 3 == which ? -1 : 0;
+    }
+  return weave;
+}
+constexpr Weave kWeave = weave_of();
+
+inline V<int32_t> repeated(int32_t x) { return V<int32_t>{} + x; }
+
+// Words of pixels with even and with odd numbers: two pixels share a sample of chroma, or each has its own.
+struct Words {
+  V<int16_t> of[2];
+};
+inline Words alternate(V<uint16_t> bytes) { return {{(V<int16_t>)(bytes & 255), (V<int16_t>)(bytes >> 8)}}; }
+template <bool kShared>
+inline Words chroma_words(const uint8_t* at) {
+  if constexpr (!kShared) return alternate(load_vector<uint16_t>(at));
+  const V<int16_t> words = words_of_bytes(at);
+  return {{words, words}};
+}
+
+// Samples of chroma that one outer channel depends on, and the weights for it and for the channel in the middle.
+struct OuterChannel {
+  const uint8_t* chroma;
+  int32_t weight, middle;
+};
+
+// A weight for the first word of each pair, and for the second one.
+struct PairWeights {
+  explicit PairWeights(int32_t weight)
+      : of{repeated(weight & 0xFFFF), repeated(static_cast<int32_t>(static_cast<uint32_t>(weight) << 16))} {}
+  V<int32_t> of[2];
+};
+
+// Green is in the middle; the first and the last channel are red and blue, or blue and red. A channel is the sum of
+// weighted samples and a constant, as in `channel_of`. `past`: with non-temporal stores; `to` is a multiple of 16.
+template <bool kShared>
+void rgb_of_row(const uint8_t* luma, OuterChannel first, OuterChannel last, int64_t width, const Weights& w, bool past,
+                uint8_t* to) {
+  const PairWeights light(w.luma), outer[2] = {PairWeights(first.weight), PairWeights(last.weight)};
+  const PairWeights middle[2] = {PairWeights(first.middle), PairWeights(last.middle)};
+  const int32_t base = (1 << (kFractionBits - 1)) - w.luma * w.luma_zero;
+  const auto rest_of = [&](int32_t weight) { return repeated(base - weight * w.chroma_zero); };
+  const V<int32_t> rest[3] = {rest_of(first.weight), rest_of(first.middle + last.middle), rest_of(last.weight)};
+  const auto block = [&](const uint8_t* ys, const uint8_t* ps, const uint8_t* qs, uint8_t* out) {
+    const Words y = alternate(load_vector<uint16_t>(ys)), p = chroma_words<kShared>(ps), q = chroma_words<kShared>(qs);
+    V<int32_t> sums[3][4];
+    for (int i = 0; i < 4; ++i) {
+      const int parity = i >> 1, place = i & 1;
+      const V<int16_t> own_p = p.of[parity], own_q = q.of[parity];
+      const V<int32_t> lit = multiply_pairs(y.of[parity], light.of[place]);
+      const V<int32_t> both =
+          multiply_pairs(own_p, middle[0].of[place]) + multiply_pairs(own_q, middle[1].of[place]) + rest[1];
+      sums[0][i] = (lit + (multiply_pairs(own_p, outer[0].of[place]) + rest[0])) >> kFractionBits;
+      sums[1][i] = (lit + both) >> kFractionBits;
+      sums[2][i] = (lit + (multiply_pairs(own_q, outer[1].of[place]) + rest[2])) >> kFractionBits;
+    }
+    V<uint8_t> channels[3];
+    for (int c = 0; c < 3; ++c) {
+      const V<uint8_t> packed = pack_bytes(sums[c][0], sums[c][1], sums[c][2], sums[c][3]);
+      channels[c] = shuffle_parts(packed, load_vector<uint8_t>(kWeave.order[c]));
+    }
+    for (int k = 0; k < 3; ++k) {
+      uint8_t* parts[kParts];
+      for (int part = 0; part < kParts; ++part) parts[part] = out + 48 * part + 16 * k;
+      const auto is_of = [&](int c) { return load_vector<int8_t>(kWeave.is_channel[k][c]) < 0; };
+      const V<uint8_t> woven = is_of(0) ? channels[0] : is_of(1) ? channels[1] : channels[2];
+      if (past) stream_parts(parts, woven);
+      else store_parts(parts, woven);
+    }
+  };
+  int64_t x = 0;
+  for (; x + kBlock <= width; x += kBlock)
+    block(luma + x, first.chroma + (x >> kShared), last.chroma + (x >> kShared), to + 3 * x);
+  if (x == width) return;
+  alignas(64) uint8_t samples[3][kBlock] = {}, pixels[3 * kBlock];
+  const auto left = static_cast<size_t>(width - x), own = (left + kShared) >> kShared;
+  std::memcpy(samples[0], luma + x, left);
+  std::memcpy(samples[1], first.chroma + (x >> kShared), own);
+  std::memcpy(samples[2], last.chroma + (x >> kShared), own);
+  block(samples[0], samples[1], samples[2], pixels);
+  std::memcpy(to + 3 * x, pixels, 3 * left);
+}
+
+void rgb_of(const RgbRow<uint8_t>& row, const Weights& w, uint8_t* to) {
+  const OuterChannel red{row.v, w.red_v, w.green_v}, blue{row.u, w.blue_u, w.green_u};
+  const bool past = row.past && reinterpret_cast<uintptr_t>(to) % 16 == 0;
+  const auto function = row.shift_x ? rgb_of_row<true> : rgb_of_row<false>;
+  function(row.luma, row.bgr ? blue : red, row.bgr ? red : blue, row.width, w, past, to);
+}
+
+Forms forms_with_rgb() {
+  Forms forms = kForms;
+  forms.bytes.rgb = rgb_of;
+  return forms;
+}
