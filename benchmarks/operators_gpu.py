@@ -2,7 +2,7 @@
 """``python -m benchmarks.operators_gpu``: single operators on a GPU, compared with DALI's and with the memory's rate.
 
 256 images of 375x500 and 256 clips of 16 s at 16 kHz are on the GPU before the measurement; each operator is a pipeline
-of its own that is fed with them without a copy. Stoker and DALI run in one process by turns. The floor of an operator
+of its own that is fed with them without a copy. Stoker and DALI alternate in one process. The floor of an operator
 is the time that a copy between two tensors of torch takes for as many bytes as the operator reads and writes.
 Detection operators have torchvision's CUDA kernels as their peer.
 """
@@ -103,7 +103,7 @@ class Pipeline:
 
 
 def compare(name: str, contenders: Sequence[Pipeline], seconds: float, bandwidth: float) -> None:
-    """Run the contenders by turns and print a line of the table."""
+    """Run the contenders in alternation and print a line of the table."""
     for turn in range(ROUNDS):
         for contender in contenders if turn % 2 == 0 else contenders[::-1]:
             contender.run(seconds)

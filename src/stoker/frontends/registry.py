@@ -137,8 +137,9 @@ def names() -> list[str]:
 def _no_operator(name: str) -> str:
     hint = did_you_mean(name, [n for n in names() if not n.startswith("_")])
     group = name.rpartition(".")[0]
-    there = f". `{group}` has: {', '.join(members(group + '.'))}" if is_group(group) else ""
-    return f"there is no operator `{name}`" + (f"; {hint}" if hint else "") + there
+    there = f"`{group}` has: {', '.join(members(group + '.'))}" if is_group(group) else ""
+    text = f"there is no operator `{name}`" + (f"; {hint}" if hint else "")
+    return text + ((" " if hint else ". ") + there if there else "")
 
 
 def is_group(prefix: str) -> bool:
