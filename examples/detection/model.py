@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -82,25 +83,37 @@ def loss(offsets: Tensor, logits: Tensor, targets: Tensor, labels: Tensor) -> Te
     return (place + entropy[matched | worst].sum()) / count
 
 
-def average_precision(found: list, truth: list, classes: int, threshold: float) -> float:
+def box_overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the IoU of all pairs of boxes (K, 4) and (N, 4)."""
+    return np.asarray(eager.box_iou(a.astype(np.float32), b.astype(np.float32)))
+
+
+def average_precision(
+    found: list,
+    truth: list,
+    classes: int,
+    threshold: float,
+    overlap: Callable[[np.ndarray, np.ndarray], np.ndarray] = box_overlap,
+) -> float:
     """Return the mean over classes of the area under precision over recall, for one threshold of the IoU.
 
     Args:
-        found: for each image boxes (K, 4), scores and labels, NumPy arrays.
-        truth: for each image boxes (N, 4) and labels.
+        found: for each image objects (boxes or masks), scores and labels, NumPy arrays.
+        truth: for each image objects and labels.
         classes: number of classes; labels begin at 1.
-        threshold: least IoU of a hit. Each true box is hit once, by the detection with the highest score.
+        threshold: least IoU of a hit. Each true object is hit once, by the detection with the highest score.
+        overlap: function that returns the IoU of all pairs of two sets of objects.
     """
     results = []
     for label in range(1, classes + 1):
         hits, total = [], 0
-        for (boxes, scores, labels), (own, names) in zip(found, truth, strict=True):
+        for (objects, scores, labels), (own, names) in zip(found, truth, strict=True):
             wanted = own[names == label]
             total += len(wanted)
             mine = labels == label
             if not mine.any():
                 continue
-            iou = np.asarray(eager.box_iou(boxes[mine].astype(np.float32), wanted.astype(np.float32)))
+            iou = overlap(objects[mine], wanted)
             free = np.ones(len(wanted), bool)
             for score, row in sorted(zip(scores[mine], iou, strict=True), key=lambda pair: -pair[0]):
                 best = int(np.argmax(np.where(free, row, -1))) if len(row) else 0

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from stoker import ArgumentError, fn
+from stoker.contract.painting import paint_parts
 from stoker.readers._coco import _uncompressed
-from stoker.readers._coco_masks import paint_parts
 from tests.containers.data import rows
 
 CATEGORIES = [90, 5, 17]

@@ -27,7 +27,8 @@ ON_CPU = (
     "nms", "nms_rotated", "nonsilent_region", "peek_image_shape", "pitch_shift", "power_spectrum", "python_function",
     "random.beta", "random.choice", "random.coin_flip", "random.normal", "random.uniform", "random_bbox_crop",
     "random_crop_generator", "random_speed", "roi_align", "roi_pool", "roi_random_crop",
-    "segmentation.random_mask_pixel", "segmentation.random_object_bbox", "segmentation.select_masks",
+    "segmentation.polygon_masks", "segmentation.random_mask_pixel", "segmentation.random_object_bbox",
+    "segmentation.select_masks",
     "shapes", "soft_nms", "stft", "time_stretch", "transforms.combine", "transforms.crop",
     "transforms.rotation", "transforms.scale", "transforms.shear", "transforms.translation", "trim_silence",
 )  # fmt: skip

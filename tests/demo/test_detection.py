@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +17,9 @@ from PIL import Image, ImageDraw
 
 from stoker.demo import detection, shapes
 from stoker.demo.run import main
+from tests.idle_clock import HANG_S
 
-ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "detection"
 
 
 def test_annotations_lie_on_the_shapes(tmp_path: Path) -> None:
@@ -53,11 +57,59 @@ def test_masks_are_tinted_and_boxes_outlined() -> None:
     assert shown[10, 10].any() and shown[2, 10].any() and not shown[0, 0].any() and not shown[19, 19].any()
 
 
-def test_the_example_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "text", "sheet"),
+    [
+        ("train.py", "mAP at IoU 0.5", "detections.png"),
+        ("train_masks.py", "mAP of masks at IoU 0.5", "instances.png"),
+    ],
+)
+def test_the_example_runs(program: str, text: str, sheet: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the example trains with torch")
-    command = [sys.executable, str(ROOT / "examples" / "detection" / "train.py"), "--fast", "--epochs", "1"]
-    done = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True, timeout=500, check=False)
+    command = [sys.executable, str(EXAMPLE / program), "--fast", "--epochs", "1", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr
-    assert "epoch 1: loss" in done.stdout and "mAP at IoU 0.5" in done.stdout
-    with Image.open(tmp_path / "detections.png") as image:
+    assert "epoch 1: loss" in done.stdout and text in done.stdout
+    with Image.open(tmp_path / sheet) as image:
         assert image.size == (4 * 192, 3 * 192)
+
+
+@pytest.fixture
+def mask_chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Return the module of the example's pipelines, which is not part of a package."""
+    pytest.importorskip("torch", reason="the example's batches are of torch")
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    yield importlib.import_module("mask_chain")
+    for name in ("mask_chain", "chain"):
+        sys.modules.pop(name, None)
+
+
+def test_batches_are_those_that_mask_rcnn_takes(mask_chain: Any, tmp_path: Path) -> None:
+    import torch
+
+    import stoker.torch
+
+    file = shapes.make(tmp_path, 6, seed=4)
+    runs = []
+    for moved in ("polygons", "masks"):
+        pipe = mask_chain.training(str(tmp_path), str(file), moved=moved, batch_size=6, num_threads=2, seed=3)
+        images, offsets, labels, *truth = next(iter(stoker.torch.Loader(pipe)))
+        assert offsets.shape[:2] == labels.shape and (labels > 0).any()
+        runs.append(mask_chain.mask_rcnn_batch(images, *truth))
+    (images, targets), (others, pixels) = runs
+    assert len(images) == len(targets) == 6
+    compared = 0
+    for image, other, one, two in zip(images, others, targets, pixels, strict=True):
+        assert image.dtype == torch.float32 and image.shape == (3, 96, 96) and torch.equal(image, other)
+        count = len(one["boxes"])
+        assert one["boxes"].shape == (count, 4) and one["boxes"].dtype == torch.float32
+        assert one["labels"].shape == (count,) and one["labels"].dtype == torch.int64
+        assert one["masks"].shape == (count, 96, 96) and one["masks"].dtype == torch.uint8
+        assert torch.equal(one["boxes"], two["boxes"]) and torch.equal(one["labels"], two["labels"])
+        for box, mask, again in zip(one["boxes"], one["masks"], two["masks"], strict=True):
+            y, x = torch.nonzero(mask, as_tuple=True)
+            assert x.min() >= box[0] - 1 and x.max() <= box[2] + 1 and y.min() >= box[1] - 1 and y.max() <= box[3] + 1
+            both = (mask & again).sum() / (mask | again).sum()
+            assert both > 0.8, "masks of moved polygons and moved masks are those of one object"
+            compared += 1
+    assert compared > 6

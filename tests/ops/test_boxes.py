@@ -133,6 +133,50 @@ def test_polygons_that_are_refused(ids: Any, polygons: Any, text: str) -> None:
         eager.segmentation.select_masks(np.array(ids, np.int32), polygons, VERTICES)
 
 
+def test_masks_cover_the_polygons_of_their_objects() -> None:
+    image = np.zeros((40, 50, 3), np.uint8)
+    vertices = np.array(
+        [(5, 5), (25, 5), (25, 15), (5, 15), (30, 20), (45, 20), (30, 35), (-9, 30), (9, 30), (0, 60)], np.float32
+    )
+    polygons = np.array([[2, 0, 4], [0, 4, 7], [2, 7, 10]], np.int32)
+    masks = eager.segmentation.polygon_masks(polygons, vertices, np.zeros(3), image)
+    assert masks.shape == (3, 40, 50) and masks.dtype == np.uint8 and not masks[1].any()
+    box = np.zeros((40, 50), np.uint8)
+    box[5:15, 5:25] = 1
+    np.testing.assert_array_equal(masks[2, :20], box[:20])
+    assert masks[2, 30:, :8].any() and masks[2, :, 10:].sum() == 150, "the polygon beyond the image is cut"
+    assert 90 <= masks[0].sum() <= 135 and masks[0, 20:35, 30:45].sum() == masks[0].sum()
+    assert eager.segmentation.polygon_masks(polygons[:0], vertices, LABELS[:0], image).shape == (0, 40, 50)
+
+
+@pytest.mark.parametrize(
+    ("polygons", "vertices", "text"),
+    [
+        (POLYGONS + np.array([2, 0, 0], np.int32), VERTICES, "expected polygons of objects from 0 to 2, got 3"),
+        (POLYGONS - np.array([1, 0, 0], np.int32), VERTICES, "got -1 in polygon 0"),
+        (
+            POLYGONS + np.array([0, 0, 9], np.int32),
+            VERTICES,
+            "expected polygons with vertices from 0 to 9, got 0 to 12",
+        ),
+        (np.array([[0, 0, 9], [1, 0, 9]], np.int32), VERTICES, "expected polygons that share no vertices"),
+        (
+            POLYGONS,
+            np.full((9, 2), np.inf, np.float32),
+            r"expected vertices from -2\*\*20 to 2\*\*20, got others in polygon 0",
+        ),
+        (POLYGONS[:, :2], VERTICES, "expected polygons of 3 numbers, got 2"),
+        (POLYGONS.astype(np.int64), VERTICES, "expected polygons of int32"),
+        (POLYGONS, VERTICES.astype(np.float64), "expected vertices of float32"),
+        (POLYGONS, np.zeros((9, 3), np.float32), "expected vertices of 2 numbers, got 3"),
+    ],
+)
+def test_polygons_that_are_not_painted(polygons: Any, vertices: Any, text: str) -> None:
+    image = np.zeros((20, 20, 3), np.uint8)
+    with pytest.raises((ArgumentError, DataError), match=text):
+        eager.segmentation.polygon_masks(polygons, vertices, np.zeros(3), image)
+
+
 def test_objects_are_joined_through_faces() -> None:
     labels = np.array([[1, 0, 0, 2], [0, 1, 0, 2], [2, 0, 0, 2]], np.int32)
     found = {tuple(eager.segmentation.random_object_bbox(labels, format="box", seed=i).tolist()) for i in range(60)}

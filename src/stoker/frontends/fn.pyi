@@ -8771,6 +8771,37 @@ class reductions:
 
 class segmentation:
     @staticmethod
+    def polygon_masks(
+        polygons: Input,
+        vertices: Input,
+        objects: Input,
+        image: Input,
+        /,
+        *,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Paint a mask for each object from its polygons, as models for instance segmentation take them.
+
+        Inputs: polygons, int32 (P, 3): object, first vertex, end; vertices in pixels, float32 (V, 2); the objects, anything
+        with an element for each along the first axis, such as boxes or labels; an image, whose height and width the masks
+        get. Output: masks (N, H, W), uint8, 1 within an object's polygons, else 0. Objects without polygons have a mask of
+        zeros. Polygons must not share vertices.
+
+        `readers.coco` with `polygon_masks` reads polygons in this form, and `geometry` moves them. The pixels are those of
+        pycocotools: corners are rounded to fifths of a pixel; a pixel belongs to a polygon by the number of edges above its
+        centre. CPU only so far.
+
+        Args:
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
     def random_mask_pixel(
         mask: Input,
         /,

@@ -191,6 +191,7 @@ INDEX: dict[str, str] = {
     "roi_random_crop": "ops.geometry.roi_random_crop:RoiRandomCrop",
     "rotate": "ops.geometry.rotate:Rotate",
     "saturation": "ops.image.saturation:Saturation",
+    "segmentation.polygon_masks": "ops.image.segmentation_polygon_masks:PolygonMasks",
     "segmentation.random_mask_pixel": "ops.image.segmentation_random_mask_pixel:RandomMaskPixel",
     "segmentation.random_object_bbox": "ops.image.segmentation_random_object_bbox:RandomObjectBBox",
     "segmentation.select_masks": "ops.image.segmentation_select_masks:SelectMasks",

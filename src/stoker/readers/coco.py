@@ -13,12 +13,12 @@ from ..contract.argument import arg
 from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError
 from ..contract.lowering import Lowering
+from ..contract.painting import paint_parts
 from ..contract.step import Value
 from ..contract.storage import Bools
 from ..contract.text import brief, printable
 from ..contract.types import DType
 from ._coco import Annotations, read_annotations
-from ._coco_masks import paint_parts
 from ._columns import Bytes, Values, fingerprint, ragged
 from ._containers import ContainerReader, is_missing
 from ._storages import FileStorage

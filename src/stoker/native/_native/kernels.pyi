@@ -445,6 +445,9 @@ def phased(share: float, zero: bool, root: bool, /) -> Kernel:
         root: the magnitudes are squared
     """
 
+def polygon_masks() -> Kernel:
+    """A mask for each object, painted from its polygons."""
+
 def power_spectrum(axis: int, magnitude: bool, /) -> Kernel:
     """Power of the spectrum along an axis.
 

@@ -23,7 +23,8 @@ int64_t row_of(int64_t v, int64_t height) {
 
 // Collect the crossings of one edge with the centres of columns: a column's centre lies between the grid's columns
 // 5k + 2 and 5k + 3. A crossing is a position in the image, counted column by column.
-int64_t* cross_edge(int64_t x0, int64_t y0, int64_t x1, int64_t y1, const LabelImage& image, int64_t* to) {
+template <class T>
+int64_t* cross_edge(int64_t x0, int64_t y0, int64_t x1, int64_t y1, const Canvas<T>& image, int64_t* to) {
   const int64_t dx = std::abs(x1 - x0), dy = std::abs(y1 - y0);
   if (dx >= dy ? x0 > x1 : y0 > y1) {
     std::swap(x0, x1);
@@ -59,17 +60,19 @@ int64_t* cross_edge(int64_t x0, int64_t y0, int64_t x1, int64_t y1, const LabelI
 }
 
 // Paint positions `begin` to `end`, counted column by column.
-void paint(int64_t begin, int64_t end, int32_t label, const LabelImage& image) {
+template <class T>
+void paint(int64_t begin, int64_t end, T label, const Canvas<T>& image) {
   for (int64_t at = begin; at < end;) {
     const int64_t x = at / image.height, stop = std::min(end, (x + 1) * image.height);
-    int32_t* pixel = image.pixels + (at - x * image.height) * image.width + x;
+    T* pixel = image.pixels + (at - x * image.height) * image.width + x;
     for (; at < stop; ++at, pixel += image.width) *pixel = label;
   }
 }
 
 }  // namespace
 
-bool paint_polygon(const float* corners, int64_t count, int32_t label, const LabelImage& image, Scratch& work) {
+template <class T>
+bool paint_polygon(const float* corners, int64_t count, T label, const Canvas<T>& image, Scratch& work) {
   // An edge crosses at most as many centres as its extent in pixels, and two.
   double most = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -92,6 +95,9 @@ bool paint_polygon(const float* corners, int64_t count, int32_t label, const Lab
   for (int64_t* at = crossings; at < end; at += 2) paint(at[0], at + 1 < end ? at[1] : pixels, label, image);
   return true;
 }
+
+template bool paint_polygon(const float*, int64_t, int32_t, const Canvas<int32_t>&, Scratch&);
+template bool paint_polygon(const float*, int64_t, uint8_t, const Canvas<uint8_t>&, Scratch&);
 
 bool paint_runs(const int32_t* runs, int64_t count, int32_t label, const LabelImage& image) {
   const int64_t pixels = image.height * image.width;

@@ -7,18 +7,22 @@
 
 namespace stoker {
 
-// Image of labels, row by row.
-struct LabelImage {
-  int32_t* pixels;
+// Image that is painted, row by row.
+template <class T>
+struct Canvas {
+  T* pixels;
   int64_t height, width;
 };
+using LabelImage = Canvas<int32_t>;
 
 constexpr float kMaxCoordinate = 1 << 20;
 
 // Paint a polygon with `count` corners, x and y each. The pixels are those of pycocotools: corners are rounded to fifths
 // of a pixel, edges run along this grid, and a pixel belongs to the polygon by the parity of crossings above its centre
-// in its column. Return false, and paint nothing, if a coordinate is not a number or beyond kMaxCoordinate.
-bool paint_polygon(const float* corners, int64_t count, int32_t label, const LabelImage& image, Scratch& work);
+// in its column. Return false, and paint nothing, if a coordinate is not a number or beyond kMaxCoordinate. T is int32_t
+// or uint8_t.
+template <class T>
+bool paint_polygon(const float* corners, int64_t count, T label, const Canvas<T>& image, Scratch& work);
 
 // Paint run lengths: pixels outside, then inside of the mask, in turn, column by column. Return false, and paint
 // nothing, if a length is negative or their sum exceeds the image.

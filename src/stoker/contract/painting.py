@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Masks of polygons and run lengths in plain NumPy, for single samples and as the reference of the native kernel."""
+"""Masks of polygons and run lengths in plain NumPy, for single samples and as the reference of the native kernels."""
 
 from __future__ import annotations
 
