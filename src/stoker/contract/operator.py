@@ -42,6 +42,8 @@ class RowContext:
         stream: the row's random numbers; None for an operator without draws.
         state: an operator's state, if it is stateful.
         batch_position: number of the row in its batch, and number of rows of the batch.
+        key: number of the row in the data set.
+        epoch: number of its epoch.
     """
 
     def __init__(
@@ -52,6 +54,8 @@ class RowContext:
         stream: Stream | None = None,
         state: Any = None,
         batch_position: tuple[int, int] = (0, 1),
+        key: int = 0,
+        epoch: int = 0,
     ) -> None:
         self.args = args
         self.layouts = layouts
@@ -59,6 +63,7 @@ class RowContext:
         self.state = state
         # Number of the row in its batch, and number of rows in the batch. Operators with scope = "batch" read it.
         self.batch_position = batch_position
+        self.key, self.epoch = key, epoch
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]
@@ -84,10 +89,29 @@ class RowContext:
             raise ArgumentError("this operator declares no draws (`draws = 0`)")
         return self._stream
 
+    def sent_stream(self) -> Stream | None:
+        """Return the row's random numbers for another process; None for an operator without draws."""
+        return self._stream
+
     @property
     def layout(self) -> str:
         """Return the axes of the first input; HWC for an unnamed image."""
         return self.layouts[0] if self.layouts else ""
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """Way of an operator in Python to run in a process of its own.
+
+    Attributes:
+        call: function of rows and their inputs that returns the outputs of each row, or an exception. It runs in the
+            other process, so that it must be picklable where processes are spawned; the rows have only the arguments
+            that differ per row. It may keep no input: their memory is used again.
+        time_limit_s: seconds after which a call fails and its process is ended.
+    """
+
+    call: Callable[[list[RowContext], list[tuple[Any, ...]]], list[Any]]
+    time_limit_s: float
 
 
 class Operator:
@@ -327,6 +351,14 @@ class Operator:
             inputs: the number of inputs. Some operators return labels only if they get labels.
         """
         return self.count_outputs(args)
+
+    def isolation(self, args: Mapping[str, Any]) -> Isolation | None:
+        """Return how the Python code runs in a process of its own; None: it runs in this one.
+
+        Args:
+            args: the constants by name.
+        """
+        return None
 
     def returns_tuple(self, args: Mapping[str, Any]) -> bool:
         """Return whether a call returns a tuple of nodes rather than one node.

@@ -29,14 +29,26 @@ class ChannelClosed(Exception):
 
 
 class Message:
-    """Outgoing message. After Ctrl-C, :meth:`Channel.send` continues where it was interrupted."""
+    """Outgoing message. After Ctrl-C, :meth:`Channel.send` continues where it was interrupted.
 
-    __slots__ = ("data", "sent")
+    Args:
+        content: the content; its last element is WITH_DESCRIPTOR if a descriptor goes with it.
+        fd: this descriptor, which the message owns.
+    """
 
-    def __init__(self, content: Any) -> None:
+    __slots__ = ("data", "fd", "sent")
+
+    def __init__(self, content: Any, fd: int | None = None) -> None:
         body = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
         self.data = _HEADER.pack(len(body)) + body
         self.sent: list[int] = []
+        self.fd = fd
+
+    def close(self) -> None:
+        """Close the descriptor; idempotent."""
+        fd, self.fd = self.fd, None
+        if fd is not None:
+            os.close(fd)
 
 
 class Channel:
@@ -127,6 +139,22 @@ def _descriptors(ancillary: Any) -> list[int]:
 
 
 # ---- arrays in shared memory ----
+
+
+class SharedRequest:
+    """Request whose arrays lie in memory shared with the worker.
+
+    Args:
+        data: the request, with an :class:`ArraySlot` in place of each array.
+    """
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __reduce__(self) -> Any:
+        return SharedRequest, (self.data,)
 
 
 class ArraySlot:

@@ -124,6 +124,7 @@ class Execution(Exclusive):
         limits = batch_limits(config, self.ahead, self.gpu.device if self.gpu is not None else None)
         self._run = Run(loaded, self.graph, self.threads, config.seed, self.sources, self.gpu, limits)
         self._run.python.states.update(self._planning.states)
+        self._run.python.share_isolated(self._planning.isolated)
         if loaded.decoders:
             # One core is left to the consumer: the GPU waits for its launches.
             threads = min(self.threads, max(1, default_threads() - 1))
@@ -509,6 +510,7 @@ class Execution(Exclusive):
             self._run.close()
             if first:
                 self.codecs.close()
+        self._planning.isolated.close()
         for source in self.sources.values():
             source.close()
         self._forget_if_idle()  # after the end of the threads that write to its memory

@@ -24,6 +24,7 @@ from ..graph.plan import Plan
 from ..graph.planner import make_plan
 from .failures import Failures
 from .flight import Feeds, Replay, RowFailure
+from .isolation import IsolatedOperators
 from .python_work import specs_of
 from .run import OpenGpu, Run
 from .schedule import Rows
@@ -42,6 +43,7 @@ class Planning:
         passes: names of the passes.
         loaded: the plan with its kernels; None until the first batch has revealed all types.
         states: states of stateful operators that ran during type discovery, by node.
+        isolated: processes of isolated operators, of type discovery and of the run.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Planning:
         self._graph = graph
         self.find = find
         self._seed = config.seed
+        self.isolated = IsolatedOperators(config.workers)
         self._gpu = gpu
         self._codecs = codecs
         self._sources = sources
@@ -104,6 +107,7 @@ class Planning:
         part = self._graph.before(node.id)
         loaded = self._make(part, discovered)
         run = Run(loaded, part, 1, self._seed, self._sources, self._gpu)
+        run.python.share_isolated(self.isolated)
         operator = node.operator()
         if operator.stateful:
             run.python.states[node.id] = operator.init()

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ..contract.errors import StateError, show_number
 from ..contract.expr import is_static
 from ..contract.feed import to_array
-from ..contract.operator import RowContext, Spec
+from ..contract.operator import Isolation, RowContext, Spec
 from ..contract.random import Stream
 from ..contract.step import PyCall
 from ..contract.text import reason_of
@@ -23,6 +23,7 @@ from ..graph.load import LoadedPlan
 from ..graph.node import Graph
 from ..native import _native
 from .flight import InFlight
+from .isolation import IsolatedOperators
 from .report import HandOver
 from .row_errors import Samples
 from .schedule import Rows
@@ -50,6 +51,7 @@ class PythonWork:
         self.states: dict[int, Any] = {}  # states of stateful operators, by node
         self.ns: dict[int, int] = {}  # time spent, by node
         self._handed_over: dict[tuple[int, str], HandOver] = {}  # key: (node, reason)
+        self._isolated, self._owns_isolated = IsolatedOperators(), True
         self._lock = threading.RLock()  # the user's code never runs concurrently
         self._thread: threading.Thread | None = None
         self._serving = threading.Lock()  # held by the serving thread until it ends
@@ -83,6 +85,16 @@ class PythonWork:
                 return False
         self._thread = None
         return True
+
+    def share_isolated(self, isolated: IsolatedOperators) -> None:
+        """Use processes of isolated operators that the caller ends."""
+        self._isolated, self._owns_isolated = isolated, False
+
+    def end_isolated(self) -> None:
+        """End the run's own processes of isolated operators, after the call in flight; the next call starts others."""
+        if self._owns_isolated:
+            with self._lock:
+                self._isolated.close()
 
     def do(self, work: Any) -> None:
         """Do one piece of Python work. The batch continues even if the work fails."""
@@ -179,7 +191,7 @@ class PythonWork:
             stream = Stream(own, int(rows.epochs[row]), int(rows.keys[row]), body.draw)
         return RowContext(
             {**body.args, **edges}, layouts=body.layouts, stream=stream, state=self.states.get(body.node),
-            batch_position=(row, len(rows)),
+            batch_position=(row, len(rows)), key=int(rows.keys[row]), epoch=int(rows.epochs[row]),
         )  # fmt: skip
 
     def call(self, body: PyCall, active: list[int], values: list[list[Any]], rows: Rows, seed: int) -> list[Any]:
@@ -194,11 +206,15 @@ class PythonWork:
         operator = body.operator
         contexts = [self._context(body, r, x, rows, seed) for r, x in zip(active, values, strict=True)]
         inputs = [tuple(x[: len(x) - len(body.edges)]) for x in values]
+        isolation = operator.isolation(body.args)
         if operator.runs_batches(body.args):
             try:
-                from_batch = [
-                    x if isinstance(x, Exception) else _as_tuple(x) for x in operator.run_rows(contexts, inputs)
-                ]
+                found = (
+                    operator.run_rows(contexts, inputs)
+                    if isolation is None
+                    else self._isolated.call(body, isolation, contexts, inputs, self._is_closed)
+                )
+                from_batch = [x if isinstance(x, Exception) else _as_tuple(x) for x in found]
                 if len(from_batch) != len(active):
                     raise ValueError(f"expected one result for each of {len(active)} rows, got {len(from_batch)}")
                 return from_batch
@@ -210,10 +226,20 @@ class PythonWork:
                 results.append(StateError("the pipeline is closed"))
                 continue
             try:
-                results.append(_as_tuple(operator.reference(row, *x)))
+                results.append(self._call_row(body, isolation, row, x))
             except Exception as error:  # noqa: BLE001 - a user's code may raise anything; its row carries it
                 results.append(error)
         return results
+
+    def _call_row(
+        self, body: PyCall, isolation: Isolation | None, row: RowContext, inputs: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        if isolation is None:
+            return _as_tuple(body.operator.reference(row, *inputs))
+        return _as_tuple(self._isolated.call(body, isolation, [row], [inputs], self._is_closed)[0])
+
+    def _is_closed(self) -> bool:
+        return bool(self._engine.closed)
 
     def _put(self, job: Any, row: int, number: int, outputs: tuple[Any, ...]) -> None:
         step = self._plan.steps[number]

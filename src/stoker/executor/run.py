@@ -319,6 +319,7 @@ class Run:
         self.engine.close()
         if not self.python.join(wait_s):
             return False
+        self.python.end_isolated()
         self._in_flight.clear()
         _live.discard(self)
         return True

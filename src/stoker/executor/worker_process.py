@@ -19,7 +19,18 @@ from typing import Any
 import numpy as np
 
 from ..contract.text import reason_of
-from .channel import WITH_DESCRIPTOR, Channel, ChannelClosed, Message, lay_out, make_block, write
+from .channel import (
+    WITH_DESCRIPTOR,
+    Channel,
+    ChannelClosed,
+    Message,
+    SharedRequest,
+    lay_out,
+    make_block,
+    map_block,
+    read,
+    write,
+)
 
 _PARENT_POLL_S = 0.5  # interval at which a worker checks that its parent lives
 
@@ -74,6 +85,7 @@ def run_worker(
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     channel = Channel(end)
     blocks: dict[int, np.ndarray[Any, Any]] = {}
+    shared: np.ndarray[Any, Any] | None = None  # memory of requests with arrays
     loaded: list[Any] = []
     failed: BaseException | None = None
     try:
@@ -83,10 +95,16 @@ def run_worker(
     with contextlib.suppress(ChannelClosed):
         while True:
             channel.receive()
-            for request, _ in channel.messages():
+            for request, fd in channel.messages():
                 if request is None:
                     return
-                _answer(channel, loaded, failed, blocks, *request)
+                if fd is not None:
+                    shared = map_block(fd)
+                    os.close(fd)
+                task, producer, content, block, *_ = request
+                if isinstance(content, SharedRequest):
+                    content = read(content.data, shared)
+                _answer(channel, loaded, failed, blocks, task, producer, content, block)
             channel.forget()
 
 

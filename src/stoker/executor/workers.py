@@ -24,7 +24,19 @@ from ..contract.config import WorkerConfig
 from ..contract.errors import ArgumentError, DataError, StateError
 from ..contract.text import reason_of
 from ..contract.warning import ignored
-from .channel import BlockLease, Channel, ChannelClosed, Message, map_block, read
+from .channel import (
+    WITH_DESCRIPTOR,
+    BlockLease,
+    Channel,
+    ChannelClosed,
+    Message,
+    SharedRequest,
+    lay_out,
+    make_block,
+    map_block,
+    read,
+    write,
+)
 from .worker_process import Descriptor, RemoteException, run_worker
 
 _POLL_S = 0.1  # longest delay until a `close` in another thread is noticed
@@ -36,9 +48,11 @@ class _Pickler:
 
     Args:
         pickler: see :class:`stoker.contract.config.WorkerConfig`.
+        what: the producers, for messages.
     """
 
-    def __init__(self, pickler: Any) -> None:
+    def __init__(self, pickler: Any, what: str) -> None:
+        self._what = what
         parts = pickler if isinstance(pickler, tuple) else (pickle if pickler is None else pickler,)
         self._module = parts[0]
         self._dumping = dict(parts[1] if len(parts) > 1 else {})
@@ -54,7 +68,7 @@ class _Pickler:
             return bytes(self._module.dumps(producer, **self._dumping))
         except Exception as error:  # picklers raise many kinds of errors
             raise ArgumentError(
-                f"expected a source that can be sent to another process, got one that cannot: "
+                f"expected {self._what} that can be sent to another process, got one that cannot: "
                 f"{type(error).__name__}: {reason_of(error)}. Define it at the top of a module, or pass "
                 '`py_start_method="fork"` or `py_callback_pickler=` to the pipeline'
             ) from error
@@ -84,6 +98,7 @@ class Task:
     answer: Any = None  # (succeeded, result, its block)
     lease: BlockLease | None = None
     wanted: bool = True
+    shares: bool = False  # arrays of the request go through shared memory
 
 
 @dataclass(eq=False)
@@ -99,6 +114,7 @@ class _Worker:
     leased: dict[int, weakref.ref[BlockLease]] = field(default_factory=dict)
     tasks: dict[int, Task] = field(default_factory=dict)
     outbox: deque[Message] = field(default_factory=deque)
+    shared: np.ndarray[Any, Any] | None = None  # memory of requests with arrays, one request at a time
     is_gone: bool = False
 
     def vacant(self) -> int | None:
@@ -117,8 +133,24 @@ class _Worker:
         """Send pending messages. A dead process is detected later, when its channel has no more answers."""
         with contextlib.suppress(ChannelClosed):
             while self.outbox:
-                self.channel.send(self.outbox[0])
+                self.channel.send(self.outbox[0], self.outbox[0].fd)
+                self.outbox[0].close()
                 self.outbox.popleft()
+
+    def request(self, task: Task) -> Message:
+        """Return the message of a task. Arrays are copied to shared memory if the task says so."""
+        block = self.vacant()
+        if not task.shares:
+            return Message((task.id, task.producer, task.request, block))
+        arrays: list[tuple[int, Any]] = []
+        data, size = lay_out(task.request, arrays)
+        fd = None
+        if size and (self.shared is None or size > self.shared.size):
+            fd, self.shared = make_block(size)
+        if self.shared is not None:
+            write(self.shared, arrays)
+        content = (task.id, task.producer, SharedRequest(data), block)
+        return Message(content if fd is None else (*content, WITH_DESCRIPTOR), fd)
 
     def take(self) -> None:
         """Process received messages.
@@ -168,12 +200,19 @@ class _Worker:
         self.process.join()
         self.process.close()
         os.close(self.crash_log)
+        for message in self.outbox:
+            message.close()
 
 
 class WorkerDied(DataError):
-    """A worker process ended during a task."""
+    """A worker process ended during a task.
+
+    Attributes:
+        ended: how, as a part of a sentence.
+    """
 
     ends_process = True
+    ended = ""
 
 
 class WorkerTraceback(Exception):
@@ -188,11 +227,17 @@ class WorkerTraceback(Exception):
 
 
 class ProcessWorkerPool:
-    """Worker processes of one pipeline. They start with the first request, or by :meth:`start`."""
+    """Worker processes of one pipeline. They start with the first request, or by :meth:`start`.
 
-    def __init__(self, config: WorkerConfig) -> None:
+    Args:
+        config: number of processes, and how they start.
+        purpose: the argument that asks for them, for messages.
+    """
+
+    def __init__(self, config: WorkerConfig, purpose: str = "parallel") -> None:
         self.config = config
-        self._pickler = _Pickler(config.pickler)
+        self._purpose = purpose
+        self._pickler = _Pickler(config.pickler, "a source" if purpose == "parallel" else "an operator")
         self._producers: list[Any] = []
         self._stateful: set[int] = set()
         self._workers: list[_Worker] = []
@@ -230,8 +275,9 @@ class ProcessWorkerPool:
             return
         if multiprocessing.current_process().daemon:
             raise StateError(
-                "expected a process that may have worker processes of its own for `parallel=True`, got a daemonic one "
-                "(such as a worker of a DataLoader). Use parallel=False there, or num_workers=0 in the DataLoader"
+                f"expected a process that may have worker processes of its own for `{self._purpose}=True`, got a "
+                f"daemonic one (such as a worker of a DataLoader). Use {self._purpose}=False there, or num_workers=0 "
+                "in the DataLoader"
             )
         self._pid = os.getpid()
         try:
@@ -288,20 +334,33 @@ class ProcessWorkerPool:
 
     def submit(self, producer: int, request: Any) -> Task:
         """Send a request; see :meth:`result`. A stateful producer answers in the order of requests."""
+        return self._submit(Task(next(self._ids), producer, request))
+
+    def submit_shared(self, producer: int, request: Any) -> Task:
+        """Send a request whose arrays go through shared memory, which is that of the next such request too: the caller
+        waits for the task, or ends it, before that.
+        """
+        return self._submit(Task(next(self._ids), producer, request, shares=True))
+
+    def _submit(self, task: Task) -> Task:
         self.start()
-        task = Task(next(self._ids), producer, request)
         self._give(task)
         return task
+
+    def end(self, task: Task) -> None:
+        """Discard a task and end its process, which the next request replaces."""
+        self.drop(task)
+        if task.answer is None and task.worker is not None and not self._closed:
+            task.worker.process.kill()
 
     def _give(self, task: Task) -> None:
         if task.producer in self._stateful:
             worker = self._workers[task.producer % self.count]
         else:
             worker = min(self._workers, key=lambda w: (w.is_gone, len(w.tasks), w.number))
-        block = worker.vacant()
         task.worker = worker
         worker.tasks[task.id] = task
-        worker.outbox.append(Message((task.id, task.producer, task.request, block)))
+        worker.outbox.append(worker.request(task))
         worker.flush()
 
     def drop(self, task: Task) -> None:
@@ -361,8 +420,10 @@ class ProcessWorkerPool:
 
     def _replace(self, dead: _Worker) -> None:
         """Fail the task of the dead process, and start a new process for its other tasks."""
-        text = f"a worker process (number {dead.number}, process {dead.process.pid}) {dead.ended()}"
+        ended = dead.ended()
+        text = f"a worker process (number {dead.number}, process {dead.process.pid}) {ended}"
         error = WorkerDied(f"{text} while the source ran in it")
+        error.ended = ended
         crash = dead.crash()
         if crash:
             error.__cause__ = WorkerTraceback(crash)

@@ -92,7 +92,10 @@ class _PlannedCall:
         keys = np.arange(rows, dtype=np.uint64)
         where = Rows(keys, np.zeros(rows, np.int64), (), 0, 0)
         feeds = {(k, 0): x if isinstance(x, list) else _repeated(x, rows) for k, x in enumerate(data)}
-        return self.run.run_inline(where, feeds, seed=seed)
+        try:
+            return self.run.run_inline(where, feeds, seed=seed)
+        finally:
+            self.run.python.end_isolated()
 
 
 def _repeated(x: Any, rows: int) -> Any:

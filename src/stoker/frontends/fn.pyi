@@ -2696,6 +2696,8 @@ def python_function(
     output_layouts: str | Sequence[str] | None = None,
     output_dtypes: DTypeLike | Sequence[DTypeLike] | None = None,
     output_ndims: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    isolate: bool = False,
+    time_limit_s: float = 60.0,
     seed: int | None = None,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
@@ -2713,6 +2715,11 @@ def python_function(
     batch). Its numbers are the same for any number of threads, batch size and order. Rows come in order, one at a time.
     An exception fails its row; the pipeline can go on.
 
+    With ``isolate=True`` the function runs in a process of its own, to which rows go through shared memory. A crash of
+    the process (a library's segmentation fault, an abort, ``os._exit``), or a call that does not return within
+    ``time_limit_s``, fails its row alone; a new process computes the next rows. Eager calls have a process each. How
+    processes start, and how functions get there, are the pipeline's ``py_start_method`` and ``py_callback_pickler``.
+
     Args:
         function: The function.
         num_outputs: Number of outputs; 0 for a function that is called for its effect.
@@ -2720,6 +2727,8 @@ def python_function(
         output_layouts: Names of the outputs' axes, one string or one per output.
         output_dtypes: Element types of all outputs; with `output_ndims`.
         output_ndims: Numbers of axes of all outputs; with `output_dtypes`.
+        isolate: Run the function in a process of its own.
+        time_limit_s: Seconds after which a call of an isolated function fails.
         seed: Seed of this operator's draws; by default it follows from the pipeline's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -2736,6 +2745,8 @@ def python_function(
     output_layouts: str | Sequence[str] | None = None,
     output_dtypes: DTypeLike | Sequence[DTypeLike] | None = None,
     output_ndims: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    isolate: bool = False,
+    time_limit_s: float = 60.0,
     seed: int | None = None,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
@@ -2753,6 +2764,11 @@ def python_function(
     batch). Its numbers are the same for any number of threads, batch size and order. Rows come in order, one at a time.
     An exception fails its row; the pipeline can go on.
 
+    With ``isolate=True`` the function runs in a process of its own, to which rows go through shared memory. A crash of
+    the process (a library's segmentation fault, an abort, ``os._exit``), or a call that does not return within
+    ``time_limit_s``, fails its row alone; a new process computes the next rows. Eager calls have a process each. How
+    processes start, and how functions get there, are the pipeline's ``py_start_method`` and ``py_callback_pickler``.
+
     Args:
         function: The function.
         num_outputs: Number of outputs; 0 for a function that is called for its effect.
@@ -2760,6 +2776,8 @@ def python_function(
         output_layouts: Names of the outputs' axes, one string or one per output.
         output_dtypes: Element types of all outputs; with `output_ndims`.
         output_ndims: Numbers of axes of all outputs; with `output_dtypes`.
+        isolate: Run the function in a process of its own.
+        time_limit_s: Seconds after which a call of an isolated function fails.
         seed: Seed of this operator's draws; by default it follows from the pipeline's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.

@@ -15,7 +15,7 @@ from ...contract import expr as ex
 from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Isolation, Operator, RowContext, Spec
 from ...contract.step import Value
 from ...contract.text import brief
 from ...contract.types import DType
@@ -24,47 +24,28 @@ from ..registry import register
 from .build import HEADERS, build
 from .cuda import CudaForm, parse_cuda
 from .declaration import Declaration, DeclaredOutput, evaluate, parse
+from .isolated import IsolatedLibrary
 
 ABI = 1  # native/shared/stoker/op.h: ST_ABI
 Reference = Callable[..., Any]
 
 
-class _Compiled(Operator):
-    """Base class of operators in C++."""
+class _Declared(Operator):
+    """Base class of operators in C++: types, extents and checks of the declaration."""
 
     declaration: Declaration
     library: bytes
     cuda: CudaForm | None
     defined_by: Reference | None
 
-    def lower(self, c: Lowering, *inputs: Value) -> Value | tuple[Value, ...]:
-        d = self.declaration
+    def _names(self, c: Lowering, inputs: Sequence[Value]) -> dict[str, Any]:
+        """Check the inputs and arguments, and return extents and arguments by name."""
         names = self._bound(c, inputs)
-        for key, argument in d.arguments.items():
+        for key, argument in self.declaration.arguments.items():
             names[key] = c.scalar(key) if argument.kind == "float" else ex.trunc(c.scalar(key))
-        for condition, text in d.checks:
+        for condition, text in self.declaration.checks:
             c.require(evaluate(condition, names), text.replace("{", "{{").replace("}", "}}"))
-        outputs = [self._output(c, o, inputs, names) for o in d.outputs]
-        specs = tuple((_mask((dtype,)), len(shape), len(shape), o.like if o.extents is None else -1)
-                      for (dtype, shape, _), o in zip(outputs, d.outputs, strict=True))  # fmt: skip
-        ports = tuple((_mask((x.dtype,)), x.rank, x.rank, -1) for x in inputs)
-        counted = d.outputs[0].counted
-        attrs = (self.library, ports, specs, len(d.arguments), counted, *c.draw)
-        params = tuple(names[key] for key in d.arguments)
-        own = None
-        if self.cuda is not None:
-            counts, own = self.cuda.launches(self.name, len(params), names)
-            params += counts
-        if not counted:
-            result = c.native("user_code", inputs, outputs, attrs=attrs, params=params, own=own)
-        else:
-            bounds = [shape[0] for _, shape, _ in outputs]
-            same = all(ex.same(b, bounds[0]) for b in bounds)
-            c.expect(same, "expected one bound of `count` for all outputs")
-            open_outputs = [(dtype, (None, *shape[1:]), layout) for dtype, shape, layout in outputs]
-            *found, _ = c.native("user_code", inputs, open_outputs, attrs=attrs, params=params, max_output=bounds[0])
-            result = tuple(found)
-        return result if len(result) > 1 else result[0]
+        return names
 
     def _bound(self, c: Lowering, inputs: Sequence[Value]) -> dict[str, Any]:
         """Check the inputs and return their extents by name."""
@@ -109,6 +90,56 @@ class _Compiled(Operator):
         return self.defined_by(*inputs, **{k: int(v) if k in whole else v for k, v in values.items()})
 
 
+class _Compiled(_Declared):
+    """Base class of operators in C++ that run on the worker threads, or on a GPU."""
+
+    def lower(self, c: Lowering, *inputs: Value) -> Value | tuple[Value, ...]:
+        d = self.declaration
+        names = self._names(c, inputs)
+        outputs = [self._output(c, o, inputs, names) for o in d.outputs]
+        specs = tuple((_mask((dtype,)), len(shape), len(shape), o.like if o.extents is None else -1)
+                      for (dtype, shape, _), o in zip(outputs, d.outputs, strict=True))  # fmt: skip
+        ports = tuple((_mask((x.dtype,)), x.rank, x.rank, -1) for x in inputs)
+        counted = d.outputs[0].counted
+        attrs = (self.library, ports, specs, len(d.arguments), counted, *c.draw)
+        params = tuple(names[key] for key in d.arguments)
+        own = None
+        if self.cuda is not None:
+            counts, own = self.cuda.launches(self.name, len(params), names)
+            params += counts
+        if not counted:
+            result = c.native("user_code", inputs, outputs, attrs=attrs, params=params, own=own)
+        else:
+            bounds = [shape[0] for _, shape, _ in outputs]
+            same = all(ex.same(b, bounds[0]) for b in bounds)
+            c.expect(same, "expected one bound of `count` for all outputs")
+            open_outputs = [(dtype, (None, *shape[1:]), layout) for dtype, shape, layout in outputs]
+            *found, _ = c.native("user_code", inputs, open_outputs, attrs=attrs, params=params, max_output=bounds[0])
+            result = tuple(found)
+        return result if len(result) > 1 else result[0]
+
+
+class _Isolated(_Declared):
+    """Base class of operators in C++ that run in a process of their own."""
+
+    time_limit_s: float
+
+    def infer(self, c: Lowering, *inputs: Value) -> tuple[Spec, ...]:
+        d = self.declaration
+        names = self._names(c, inputs)
+        outputs = [self._output(c, o, inputs, names) for o in d.outputs]
+        wide = any(t == DType.BFLOAT16 for t in (*(x.dtype for x in inputs), *(dtype for dtype, _, _ in outputs)))
+        c.expect(not wide, "expected other types than bfloat16 with `isolate=True`; cast to float32")
+        return tuple(
+            Spec(dtype, (None, *shape[1:]) if o.counted else shape, layout)
+            for (dtype, shape, layout), o in zip(outputs, d.outputs, strict=True)
+        )
+
+    def isolation(self, args: Mapping[str, Any]) -> Isolation:
+        constants = {key: args[key] for key in self.declaration.arguments if key in args}
+        return Isolation(IsolatedLibrary(self.library, self.declaration, constants), self.time_limit_s)
+
+
 def _mask(types: Sequence[DType]) -> int:
     return sum(1 << int(t) for t in set(types))
 
@@ -149,6 +180,8 @@ def load(
     flags: Sequence[str] = (),
     include: Sequence[str | os.PathLike[str]] = (),
     checked: bool = False,
+    isolate: bool = False,
+    time_limit_s: float = 60.0,
 ) -> CompiledOperator:
     """Compile an operator in C++ and register it: ``fn.<name>`` and ``eager.<name>``.
 
@@ -166,6 +199,10 @@ def load(
         flags: further flags of the compiler, such as ``-lopencv_core``.
         include: folders of headers.
         checked: check the number of each element that the code reads and writes through ``st::Array``.
+        isolate: run the code in a process of its own, which gets the rows through shared memory. A crash of the code
+            (a segmentation fault, an abort, an exit), or a row that takes longer than ``time_limit_s``, fails that row
+            alone; a new process computes the next rows. Rows run one at a time; eager calls have a process each.
+        time_limit_s: seconds after which a row of an isolated operator fails.
 
     Raises:
         ArgumentError: the compiler refused the source, or its declaration is wrong.
@@ -177,7 +214,8 @@ def load(
     if cuda is not None:
         version = zlib.crc32(_cuda_text(cuda, name)[0].encode(), version)
     return load_library(
-        library, name, cuda=cuda, reference=reference, cases=cases, case_inputs=case_inputs, version=version
+        library, name, cuda=cuda, reference=reference, cases=cases, case_inputs=case_inputs, version=version,
+        isolate=isolate, time_limit_s=time_limit_s,
     )  # fmt: skip
 
 
@@ -190,6 +228,8 @@ def load_library(
     cases: Sequence[Mapping[str, Any]] = ({},),
     case_inputs: Callable[[Mapping[str, Any]], Any] | None = None,
     version: int | None = None,
+    isolate: bool = False,
+    time_limit_s: float = 60.0,
 ) -> CompiledOperator:
     """Register the operator of a library that is already compiled.
 
@@ -202,10 +242,19 @@ def load_library(
         case_inputs: function that returns the inputs of a case for tests; by default images.
         version: number that changes when results change. States and graphs of another version are refused. By default
             it follows from the library's contents.
+        isolate: run the code in a process of its own; see :func:`load`.
+        time_limit_s: seconds after which a row of an isolated operator fails.
 
     Raises:
-        ArgumentError: the file is no library of an operator, or its declaration is wrong.
+        ArgumentError: the file is no library of an operator, its declaration is wrong, or ``isolate`` is given with
+            ``cuda``.
     """
+    if isolate and cuda is not None:
+        raise ArgumentError(
+            f"`{name}`: expected `isolate=True` without `cuda`: a kernel's fault ends the whole process"
+        )
+    if not time_limit_s > 0:
+        raise ArgumentError(f"`{name}`: expected `time_limit_s` above 0, got {brief(time_limit_s)}")
     path = Path(library).resolve()
     declared = parse(_declaration_of(path, name), name)
     reserved = next((key for key in declared.arguments if hasattr(Operator, key)), None)
@@ -223,13 +272,13 @@ def load_library(
             devices=("cpu",) if form is None else ("cpu", "gpu"),
             inputs=(len(declared.inputs),) * 2, outputs=len(declared.outputs), draws=int(declared.draws),
             cases=tuple(dict(case) for case in cases), version=number,
-            defined_by=None if reference is None else staticmethod(reference),
+            defined_by=None if reference is None else staticmethod(reference), time_limit_s=float(time_limit_s),
         )  # fmt: skip
         if case_inputs is not None:
             namespace["case_inputs"] = classmethod(lambda cls, case: case_inputs(case))
 
-    operator = new_class("".join(part.title() for part in name.replace(".", "_").split("_")), (_Compiled,),
-                         {"name": name}, fill)  # fmt: skip
+    title = "".join(part.title() for part in name.replace(".", "_").split("_"))
+    operator = new_class(title, (_Isolated if isolate else _Compiled,), {"name": name}, fill)
     return CompiledOperator(register(operator), path)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
+from ...contract.feed import to_array
 from ...contract.lowering import MAX_RANK, Lowering
-from ...contract.operator import Operator, RowContext, Spec
+from ...contract.operator import Isolation, Operator, RowContext, Spec
 from ...contract.step import Value
 from ...contract.text import brief
 
@@ -26,6 +28,11 @@ class PythonFunction(Operator, name="python_function"):
     A function with a parameter called ``rng`` receives the row's ``numpy.random.Generator`` (a list of them for a
     batch). Its numbers are the same for any number of threads, batch size and order. Rows come in order, one at a time.
     An exception fails its row; the pipeline can go on.
+
+    With ``isolate=True`` the function runs in a process of its own, to which rows go through shared memory. A crash of
+    the process (a library's segmentation fault, an abort, ``os._exit``), or a call that does not return within
+    ``time_limit_s``, fails its row alone; a new process computes the next rows. Eager calls have a process each. How
+    processes start, and how functions get there, are the pipeline's ``py_start_method`` and ``py_callback_pickler``.
     """
 
     devices = ("cpu",)
@@ -38,12 +45,16 @@ class PythonFunction(Operator, name="python_function"):
     output_layouts = arg("str", None, many=True, doc="Names of the outputs' axes, one string or one per output.")
     output_dtypes = arg("dtype", None, many=True, doc="Element types of all outputs; with `output_ndims`.")
     output_ndims = arg("int", None, many=True, doc="Numbers of axes of all outputs; with `output_dtypes`.")
+    isolate = arg("bool", False, doc="Run the function in a process of its own.")
+    time_limit_s = arg("float", 60.0, doc="Seconds after which a call of an isolated function fails.")
     cases = ()
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the data."""
         if not callable(args["function"]):
             raise ArgumentError(f"expected a function as `function`, got {brief(args['function'])}")
+        if not args["time_limit_s"] > 0:
+            raise ArgumentError(f"expected `time_limit_s` above 0, got {args['time_limit_s']:g}")
         if args["num_outputs"] < 0:
             raise ArgumentError(f"expected `num_outputs` >= 0, got {args['num_outputs']}")
         layouts = args["output_layouts"] or ()
@@ -68,6 +79,12 @@ class PythonFunction(Operator, name="python_function"):
     def runs_batches(self, args: Mapping[str, Any]) -> bool:
         return bool(args["batch_processing"])
 
+    def isolation(self, args: Mapping[str, Any]) -> Isolation | None:
+        if not args["isolate"]:
+            return None
+        call = _Isolated(args["function"], args["num_outputs"], args["batch_processing"])
+        return Isolation(call, args["time_limit_s"])
+
     def infer(self, c: Lowering, *inputs: Value) -> Any:
         dtypes, ndims = _tuple(c.const("output_dtypes")), _tuple(c.const("output_ndims"))
         if len(dtypes) < c.const("num_outputs"):
@@ -91,6 +108,27 @@ class PythonFunction(Operator, name="python_function"):
             if len(column) != len(rows):
                 raise ValueError(f"expected one result for each of {len(rows)} rows, got {len(column)}")
         return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+
+
+@dataclass(frozen=True)
+class _Isolated:
+    """Rows of a function in a process of its own."""
+
+    function: Callable[..., Any]
+    num_outputs: int
+    batch_processing: bool
+
+    def __call__(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
+        """Return the outputs of each row as arrays."""
+        for row in rows:
+            row.args = {**row.args, "function": self.function, "num_outputs": self.num_outputs}
+        owned = [tuple(x.copy() for x in own) for own in inputs]  # the function may change or keep them
+        operator = PythonFunction()
+        if self.batch_processing:
+            results = operator.run_rows(rows, owned)
+        else:
+            results = [operator.reference(row, *own) for row, own in zip(rows, owned, strict=True)]
+        return [[to_array(x) for x in own] for own in results]
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
