@@ -461,6 +461,13 @@ int64_t run_crew(Random& random) {
       check(*batch);
     }
   });
+  users.emplace_back([&, seed = random()] {  // and the number of threads changes
+    Random own(seed);
+    while (!closed) {
+      pool.set_active(static_cast<int>(own() % 6));
+      std::this_thread::sleep_for(std::chrono::microseconds(own() % 500));
+    }
+  });
   std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200));
   std::vector<std::thread> closing;
   for (int i = 0; i < 2; ++i) closing.emplace_back([&pool] { pool.close(); });

@@ -284,6 +284,7 @@ void bind_recipe(nb::module_& m) {
   recipe.attr("OPS") = nb::tuple(names);
   nb::class_<RecipeBatch>(recipe, "RecipeBatch")
       .def_prop_ro("done", [](const RecipeBatch& o) { return o.remaining.load() == 0; })
+      .def_prop_ro("thread_s", [](const RecipeBatch& o) { return static_cast<double>(o.thread_ns.load()) * 1e-9; })
       .def_prop_ro("failures", &failures);
   recipe.def("make_batch", &make_batch, nb::arg("numbers"), nb::arg("starts"), nb::arg("sources"), nb::arg("tables"),
              nb::arg("outputs"));
@@ -296,6 +297,7 @@ void bind_recipe(nb::module_& m) {
       .def("prioritize", &WorkerPool::prioritize)
       .def("wait", [](WorkerPool& pool, const std::shared_ptr<RecipeBatch>& batch,
                       double timeout_s) { return stoker::without_gil([&] { return pool.wait(batch, timeout_s); }); })
+      .def("set_active", &WorkerPool::set_active)
       .def("close", [](WorkerPool& pool) { stoker::without_gil([&] { pool.close(); }); });
   nb::class_<BlockPool>(recipe, "BlockPool")
       .def("__init__", [](BlockPool*) { throw std::invalid_argument("use block_pool()"); })

@@ -63,6 +63,7 @@ struct RecipeBatch : std::enable_shared_from_this<RecipeBatch> {
   std::vector<Status> status;  // one per recipe
   std::vector<std::string> why;
   std::atomic<int64_t> next{0}, remaining{0};
+  std::atomic<int64_t> thread_ns{0};  // time that threads have spent on the recipes, all threads added
 
   int64_t count() const { return static_cast<int64_t>(sources.size()); }
 };
@@ -89,7 +90,8 @@ class WorkerPool {
   void submit(std::shared_ptr<RecipeBatch> batch);             // throws ThreadStartFailed: then nothing runs
   void prioritize(const std::shared_ptr<RecipeBatch>& batch);  // ahead of all others
   bool wait(const std::shared_ptr<RecipeBatch>& batch, double timeout_s);
-  void close();  // waits for the recipes that are running; the status of the others stays Pending
+  void set_active(int threads);  // at most this many threads run recipes at a time; at least one does
+  void close();                  // waits for the recipes that are running; the status of the others stays Pending
 
  private:
   struct State;

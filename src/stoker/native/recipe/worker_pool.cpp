@@ -20,6 +20,8 @@ void materialize_all(RecipeBatch& batch) {
 
 struct WorkerPool::State {
   int threads = 1;
+  int active = 1;   // threads that may run recipes at a time
+  int running = 0;  // threads that run a recipe
   int pid = 0;
   bool closed = false;
   std::mutex mutex;
@@ -29,7 +31,7 @@ struct WorkerPool::State {
 };
 
 WorkerPool::WorkerPool(int threads) : state_(new State) {
-  state_->threads = std::max(1, threads);
+  state_->threads = state_->active = std::max(1, threads);
   state_->pid = ::getpid();
 }
 
@@ -44,16 +46,22 @@ void WorkerPool::work(State* state) {
   ThreadScratch scratch;
   std::unique_lock<std::mutex> lock(state->mutex);
   for (;;) {
-    state->work_ready.wait(lock, [&] { return state->closed || !state->batches.empty(); });
+    state->work_ready.wait(
+        lock, [&] { return state->closed || (!state->batches.empty() && state->running < state->active); });
     if (state->closed) return;
     const std::shared_ptr<RecipeBatch> batch = state->batches.front();
     const int64_t index = batch->next.fetch_add(1);
     if (index + 1 >= batch->count()) state->batches.pop_front();
     if (index >= batch->count()) continue;
+    ++state->running;
     lock.unlock();
+    const auto begin = std::chrono::steady_clock::now();
     materialize(*batch, index, scratch);
+    const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - begin;
+    batch->thread_ns.fetch_add(spent.count());
     const bool last = batch->remaining.fetch_sub(1) == 1;
     lock.lock();
+    --state->running;
     if (last) state->batch_done.notify_all();
   }
 }
@@ -80,6 +88,12 @@ bool WorkerPool::wait(const std::shared_ptr<RecipeBatch>& batch, double timeout_
   std::unique_lock<std::mutex> lock(state_->mutex);
   const auto over = [&] { return batch->remaining.load() == 0 || state_->closed; };
   return state_->batch_done.wait_for(lock, std::chrono::duration<double>(timeout_s), over);
+}
+
+void WorkerPool::set_active(int threads) {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->active = std::clamp(threads, 1, state_->threads);
+  state_->work_ready.notify_all();
 }
 
 void WorkerPool::close() {

@@ -96,6 +96,16 @@ class GpuMaterialization:
         result = all(part.job is None or part.job.is_done for part in self._parts)
         return result and (self.native_batch is None or self.native_batch.done)
 
+    @property
+    def thread_s(self) -> float:
+        """Return the time that native threads have spent on the CPU's part, added over the threads."""
+        return self._rest.thread_s if self._rest else 0.0
+
+    @property
+    def job_s(self) -> float:
+        """Return the time that the finished jobs have taken, added over the jobs."""
+        return sum(job.taken_s for job in {id(part.job): part.job for part in self._parts if part.job}.values())
+
     def finish(self) -> None:
         """Wait for the GPU, and assemble the tensors on the current stream.
 

@@ -8,10 +8,12 @@ the decoded image, and sizes of the outputs.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ....contract.types import DType, ImageType
@@ -52,9 +54,11 @@ class Job:
             self._fed["windows"] = recipes.windows
         self._outputs = outputs
         self._done = threading.Event()
+        self.taken_s = 0.0  # by its run
 
     def run(self, pipeline: Pipeline) -> None:
         """Run the job on a pipeline of its form."""
+        begin = time.monotonic()
         try:
             for name, data in self._fed.items():
                 pipeline.feed_input(name, data)
@@ -63,6 +67,7 @@ class Job:
         except Exception as error:  # noqa: BLE001 - raised in the thread that waits
             self.error = error
         finally:
+            self.taken_s = time.monotonic() - begin
             self._done.set()
 
     def fail(self, error: Exception) -> None:
@@ -98,6 +103,9 @@ class Plans:
         self._free: dict[Form, list[Pipeline]] = {}
         self._lock = threading.Lock()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._active: dict[int, int] = {}  # jobs at a time, by the number of a loader's scheduler
+        self._running = 0
+        self._room = threading.Condition()
         self._workers = [
             threading.Thread(target=self._work, name="stoker-plan", daemon=True) for _ in range(JOBS_IN_FLIGHT)
         ]
@@ -110,13 +118,36 @@ class Plans:
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
-            try:
-                pipeline = self._acquire(job.form)
-            except Exception as error:  # noqa: BLE001 - raised in the thread that waits
-                job.fail(error)
-                continue
-            job.run(pipeline)
-            self._release(job.form, pipeline)
+            with self._turn():
+                try:
+                    pipeline = self._acquire(job.form)
+                except Exception as error:  # noqa: BLE001 - raised in the thread that waits
+                    job.fail(error)
+                    continue
+                job.run(pipeline)
+                self._release(job.form, pipeline)
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait until fewer jobs run than may."""
+        with self._room:
+            self._room.wait_for(lambda: self._running < max(self._active.values(), default=JOBS_IN_FLIGHT))
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._room:
+                self._running -= 1
+                self._room.notify()
+
+    def set_active(self, scheduler: object, jobs: int | None) -> None:
+        """Set the number of jobs that run at a time for a loader's scheduler; None: it has ended."""
+        with self._room:
+            if jobs is None:
+                self._active.pop(id(scheduler), None)
+            else:
+                self._active[id(scheduler)] = jobs
+            self._room.notify_all()
 
     def _acquire(self, form: Form) -> Pipeline:
         with self._lock:

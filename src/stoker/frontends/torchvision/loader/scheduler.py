@@ -24,8 +24,10 @@ from ....native import _native
 from .. import counts, recording
 from ..collation.program import Program
 from ..gpu.destination import Destination, GpuMaterialization
+from ..gpu.plans import JOBS_IN_FLIGHT
 from ..materialize.materialization import Materialization, Take, count_recorded
 from ..tensors.tensor import LazyTensor
+from .pace import Pace
 
 _POLL_S = 0.2  # how often a waiting thread checks whether it should end
 _CLOSE_S = 5.0  # how long the relay's thread may take to end
@@ -47,6 +49,8 @@ class _Batch:
         self.materialization: Materialization | GpuMaterialization | None = None
         self.programs_done = threading.Event()  # set when its programs have run
         self.error: BaseException | None = None  # of its start or of its programs; the consumer raises it
+        self.thread_s = 0.0  # time that threads have spent on it
+        self.job_s = 0.0  # time that jobs on a GPU have taken
 
     def fail(self, error: BaseException) -> None:
         """End the batch with an error; no thread works on it."""
@@ -64,6 +68,8 @@ class BatchScheduler:
         self._pinned = pinned
         self._destination = destination  # None for host memory
         self._pool = _native.recipe.WorkerPool(threads) if threads else None
+        self._pace = Pace(threads)
+        self._job_pace = Pace(JOBS_IN_FLIGHT)  # of a GPU
         self._blocks = _native.recipe.block_pool(1 if threads else 2)
         self._in_order = in_order
         # Batches with pixels: the consumer's and the one in flight. With more workers there is a third one, for
@@ -211,6 +217,7 @@ class BatchScheduler:
             if self._closed:
                 return
         batch.materialization.finish(None)
+        batch.thread_s = batch.materialization.thread_s
         batch.materialization = None  # releases the memory of intermediate images
         for program in batch.programs:
             program.run(self._allocate, keep=True)
@@ -263,10 +270,14 @@ class BatchScheduler:
             program.run(keep=True)
 
     def _finish_on_pool(self, lazies: list[LazyTensor], programs: Sequence[Program], pool: Any) -> None:
+        self._pace.request()
+        self._job_pace.request()
         batch = self._find_or_begin(lazies, programs)
         materialization = batch.materialization
         if materialization is not None and materialization.native_batch is not None:
             pool.prioritize(materialization.native_batch)
+        if materialization is not None and not materialization.is_done:  # the consumer waits
+            self._set_active(self._pace.most, self._job_pace.most)
         if self._has_programs_to_run(batch) or batch.error is not None:
             batch.programs_done.wait()
         elif materialization is not None and materialization.native_batch is not None:
@@ -283,6 +294,15 @@ class BatchScheduler:
             counts.add(counts.NATIVE, count_recorded(lazies))
         elif materialization is not None:
             materialization.finish()
+            batch.thread_s, batch.job_s = materialization.thread_s, materialization.job_s
+        self._set_active(self._pace.deliver(batch.thread_s), self._job_pace.deliver(batch.job_s))
+
+    def _set_active(self, threads: int, jobs: int) -> None:
+        """Set the number of threads, and of jobs on a GPU, that work at a time."""
+        if self._pool is not None:
+            self._pool.set_active(threads)
+        if self._destination is not None:
+            self._destination.plans.set_active(self, jobs)
 
     def _find_or_begin(self, lazies: list[LazyTensor], programs: Sequence[Program]) -> _Batch:
         """Return the batch of these tensors, and start it if necessary."""
@@ -309,6 +329,8 @@ class BatchScheduler:
             self._runner.join()
         if self._pool is not None:
             self._pool.close()
+        if self._destination is not None:
+            self._destination.plans.set_active(self, None)
         for batches in (self._waiting, self._started, self._dropped):
             batches.clear()
 

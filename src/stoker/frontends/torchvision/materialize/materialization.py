@@ -51,6 +51,16 @@ class Materialization:
         """Return whether all writes have ended."""
         return self.native_batch.done  # type: ignore[no-any-return]
 
+    @property
+    def thread_s(self) -> float:
+        """Return the time that threads of a pool have spent on the batch, added over the threads."""
+        return self.native_batch.thread_s  # type: ignore[no-any-return]
+
+    @property
+    def job_s(self) -> float:
+        """Return the time of jobs on a GPU: there are none."""
+        return 0.0
+
     def run(self) -> None:
         """Materialize the tensors on this thread."""
         _native.recipe.materialize(self.native_batch)
