@@ -25,6 +25,7 @@ from stoker.command import main
 from stoker.device.gpu import Gpu
 from stoker.inspection.operator_package import package_files
 from stoker.testing import check_on_gpu
+from tests.idle_clock import HANG_S
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="there is no C++ compiler"
@@ -56,7 +57,9 @@ def wheel_of_installed(folder: Path) -> Path:
 def call(command: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "COV"))}
     environment["STOKER_KERNEL_CACHE"] = str(folder / "kernels")
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=HANG_S
+    )
 
 
 @needs_compiler

@@ -404,6 +404,16 @@ def test_native_code_checks_what_it_is_given() -> None:
     assert not x.any()
 
 
+def test_large_outputs_have_the_bits_of_small_ones() -> None:
+    """Large outputs are in large pages, where the system has them."""
+    x = torch.rand(1, 64, 12, 12, generator=torch.Generator().manual_seed(7))
+    rois = regions(400, 1, torch.float32, 12.0)
+    for pool in (ops.roi_align, ops.roi_pool):
+        large = pool(x, rois, 7)
+        assert large.nbytes > 1 << 22
+        assert torch.equal(large, torch.cat([pool(x, part, 7) for part in rois.split(20)]))
+
+
 # ---- warp_affine ----
 
 
@@ -420,11 +430,32 @@ def test_each_image_is_warped_by_its_own_matrix(dtype: str, interpolation: str) 
     again = ops.warp_affine(planes.contiguous(), torch.from_numpy(matrices), (11, 17), interpolation=interpolation,
                             fill=(1, 2, 3))  # fmt: skip
     assert torch.equal(got, again)
+    assert got.is_contiguous(memory_format=torch.channels_last) and again.is_contiguous()
     kind = types.INTERP_LINEAR if interpolation == "linear" else types.INTERP_NN
     for k in range(3):
         want = eager.warp_affine(images[k], matrix=matrices[k].ravel().tolist(), size=(11, 17), fill_value=2,
                                  interp_type=kind)  # fmt: skip
         np.testing.assert_array_equal(got[k, 1].numpy(), want[..., 1])  # the channel that is filled with 2
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
+def test_planes_and_pixels_are_warped_alike(dtype: str, channels: int) -> None:
+    rng = np.random.default_rng(channels)
+    images = torch.from_numpy(rng.integers(0, 255, (2, channels, 13, 19)).astype(dtype))
+    matrices = torch.from_numpy(rng.normal(0, 0.4, (2, 2, 3)) + np.array([[1, 0, 2], [0, 1, 3]]))
+    fill = [float(k) for k in range(channels)]
+    for interpolation in ("linear", "nearest"):
+        for border in (fill, None):
+            own = {"interpolation": interpolation, "fill": border}
+            whole = ops.warp_affine(images, matrices, (9, 70), **own)
+            pixels = ops.warp_affine(images.contiguous(memory_format=torch.channels_last), matrices, (9, 70), **own)
+            strided = ops.warp_affine(images.transpose(2, 3).contiguous().transpose(2, 3), matrices, (9, 70), **own)
+            assert torch.equal(whole, pixels) and torch.equal(whole, strided)
+            for k in range(channels):
+                alone = ops.warp_affine(images[:, k : k + 1], matrices, (9, 70), interpolation=interpolation,
+                                        fill=None if border is None else fill[k])  # fmt: skip
+                assert torch.equal(alone, whole[:, k : k + 1])
 
 
 def test_warp_affine_refuses_what_it_cannot_do() -> None:

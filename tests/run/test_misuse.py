@@ -138,7 +138,9 @@ def test_an_operator_that_does_not_exist() -> None:
         fn.resise  # noqa: B018
     with pytest.raises(AttributeError, match=r"there is no operator `readers.fil`; did you mean `readers.file`\?"):
         fn.readers.fil  # noqa: B018
-    with pytest.raises(AttributeError, match=r"there is no operator `readers.quux`.*\? `readers` has: array_record, audio, "):
+    with pytest.raises(
+        AttributeError, match=r"there is no operator `readers.quux`.*\? `readers` has: array_record, audio, "
+    ):
         fn.readers.quux  # noqa: B018
 
 

@@ -48,6 +48,17 @@ def _given(x: Tensor | None) -> Any:
 
 # ---- kernels on the CPU ----
 
+_LARGE = 1 << 22  # bytes
+
+
+def _in_large_pages(x: Tensor) -> Tensor:
+    """Ask the system for large pages if new memory that will be written as a whole is large: clearing small ones one by
+    one takes as long as pooling does.
+    """
+    if x.nbytes >= _LARGE and x.is_contiguous():
+        _native.recipe.advise_large_pages(x.view(-1).view(torch.uint8).numpy())
+    return x
+
 
 def _nms_cpu(boxes: Tensor, scores: Tensor, labels: Tensor | None, iou_threshold: float, rotated: bool) -> Tensor:
     kept = _detect.nms(_array(boxes), _array(scores), _given(labels), iou_threshold, rotated)
@@ -71,7 +82,7 @@ def _pooled(x: Tensor, rois: Tensor, height: int, width: int) -> tuple[Tensor, T
 def _roi_align_cpu(
     x: Tensor, rois: Tensor, scale: float, height: int, width: int, samples: int, aligned: bool
 ) -> Tensor:
-    out = x.new_empty((rois.shape[0], x.shape[1], height, width))
+    out = _in_large_pages(x.new_empty((rois.shape[0], x.shape[1], height, width)))
     _detect.roi_align(_array(x), _array(rois), scale, samples, aligned, out.numpy(), None)
     return out
 
@@ -79,7 +90,7 @@ def _roi_align_cpu(
 def _roi_align_max_cpu(
     x: Tensor, rois: Tensor, scale: float, height: int, width: int, samples: int, aligned: bool
 ) -> tuple[Tensor, Tensor]:
-    out, chosen = _pooled(x, rois, height, width)
+    out, chosen = map(_in_large_pages, _pooled(x, rois, height, width))
     _detect.roi_align(_array(x), _array(rois), scale, samples, aligned, out.numpy(), chosen.numpy())
     return out, chosen
 
@@ -87,27 +98,36 @@ def _roi_align_max_cpu(
 def _roi_align_backward_cpu(
     grad: Tensor, rois: Tensor, argmax: Tensor | None, scale: float, samples: int, aligned: bool, shape: Sequence[int]
 ) -> Tensor:
-    out = grad.new_empty(tuple(shape))
+    out = _in_large_pages(grad.new_empty(tuple(shape)))
     _detect.roi_align_backward(_array(grad), _array(rois), _given(argmax), scale, samples, aligned, out.numpy())
     return out
 
 
 def _roi_pool_cpu(x: Tensor, rois: Tensor, scale: float, height: int, width: int) -> tuple[Tensor, Tensor]:
-    out, chosen = _pooled(x, rois, height, width)
+    out, chosen = map(_in_large_pages, _pooled(x, rois, height, width))
     _detect.roi_pool(_array(x), _array(rois), scale, out.numpy(), chosen.numpy())
     return out, chosen
 
 
 def _roi_pool_backward_cpu(grad: Tensor, rois: Tensor, argmax: Tensor, shape: Sequence[int]) -> Tensor:
-    out = grad.new_empty(tuple(shape))
+    out = _in_large_pages(grad.new_empty(tuple(shape)))
     _detect.roi_pool_backward(_array(grad), _array(rois), _array(argmax), out.numpy())
     return out
+
+
+def _warped(images: Tensor, height: int, width: int) -> Tensor:
+    """Return memory for warped images, in the memory format of the images."""
+    last = images.is_contiguous(memory_format=torch.channels_last) and not images.is_contiguous()
+    return torch.empty(
+        (*images.shape[:2], height, width), dtype=images.dtype, device=images.device,
+        memory_format=torch.channels_last if last else torch.contiguous_format,
+    )  # fmt: skip
 
 
 def _warp_affine_cpu(
     images: Tensor, matrices: Tensor, height: int, width: int, linear: bool, fill: Sequence[float]
 ) -> Tensor:
-    out = images.new_empty((*images.shape[:2], height, width))
+    out = _warped(images, height, width)
     numbers = matrices.detach().to(torch.float64).contiguous().numpy()
     _detect.warp_images(_array(images), numbers, linear, list(fill), out.numpy())
     return out
@@ -192,7 +212,7 @@ def _warp_affine_backward_fake(
 
 
 def _warp_affine_fake(images: Tensor, matrices: Tensor, height: int, width: int, *_: Any) -> Tensor:
-    return images.new_empty((*images.shape[:2], height, width))
+    return _warped(images, height, width)
 
 
 # ---- gradients ----
@@ -466,7 +486,8 @@ def warp_affine(
     which is repeatable bit for bit; matrices have none.
 
     Args:
-        images: (N, C, H, W), uint8, uint16, int16, int32 or float32; channels_last is the fastest.
+        images: (N, C, H, W), uint8, uint16, int16, int32 or float32; channels_last, which the result then is too, is
+            the fastest.
         matrices: (N, 2, 3) floating-point numbers: the source point of the output pixel with centre (x + 0.5, y + 0.5).
         size: (height, width) of the output; by default that of the images.
         interpolation: "linear" or "nearest".

@@ -20,6 +20,7 @@
 #include "bind/gil.hpp"
 #include "detect/nms.hpp"
 #include "detect/roi.hpp"
+#include "pixel/copy.hpp"
 #include "warp/warp.hpp"
 
 namespace nb = nanobind;
@@ -241,6 +242,36 @@ void roi_pool_backward(const AnyArray& gradient, const AnyArray& regions, const 
   if (!fits) throw nb::value_error(error.c_str());
 }
 
+// Return a view of an image like `v`, [H,W,C], with adjacent channels in `area`.
+View adjacent_channels(View v, Scratch& area) {
+  const int64_t item = stoker::size_of(v.dtype);
+  v.stride[2] = item;
+  v.stride[1] = v.shape[2] * item;
+  v.stride[0] = v.shape[1] * v.stride[1];
+  v.data = area.get(static_cast<size_t>(v.elements() * item));
+  return v;
+}
+
+// warp::affine() of [H,W,C]. Planes of three or four channels are copied to pixels and back: sampling pixels is faster.
+bool warp_image(const View& from, const double* matrix, bool linear, const std::vector<double>& fill, const View& to,
+                Scratch* areas) {
+  const double* const values = fill.empty() ? nullptr : fill.data();
+  const int64_t step = fill.size() > 1 ? 1 : 0, channels = from.shape[2];
+  const auto is_planar = [&](const View& v) {
+    return (channels == 3 || channels == 4) && v.stride[2] != stoker::size_of(v.dtype) && v.elements() > 0;
+  };
+  if (!stoker::warp::can_sample(from, matrix, to)) return false;
+  View source = from, target = to;
+  if (is_planar(from)) {
+    source = adjacent_channels(from, areas[1]);
+    stoker::pixel::copy(from, source);
+  }
+  if (is_planar(to)) target = adjacent_channels(to, areas[2]);
+  if (!stoker::warp::affine(source, matrix, linear, values, step, target, areas[0])) return false;
+  if (target.data != to.data) stoker::pixel::copy(target, to);
+  return true;
+}
+
 // Images [N,C,H,W] of any strides, a matrix (2, 3) for each, float64 and contiguous.
 void warp_images(const AnyArray& images, const AnyArray& matrices, bool linear, const std::vector<double>& fill,
                  const Writable& out) {
@@ -266,10 +297,9 @@ void warp_images(const AnyArray& images, const AnyArray& matrices, bool linear, 
     return one;
   };
   const bool done = stoker::without_gil([&] {
-    Scratch& scratch = scratch_of_thread()[0];
+    Scratch* const areas = scratch_of_thread();
     for (int64_t i = 0; i < x.shape[0]; ++i)
-      if (!stoker::warp::affine(image(x, i), reinterpret_cast<const double*>(m.data) + 6 * i, linear,
-                                fill.empty() ? nullptr : fill.data(), fill.size() > 1 ? 1 : 0, image(to, i), scratch))
+      if (!warp_image(image(x, i), reinterpret_cast<const double*>(m.data) + 6 * i, linear, fill, image(to, i), areas))
         return false;
     return true;
   });

@@ -18,10 +18,42 @@ struct Map {
   const T* at(int64_t y, int64_t x) const { return data + y * row + x * column; }
 };
 
+// to[c * to_row + r] = from[r * from_row + c]. Blocks of four by four are moved in registers.
+template <class T>
+void transpose_matrix(const T* from, int64_t from_row, T* to, int64_t to_row, int64_t rows, int64_t columns) {
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+  constexpr int64_t kTile = 16;  // columns: lines of both sides stay in the cache
+  const auto store = [](T* p, const Four& v) { std::memcpy(p, &v, sizeof v); };
+  const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
+  for (int64_t c0 = 0; c0 < whole_columns; c0 += kTile)
+    for (int64_t r = 0; r < whole_rows; r += 4)
+      for (int64_t c = c0; c < std::min(c0 + kTile, whole_columns); c += 4) {
+        const T* const p = from + r * from_row + c;
+        Four v0, v1, v2, v3;
+        std::memcpy(&v0, p, sizeof v0);
+        std::memcpy(&v1, p + from_row, sizeof v1);
+        std::memcpy(&v2, p + 2 * from_row, sizeof v2);
+        std::memcpy(&v3, p + 3 * from_row, sizeof v3);
+        const Four low01 = __builtin_shufflevector(v0, v1, 0, 4, 1, 5),
+                   low23 = __builtin_shufflevector(v2, v3, 0, 4, 1, 5);
+        const Four high01 = __builtin_shufflevector(v0, v1, 2, 6, 3, 7);
+        const Four high23 = __builtin_shufflevector(v2, v3, 2, 6, 3, 7);
+        T* const q = to + c * to_row + r;
+        store(q, __builtin_shufflevector(low01, low23, 0, 1, 4, 5));
+        store(q + to_row, __builtin_shufflevector(low01, low23, 2, 3, 6, 7));
+        store(q + 2 * to_row, __builtin_shufflevector(high01, high23, 0, 1, 4, 5));
+        store(q + 3 * to_row, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
+      }
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c) to[c * to_row + r] = from[r * from_row + c];
+}
+
 // Copy n vectors of `channels` numbers between two layouts; strides in elements. Tiles keep both sides in the cache.
 template <class T>
 void transpose(const T* from, int64_t from_item, int64_t from_channel, T* to, int64_t to_item, int64_t to_channel,
                int64_t items, int64_t channels) {
+  if (from_channel == 1 && to_item == 1) return transpose_matrix(from, from_item, to, to_channel, items, channels);
+  if (from_item == 1 && to_channel == 1) return transpose_matrix(from, from_channel, to, to_item, channels, items);
   constexpr int64_t kTile = 16;
   for (int64_t c0 = 0; c0 < channels; c0 += kTile) {
     const int64_t c1 = std::min(channels, c0 + kTile);
