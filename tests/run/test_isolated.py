@@ -243,7 +243,7 @@ def test_processes_end_with_a_killed_parent() -> None:
     deadline = time.monotonic() + 20
     while Path(f"/proc/{number}").exists() and time.monotonic() < deadline:
         if " Z " in Path(f"/proc/{number}/stat").read_text().replace(")", ") "):
-            return  # nobody reaps orphans in this container
+            return  # it has ended; this container has no process that reaps orphans
         time.sleep(0.1)
     assert not Path(f"/proc/{number}").exists()
 
