@@ -23,7 +23,7 @@ from stoker import ArgumentError, DataError, Pipeline, StateError, cpp, eager, f
 from tests.idle_clock import HANG_S
 from tests.run import isolated_functions as functions
 
-LIMIT_S = 0.5  # of calls that hang
+LIMIT_S = 2.5  # of calls that hang; far more than other calls take on a busy machine
 
 
 @pytest.fixture(autouse=True)
@@ -241,11 +241,18 @@ def test_processes_end_with_a_killed_parent() -> None:
         child.kill()
         child.communicate(timeout=HANG_S - 20)
     deadline = time.monotonic() + 20
-    while Path(f"/proc/{number}").exists() and time.monotonic() < deadline:
-        if " Z " in Path(f"/proc/{number}/stat").read_text().replace(")", ") "):
-            return  # it has ended; this container has no process that reaps orphans
+    while is_running(number) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not Path(f"/proc/{number}").exists()
+    assert not is_running(number)
+
+
+def is_running(number: int) -> bool:
+    """Return whether a process runs. One that has ended may stay in the table if no process reaps orphans."""
+    try:
+        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in ("Z", "X")
 
 
 # ---- C++ ----
@@ -337,7 +344,7 @@ def test_code_that_crashes_or_hangs(load: Any) -> None:
     operator = load(declaration, body, "t_fault", isolate=True, time_limit_s=LIMIT_S)
     with Pipeline(batch_size=1, num_threads=2) as pipe:
         pipe.set_outputs(operator(fn.external_source(source=[[np.full(1, n)] for n in range(7)])))
-    texts = {3: "killed by SIGSEGV", 4: "killed by SIGABRT", 5: "within 0.5 s"}
+    texts = {3: "killed by SIGSEGV", 4: "killed by SIGABRT", 5: f"within {LIMIT_S:g} s"}
     with pipe:
         for n in range(7):
             if n not in texts:
