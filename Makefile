@@ -23,7 +23,7 @@
 #   make recipes [RECIPES="--minutes 12"]     compare and time public scripts with and without Stoker; docs/recipes.md
 #   make test-features                        speech front ends against those of transformers and torchaudio
 #   make test-packages                        packages that load images, with and without the take-over: equal batches
-#   make test-jax, make test-tf, make test-paddle  the loaders of these frameworks, each in an environment of its own; gigabytes
+#   make test-jax, test-tf, test-paddle, test-mxnet  the loaders of these frameworks, each in an environment of its own; gigabytes
 #   make test-triton                          exported models in a real Triton server on this machine
 #   make test-servers                         the guide's servers, FastAPI's and LitServe's, on this machine
 #   make test-containers                      files of the formats' own libraries; stores of objects on this machine
@@ -59,7 +59,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-containers test-jax test-paddle test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-processors test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-containers test-jax test-mxnet test-paddle test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-processors test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -159,7 +159,7 @@ kills: setup
 test-packages: .venv-packages/.package
 	@.venv-packages/bin/python -m pytest -W ignore tests/takeover/packages_smoke.py $(TESTS)
 
-test-jax test-tf test-paddle: test-%: .venv-%/.package
+test-jax test-tf test-paddle test-mxnet: test-%: .venv-%/.package
 	@JAX_PLATFORMS=cpu TF_CPP_MIN_LOG_LEVEL=2 \
 		.venv-$*/bin/python -m pytest -W ignore::DeprecationWarning $(wildcard tests/frameworks/$*_batches.py tests/frameworks/$*_functions.py) $(TESTS)
 

@@ -26,9 +26,9 @@ PUBLIC = {
     "fn", "fuse", "pipeline_def", "register", "table", "types", "where",
 }  # fmt: skip
 PACKAGES = {
-    "codecs", "command", "contract", "cpp", "dali", "demo", "device", "display", "executor", "frameworks", "frontends",
-    "graph", "inspection", "jax", "math", "native", "numpy", "ops", "paddle", "readers", "samplers", "serve",
-    "settings", "testing", "tf", "tfrecord", "torch", "torchvision", "triton", "video",
+    "codecs", "command", "contract", "cpp", "cupy", "dali", "demo", "device", "display", "executor", "frameworks",
+    "frontends", "graph", "inspection", "jax", "math", "mxnet", "native", "numpy", "ops", "paddle", "readers",
+    "samplers", "serve", "settings", "testing", "tf", "tfrecord", "torch", "torchvision", "triton", "video",
 }  # fmt: skip
 TYPES = {
     "ANY_DATA", "BFLOAT16", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType",

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ..contract.errors import ArgumentError
 from ..contract.types import DType
 from ..native import _native
 
@@ -33,6 +35,28 @@ def as_capsule(array: Any, dtype: DType) -> Any:
     if isinstance(array, np.ndarray) and array.ctypes.data % _ALIGNMENT and array.size:
         raise ValueError(f"expected memory at a multiple of {_ALIGNMENT} bytes")
     return as_dlpack(array, dtype).__dlpack__()
+
+
+def as_labels(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return integers, one per row, as a new aligned int64 array ``(N,)``."""
+    labels = empty((array.size,), np.dtype(np.int64))
+    labels[:] = array.reshape(-1)
+    return labels
+
+
+def require_type(dtype: DType, substitutes: Mapping[DType, DType], framework: str) -> None:
+    """Raise ArgumentError for an output of a type that a framework lacks.
+
+    Args:
+        dtype: the output's type.
+        substitutes: the types that the framework lacks, each with the type to cast to.
+        framework: the framework's name, for the error.
+    """
+    if dtype in substitutes:
+        raise ArgumentError(
+            f"`Loader`: expected a type that {framework} has, got an output of {dtype}. Add `fn.cast(x, "
+            f"dtype=types.{substitutes[dtype].name})` to the pipeline"
+        )
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -6,18 +6,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import paddle
 
 from ..contract.batch import Batch
-from ..contract.errors import ArgumentError
 from ..contract.types import DType
 from ..executor.delivery import Delivered
 from ..frontends.pipeline import Pipeline
 from ..graph.plan import Plan, PlannedOutput
 from ._epochs import EpochLoader, is_label
-from ._exchange import as_dlpack
+from ._exchange import as_dlpack, as_labels, require_type
 
-_ABSENT = frozenset({DType.UINT16, DType.UINT32, DType.UINT64})
+_SUBSTITUTES = {DType.UINT16: DType.INT32, DType.UINT32: DType.INT64, DType.UINT64: DType.FLOAT64}
 
 
 class Loader(EpochLoader):
@@ -53,8 +53,8 @@ class Loader(EpochLoader):
 def _tensor(output: Any, planned: PlannedOutput) -> Any:
     if isinstance(output, list):
         return [_shared(row, planned.dtype) for row in output]
-    if is_label(output, planned) and not hasattr(output, "pointer"):
-        return paddle.to_tensor(output.reshape(-1).astype("int64"), place=paddle.CPUPlace())
+    if isinstance(output, np.ndarray) and is_label(output, planned):
+        return _shared(as_labels(output), DType.INT64)
     tensor = _shared(output, planned.dtype)
     return tensor.reshape([-1]).astype("int64") if is_label(output, planned) else tensor
 
@@ -76,10 +76,5 @@ def to_paddle(batch: Batch) -> Any:
 
 def _shared(array: Any, dtype: DType) -> Any:
     """Return an output's array as a tensor in the same memory."""
-    if dtype in _ABSENT:
-        signed = DType.INT64 if dtype == DType.UINT32 else DType.INT32 if dtype == DType.UINT16 else DType.FLOAT64
-        raise ArgumentError(
-            f"`Loader`: expected a type that Paddle has, got an output of {dtype}. Add `fn.cast(x, "
-            f"dtype=types.{signed.name})` to the pipeline"
-        )
+    require_type(dtype, _SUBSTITUTES, "Paddle")
     return paddle.from_dlpack(as_dlpack(array, dtype))

@@ -7,7 +7,6 @@ from typing import NoReturn
 
 from ...contract.errors import UnsupportedError
 
-_BATCHES = "A batch is there without a copy"
 _WAYS_OUT = {
     "experimental.dynamic.capture": "Write the part that repeats as a pipeline (`pipeline_def`)",
     "experimental.dynamic.pytorch": "`stoker.torch.Loader` delivers a pipeline's batches to PyTorch",
@@ -19,7 +18,7 @@ _WAYS_OUT = {
         "It is for compiling operators for DALI, which are not loaded here: write them in Python "
         "(`stoker.Operator`, `stoker.register`), or use `fn.python_function`"
     ),
-    "plugin.mxnet": f"DALI 2 has dropped it too. {_BATCHES}: `mxnet.nd.from_numpy(batch.as_array())`",
+    "plugin.mxnet": "DALI 2 has dropped it too. `stoker.mxnet.Loader` delivers a pipeline's batches to MXNet",
 }
 
 
