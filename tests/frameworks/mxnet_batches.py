@@ -35,7 +35,7 @@ def files(jpegs: Path) -> list[str]:
 
 
 def address(array: Any) -> int:
-    """Return the address of an array's memory, as MXNet's C interface tells it."""
+    """Return the address of an array's memory, as MXNet's C interface reports it."""
     found = ctypes.c_void_p()
     mx.base.check_call(mx.base._LIB.MXNDArrayGetData(array.handle, ctypes.byref(found)))
     return int(found.value or 0)

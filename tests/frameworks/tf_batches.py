@@ -213,3 +213,117 @@ def test_what_dalis_dataset_refuses(files: list[str], options: dict[str, Any], t
         wrong = DALIDataset(pipe, (tf.float32, tf.int32), batch_size=5)
         with pytest.raises(tf.errors.OpError, match="expected float32"):
             next(iter(wrong))
+
+
+def of_inputs(batch_size: int = 4, **options: Any) -> Any:
+    """Return a pipeline of two sources that are fed, and of random numbers."""
+    from stoker.dali import fn, pipeline_def
+
+    @pipeline_def(batch_size=batch_size, num_threads=2, device_id=None, seed=7)
+    def pipe() -> Any:
+        images = fn.external_source(name="images", **options)
+        numbers = fn.external_source(name="numbers")
+        flipped = fn.flip(images, horizontal=fn.random.coin_flip())
+        return flipped, numbers
+
+    return pipe()
+
+
+def rows_of(count: int) -> Any:
+    return np.arange(count * 6 * 4 * 3, dtype=np.float32).reshape(count, 6, 4, 3)
+
+
+OF_INPUTS: dict[str, Any] = {"batch_size": 4, "output_dtypes": (tf.float32, tf.int64)}
+
+
+def test_dalis_dataset_of_rows_and_of_batches() -> None:
+    from stoker.dali.plugin.tf import dataset_inputs_compatible_tensorflow, experimental
+
+    assert dataset_inputs_compatible_tensorflow()
+    images, numbers = rows_of(10), np.arange(10, dtype=np.int64)
+    by_rows = {
+        "images": experimental.Input(tf.data.Dataset.from_tensor_slices(images), layout="HWC"),
+        "numbers": tf.data.Dataset.from_tensor_slices(numbers),
+    }
+    by_batches = {
+        "images": experimental.Input(tf.data.Dataset.from_tensor_slices(images).batch(4), layout="HWC", batch=True),
+        "numbers": experimental.Input(tf.data.Dataset.from_tensor_slices(numbers).batch(4), batch=True),
+    }
+    found = []
+    for inputs in (by_rows, by_batches):
+        with of_inputs() as pipe, of_inputs() as plain:
+            data = experimental.DALIDatasetWithInputs(pipe, input_datasets=inputs, **OF_INPUTS)
+            first = [(x.numpy(), y.numpy()) for x, y in data]
+            for other in (iter(data), data):  # an iteration that is left, and a whole one
+                again = [(x.numpy(), y.numpy()) for x, y in (other if other is data else [next(other)])]
+                for (x, y), (x_again, y_again) in zip(first, again, strict=False):
+                    np.testing.assert_array_equal(x, x_again)
+                    np.testing.assert_array_equal(y, y_again)
+            assert len(again) == len(first)
+            for start, (x, y) in zip(range(0, 10, 4), first, strict=False):
+                plain.feed_input("images", images[start : start + 4], "HWC")
+                plain.feed_input("numbers", numbers[start : start + 4])
+                want_x, want_y = plain.run()
+                np.testing.assert_array_equal(x, want_x.as_array())
+                np.testing.assert_array_equal(y, want_y.as_array())
+            found.append([len(y) for _, y in first])
+    assert found == [[4, 4], [4, 4, 2]], "rows that do not fill a batch are left out, batches are not"
+
+
+def test_dalis_dataset_of_files_and_of_rows_of_different_shapes(files: list[str]) -> None:
+    from stoker.dali import fn, pipeline_def
+    from stoker.dali.plugin.tf.experimental import DALIDatasetWithInputs
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None)
+    def pipe() -> Any:
+        return fn.resize(fn.decoders.image(fn.external_source(name="files")), size=(8, 8))
+
+    with pipe() as made:
+        texts = tf.data.Dataset.from_tensor_slices(files).map(tf.io.read_file)
+        data = DALIDatasetWithInputs(made, tf.uint8, (4, 8, 8, 3), batch_size=4, input_datasets={"files": texts})
+        batches = list(data)
+        assert [x.shape.as_list() for x in batches] == [[4, 8, 8, 3]] * (ROWS // 4)
+        with pipe() as plain:
+            plain.feed_input("files", [Path(f).read_bytes() for f in files[:4]])
+            np.testing.assert_array_equal(batches[0], plain.run()[0].as_array())
+
+
+def test_dalis_dataset_with_a_source_of_the_pipeline() -> None:
+    from stoker.dali import fn, pipeline_def
+    from stoker.dali.plugin.tf.experimental import DALIDatasetWithInputs
+
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
+    def pipe() -> Any:
+        own = fn.external_source(source=lambda info: np.int64(info.idx_in_epoch), batch=False)
+        return fn.external_source(name="x"), own
+
+    with pipe() as made:
+        numbers = tf.data.Dataset.range(7)
+        data = DALIDatasetWithInputs(made, (tf.int64, tf.int64), batch_size=2, input_datasets={"x": numbers})
+        for _ in range(2):
+            assert [(x.numpy().tolist(), y.numpy().tolist()) for x, y in data] == [([i, i + 1],) * 2 for i in (0, 2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "text"),
+    [
+        (None, r"for each `external_source` without `source`"),
+        ({"images": tf.data.Dataset.range(3)}, r"got \['images'\]"),
+        ({"images": tf.data.Dataset.range(3), "numbers": [1]}, "whose elements are single tensors"),
+        ({"images": tf.data.Dataset.range(3), "numbers": tf.data.Dataset.zip((tf.data.Dataset.range(3),))}, "single"),
+        ([1], "a dict of names"),
+    ],
+)
+def test_wrong_inputs_of_dalis_dataset(inputs: Any, text: str) -> None:
+    from stoker.dali.plugin.tf.experimental import DALIDatasetWithInputs
+
+    with of_inputs() as pipe, pytest.raises(ArgumentError, match=text):
+        DALIDatasetWithInputs(pipe, input_datasets=inputs, **OF_INPUTS)
+
+
+def test_inputs_of_the_plain_dataset_are_refused() -> None:
+    from stoker import UnsupportedError
+    from stoker.dali.plugin.tf import DALIDataset
+
+    with of_inputs() as pipe, pytest.raises(UnsupportedError, match=r"experimental\.DALIDatasetWithInputs"):
+        DALIDataset(pipe, input_datasets={"images": tf.data.Dataset.range(3)}, **OF_INPUTS)

@@ -136,6 +136,9 @@ class Feeder(ABC):
     def require_resumable(self, source: SourceLine | None) -> None:
         """Raise StateError if the source cannot go on from a position."""
 
+    def discard(self) -> None:  # noqa: B027 - most have nothing to do
+        """Forget the batches that were fed by hand and not pulled."""
+
     def convert(self, data: Any) -> tuple[Any, ...]:
         """Return a batch that is fed by hand as columns, without queueing it. Any thread may call it.
 

@@ -339,6 +339,12 @@ class Execution(Exclusive):
         """Pass a batch to a source that is fed by hand."""
         self._feeders[node].feed(data, self.config.batch_size, layout)
 
+    @exclusive_method
+    def discard_fed(self) -> None:
+        """Forget the batches that were fed by hand and not run."""
+        for feeder in self.fed.values():
+            feeder.discard()
+
     def _supply(self, rows: Rows, allocate: Allocate | None, on_gpu: Collection[bool]) -> dict[int, SuppliedMemory]:
         assert self.plan is not None
         if allocate is None:

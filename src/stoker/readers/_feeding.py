@@ -398,6 +398,11 @@ class ManualFeeder(CheckedFeeder):
             self._queue.append(batch)
             self._fed.notify_all()
 
+    def discard(self) -> None:
+        with self._fed:
+            self._queue.clear()
+            self._last = None
+
     def convert(self, data: Any) -> tuple[Column, ...]:
         return self._batch(data, len(data))
 
