@@ -8,6 +8,10 @@ STOKER_KERNEL_CACHE  folder of compiled GPU kernels, or "off" (default: stoker/k
 STOKER_KERNEL_CACHE_MIB  size limit of that folder (default: 256)
 STOKER_INDEX_CACHE   folder of indexes of container files, or "off" (default: stoker/indexes in the user's cache folder)
 STOKER_INDEX_CACHE_MIB  size limit of that folder (default: 1024)
+STOKER_REMOTE_CACHE  folder of blocks of remote objects, or "off" (default: stoker/blocks in the user's cache folder)
+STOKER_REMOTE_CACHE_MIB  size limit of that folder (default: 16384)
+STOKER_REMOTE_DEADLINE_S  seconds after which the bytes of a remote object are given up (default: 120)
+STOKER_READ_AHEAD_MIB  bytes of local files that are read ahead of the rows from a cold disk, in MiB; 0: none (default: 64)
 STOKER_DATA          folder of images for tests and benchmarks (default: generated images)
 """
 
@@ -84,6 +88,12 @@ def remote_deadline_s() -> int:
     """Return the time after which an object's bytes are given up, in seconds."""
     asked = _number("STOKER_REMOTE_DEADLINE_S", 1)
     return 120 if asked is None else asked
+
+
+def read_ahead_bytes() -> int:
+    """Return the bytes of local files that may be read ahead of the rows; 0: none."""
+    asked = _number("STOKER_READ_AHEAD_MIB", 0)
+    return (64 if asked is None else asked) << 20
 
 
 def _cache(asked: str, folder: str, mib: int | None, default_mib: int) -> tuple[Path, int] | None:

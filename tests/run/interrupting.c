@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 int interrupted_opens = 0, interrupted_reads = 0;
 
@@ -38,6 +39,18 @@ static ssize_t part(const char* name, int fd, void* to, size_t bytes, off_t at) 
   return next(fd, to, bytes > 1000 ? bytes / 2 : bytes, at);
 }
 
+static ssize_t part_of_pieces(const char* name, int fd, const struct iovec* to, int count, off_t at, int flags) {
+  if (read_turn ^= 1) {
+    ++interrupted_reads;
+    errno = EINTR;
+    return -1;
+  }
+  ssize_t (*next)(int, const struct iovec*, int, off_t, int) =
+      (ssize_t (*)(int, const struct iovec*, int, off_t, int))dlsym(RTLD_NEXT, name);
+  const struct iovec half = {to->iov_base, to->iov_len > 1000 ? to->iov_len / 2 : to->iov_len};
+  return next(fd, &half, count > 0, at, flags);
+}
+
 #define OPEN(name)                                \
   int name(const char* path, int flags, ...) {    \
     va_list rest;                                 \
@@ -50,6 +63,12 @@ OPEN(open)
 OPEN(open64)
 ssize_t pread(int fd, void* to, size_t bytes, off_t at) { return part("pread", fd, to, bytes, at); }
 ssize_t pread64(int fd, void* to, size_t bytes, off_t at) { return part("pread64", fd, to, bytes, at); }
+ssize_t preadv2(int fd, const struct iovec* to, int count, off_t at, int flags) {
+  return part_of_pieces("preadv2", fd, to, count, at, flags);
+}
+ssize_t preadv64v2(int fd, const struct iovec* to, int count, off_t at, int flags) {
+  return part_of_pieces("preadv64v2", fd, to, count, at, flags);
+}
 ssize_t __pread_chk(int fd, void* to, size_t bytes, off_t at, size_t room) {
   (void)room;
   return part("pread", fd, to, bytes, at);

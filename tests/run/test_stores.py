@@ -138,3 +138,18 @@ def test_available_bytes_need_no_future(records: list[str]) -> None:
 
     with of_records(paths=records, where="store", store=Cached()) as pipe:
         assert [as_record(row) for row in epoch(pipe)] == list(range(COUNT))
+
+
+def test_the_report_names_the_network(records: list[str]) -> None:
+    class Slow(FolderStore):
+        def _read(self, r: ByteRange) -> bytes:
+            time.sleep(0.02)
+            return super()._read(r)
+
+    with of_records(paths=records, where="store", store=Slow(), batch_size=4) as pipe:
+        epoch(pipe)
+        report = pipe.report()
+        waiting = next(s for s in report.stages if s.where == "network")
+        assert waiting.ms_per_row > 0.5 and report.limited_by == "network"
+        assert report.limit.startswith(f"the network, which rows wait for in `{waiting.name}`")
+        assert report.to_dict()["read_ahead"] is None

@@ -14,7 +14,7 @@ import pytest
 from stoker import Pipeline, fn, pipeline_def
 from stoker.executor import execution, source_puller
 from stoker.executor.meter import Meter
-from stoker.executor.report import PYTHON, SOURCE, THREADS, Progress, Report
+from stoker.executor.report import DISK, NETWORK, PYTHON, SOURCE, THREADS, Progress, Report
 
 MS = 1_000_000
 
@@ -209,3 +209,21 @@ def test_a_slow_consumer_limits_and_progress_is_the_epochs(jpegs: Path) -> None:
     assert report.progress.rows == 16 and report.progress.of == size and report.progress.seconds_left is not None
     assert report.queue.ready >= 0.5
     assert {s.where for s in report.stages} <= {THREADS, PYTHON}
+
+
+def test_waits_for_a_disk_or_the_network_are_named() -> None:
+    read, wait, decode = (THREADS, "read", ""), (DISK, "read", "a.py:1"), (THREADS, "decode", "")
+    report = measured({read: 100 * MS, wait: 1500 * MS, decode: 400 * MS})
+    assert report.limited_by == DISK and report.stages[0].where == DISK
+    assert report.stages[0].gain == pytest.approx(4.0) and report.stages[0].rows_per_second == pytest.approx(2 / 15e-3)
+    assert report.limit.startswith("the disk, which threads wait for in `read` at a.py:1 (100% of its time; 4.0x")
+    assert report.progress_line == "epoch 3: 100 of 400 rows (25%), 0:00:03 left, 100 rows/s, limited by the disk"
+    decoding = measured({wait: 400 * MS, decode: 1500 * MS})
+    assert decoding.limited_by == THREADS and decoding.progress_line.endswith("limited by `decode`")
+    fetch, other = (NETWORK, "read", ""), (PYTHON, "python_function", "")
+    report = measured({fetch: 800 * MS, other: 300 * MS, decode: 900 * MS})
+    assert report.limited_by == NETWORK and "the network, which rows wait for in `read`" in report.limit
+    assert report.progress_line.endswith("limited by the network")
+    assert measured({fetch: 300 * MS, other: 800 * MS, decode: 900 * MS}).limited_by == PYTHON
+    assert measured({decode: 100 * MS}, waited=0.0).progress_line.endswith("limited by the consumer")
+    assert str(Meter().report({}, 7, 2).progress) == Meter().report({}, 7, 2).progress_line

@@ -79,6 +79,16 @@ class Storage(ABC):
     #: Whether rows wait for bytes that :meth:`request` can prefetch.
     asynchronous = False
 
+    @property
+    def network_wait_ns(self) -> int:
+        """Return the nanoseconds in which rows have waited for an asynchronous store."""
+        return 0
+
+    @property
+    def files(self) -> Any:
+        """Return the native table of records that may be read ahead of the rows as a whole; None if there is none."""
+        return None
+
     @abstractmethod
     def __len__(self) -> int:
         """Return the number of records, absent ones included."""

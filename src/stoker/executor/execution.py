@@ -39,6 +39,7 @@ from .inline_heuristic import InlineHeuristic
 from .meter import Meter
 from .opening import offer_workers, open_sources, open_workers
 from .planning import Planning
+from .read_ahead import ReadAhead
 from .record_prefetch import RecordPrefetcher
 from .report import Assignment, Report
 from .run import OpenGpu, Run
@@ -94,6 +95,7 @@ class Execution(Exclusive):
         self.sources: dict[int, OpenSource] = {k: readers[k] for k in dict.fromkeys([*first, *readers])}
         self.schedule = Schedule(self.sources, tuple(self.sources), config.seed)
         self._record_prefetcher = RecordPrefetcher(graph, self.sources)
+        self._read_ahead = ReadAhead(graph, self.sources, self.schedule, config.batch_size)
         self._puller = SourcePuller(graph, self._feeders, self.schedule, bool(self.sources))
         self.codecs = OpenCodecs(gpu, config.codec_options)
         self._failures = Failures(graph, config.on_error, self.schedule, self.sources, bool(self._feeders))
@@ -295,6 +297,7 @@ class Execution(Exclusive):
     def _rewind(self, mark: Mark) -> None:
         """Restore the position before the last batch. Rows of a source without random access are lost."""
         self._record_prefetcher.drop()
+        self._read_ahead.drop()
         self.schedule.seek(mark.epoch, mark.consumed)
         for feeder, position in zip(self._feeders.values(), mark.sources, strict=True):
             with contextlib.suppress(StateError):
@@ -306,6 +309,7 @@ class Execution(Exclusive):
             return None
         self._record_prefetcher.request(rows, self._depth + 2)
         run = self._run or self._start(rows, feeds)
+        self._read_ahead.pulled(len(rows), sum(len(i.rows) for i in self._queue if i.rows is not None), run)
         mark = self._mark()
         if not self._depth:
             return Queued(mark, rows, feeds=feeds)
@@ -400,7 +404,7 @@ class Execution(Exclusive):
 
     def report(self) -> Report:
         """Return run statistics and the bottleneck."""
-        times = stage_times(self.graph, self.plan, self._run, self._meter.rows, self._puller.source_ns)
+        times = stage_times(self.graph, self.plan, self._run, self._meter.rows, self._puller.source_ns, self.sources)
         handed_over = self._run.python.handed_over() if self._run is not None else ()
         mark = self.mark
         report = self._meter.report(
@@ -411,7 +415,9 @@ class Execution(Exclusive):
         shards = next((s.shards for s in self.sources.values()), Shards())
         gpu = self.gpu.device.number if self.gpu is not None else None
         assignment = Assignment(shards.id, shards.number, gpu, tuple(sorted(self._launcher)))
-        return replace(report, assignment=assignment, codecs=self._report_of_codecs())
+        return replace(
+            report, assignment=assignment, codecs=self._report_of_codecs(), read_ahead=self._read_ahead.report()
+        )
 
     def _report_of_codecs(self) -> dict[str, Any]:
         loaded = self._planning.loaded
@@ -501,6 +507,7 @@ class Execution(Exclusive):
                     self._run.collect(flight)
             self._queue.popleft()
         self._record_prefetcher.drop()
+        self._read_ahead.drop()
 
     def close(self) -> None:
         """Stop all threads and release resources; idempotent.
@@ -517,6 +524,7 @@ class Execution(Exclusive):
             if first:
                 self.codecs.close()
         self._planning.isolated.close()
+        self._read_ahead.close()
         for source in self.sources.values():
             source.close()
         self._forget_if_idle()  # after the end of the threads that write to its memory

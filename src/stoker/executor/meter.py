@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .decoding import Decoding
-from .report import CONSUMER, GPU, PYTHON, SOURCE, THREADS, HandOver, Progress, Queue, Report, Stage
+from .report import CONSUMER, DISK, GPU, NETWORK, PYTHON, SOURCE, THREADS, HandOver, Progress, Queue, Report, Stage
 
 Times = Mapping[tuple[str, str, str], int]  # (where, name, source) -> nanoseconds on one thread
 
@@ -76,6 +76,7 @@ class Meter:
         return min(spent, max(0.0, self.inside_s - self.waited_s))
 
 
+_WAITS = {DISK: THREADS, NETWORK: PYTHON}  # waits, and the resource that is busy with them
 _MAX_WAIT_SHARE = 0.1  # a consumer that waits less than this share of the time is the bottleneck
 
 
@@ -100,7 +101,7 @@ class _BottleneckModel:
     def _resource_times(self, without: tuple[str, str, str] | None = None) -> dict[str, float]:
         sums = {THREADS: 0.0, PYTHON: 0.0, SOURCE: 0.0, GPU: 0.0}
         for key, ms in self._ms.items():
-            sums[key[0]] += 0.0 if key == without else ms
+            sums[_WAITS.get(key[0], key[0])] += 0.0 if key == without else ms
         sums[THREADS] /= self._threads
         return sums
 
@@ -111,14 +112,19 @@ class _BottleneckModel:
         return max(places[THREADS], places[PYTHON], places[GPU], places[SOURCE] + self._own)
 
     def slowest(self) -> str:
-        """Return the resource with the most time per row, other than the consumer's own work."""
+        """Return the resource with the most time per row, other than the consumer's own work.
+
+        If that resource waits for most of its time, this is what it waits for.
+        """
         places = self._resource_times()
-        return max(places, key=lambda place: places[place])
+        slowest = max(places, key=lambda place: places[place])
+        kinds = [slowest, *(wait for wait, place in _WAITS.items() if place == slowest)]
+        return max(kinds, key=lambda kind: sum(ms for key, ms in self._ms.items() if key[0] == kind))
 
     def stage_rate(self, key: tuple[str, str, str]) -> float:
         """Return the rows per second of one stage if it had all threads of its resource."""
         ms = self._ms[key]
-        return (self._threads if key[0] == THREADS else 1) * 1e3 / ms if ms else float("inf")
+        return (self._threads if key[0] in (THREADS, DISK) else 1) * 1e3 / ms if ms else float("inf")
 
     def gain(self, key: tuple[str, str, str], limited_by: str) -> float:
         """Return the factor by which the total rate would grow without this stage."""

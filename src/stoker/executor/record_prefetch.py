@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ..contract.reader import OpenSource
 from ..contract.storage import Storage
@@ -11,17 +11,24 @@ from ..graph.node import Graph
 from .schedule import Rows
 
 
+def used_storages(graph: Graph, sources: Mapping[int, OpenSource]) -> Iterator[tuple[int, Storage]]:
+    """Yield (the reader's column in ``Rows.indices``, storage) for the outputs of readers that a node needs.
+
+    Columns may share a storage, which comes once.
+    """
+    needed = graph.needed()
+    edges = [*graph.outputs, *(e for n in graph.nodes if n.id in needed for e in n.parents())]
+    for column, (node, source) in enumerate(sources.items()):
+        used = {e.output for e in edges if e.node == node}
+        for storage in dict.fromkeys(source.storages(used)):
+            yield column, storage
+
+
 class RecordPrefetcher:
     """Prefetcher of records from the asynchronous storages of a graph's readers, for the outputs that a node needs."""
 
     def __init__(self, graph: Graph, sources: Mapping[int, OpenSource]) -> None:
-        needed = graph.needed()
-        edges = [*graph.outputs, *(e for n in graph.nodes if n.id in needed for e in n.parents())]
-        self._storages: list[tuple[int, Storage]] = []  # (the reader's column in `Rows.indices`, storage)
-        for column, (node, source) in enumerate(sources.items()):
-            used = {e.output for e in edges if e.node == node}
-            # Columns may share a storage, which is asked once.
-            self._storages += [(column, s) for s in dict.fromkeys(source.storages(used)) if s.asynchronous]
+        self._storages = [(column, s) for column, s in used_storages(graph, sources) if s.asynchronous]
 
     def request(self, rows: Rows, batches: int) -> None:
         """Request the records that the rows of a batch will read.

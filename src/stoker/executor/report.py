@@ -12,9 +12,11 @@ from .decoding import Decoding
 
 _EXAMPLES = 10
 
-THREADS, PYTHON, SOURCE, GPU = "threads", "python", "source", "gpu"
+THREADS, PYTHON, SOURCE, GPU, DISK, NETWORK = "threads", "python", "source", "gpu", "disk", "network"
 _WORDS = {
     THREADS: "the pipeline, mostly",
+    DISK: "the disk, which threads wait for in",
+    NETWORK: "the network, which rows wait for in",
     PYTHON: "Python code, which runs on one thread, mostly",
     SOURCE: "the source, which runs where batches are asked for, mostly",
     GPU: "the GPU, mostly",
@@ -29,9 +31,10 @@ class Stage:
         name, source: the node and the line that made it.
         ms_per_row: time per row on one thread.
         share: share of all stages' time.
-        where: "threads" (worker threads), "python" (the thread that runs Python code), "source" (a source's code, on
-            the thread that requests batches), or "gpu" (measured on one batch in 16; includes the GPU's work for other
-            programs during that time).
+        where: "threads" (worker threads), "disk" (worker threads that wait for bytes of a file), "python" (the thread
+            that runs Python code), "network" (that thread while it waits for an asynchronous store), "source" (a
+            source's code, on the thread that requests batches), or "gpu" (measured on one batch in 16; includes the
+            GPU's work for other programs during that time).
         rows_per_second: the stage's rate if it had all threads of its resource.
         gain: estimated factor by which the total rate would grow if the stage took no time. The estimate assumes that a
             resource's time is the sum of its stages' and that the slowest resource limits the rate.
@@ -114,6 +117,29 @@ class Assignment:
         return "; ".join(parts)
 
 
+@dataclass(frozen=True)
+class ReadAheadReport:
+    """Records that were read ahead of the rows.
+
+    Attributes:
+        records, bytes: requested from the system.
+        from_disk: records that were not in the page cache.
+        is_active: whether later rows are being read ahead.
+    """
+
+    records: int
+    bytes: int
+    from_disk: int
+    is_active: bool
+
+    def __str__(self) -> str:
+        state = "" if self.is_active else ", now off: the files are in the page cache"
+        return (
+            f"{self.records} records ({self.bytes / 1e6:.0f} MB) were read ahead, {self.from_disk} of them from a disk"
+            f"{state}"
+        )
+
+
 @dataclass
 class HandOver:
     """Rows that a node's native kernel left to its slower Python twin.
@@ -158,11 +184,12 @@ class Report:
         handed_over: rows that native kernels left to Python, by node and reason, most frequent first.
         queue: state of the prefetch queue.
         progress: position in the epoch.
-        limited_by: "consumer", or the resource of the limiting stages: "threads", "python", "source", "gpu"; "" before
-            a run.
+        limited_by: "consumer", or the resource of the limiting stages: "threads", "disk", "python", "network",
+            "source", "gpu"; "" before a run.
         decoding: rows decoded by GPU and CPU; None without a decoder on a GPU.
         codecs: sections of the codecs in use, by name. "jpeg" has ``known`` and ``engines``.
         assignment: this process's part of every epoch, and its GPU.
+        read_ahead: records that were read ahead from a cold disk; None: rows have not waited for a disk.
     """
 
     rows: int
@@ -179,6 +206,7 @@ class Report:
     decoding: Decoding | None = None
     assignment: Assignment = Assignment()
     codecs: Mapping[str, Any] = field(default_factory=dict)
+    read_ahead: ReadAheadReport | None = None
 
     @property
     def rows_per_second(self) -> float:
@@ -198,6 +226,15 @@ class Report:
         share = top.ms_per_row / (sum(s.ms_per_row for s in there) or 1.0)
         name = f"`{top.name}`{f' at {top.source}' if top.source else ''}"
         return f"{_WORDS[top.where]} {name} ({share:.0%} of its time; {top.gain:.1f}x the rate if it were free)"
+
+    @property
+    def progress_line(self) -> str:
+        """Return position, rate and bottleneck in one line, for the log of a training loop."""
+        if not self.batches:
+            return f"{self.progress}"
+        top = next((s.name for s in self.stages if s.where == self.limited_by), "")
+        place = {CONSUMER: "the consumer", DISK: "the disk", NETWORK: "the network"}.get(self.limited_by, f"`{top}`")
+        return f"{self.progress}, {self.rows_per_second:.0f} rows/s, limited by {place}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -229,6 +266,7 @@ class Report:
                 f"when asked; {queue.ready:.0%} of the requests did not wait"
             ),
             f"limited by {self.limit}",
+            *([str(self.read_ahead)] if self.read_ahead is not None else []),
             *self._decoded(),
         ]
 

@@ -332,6 +332,10 @@ class Run:
         """Return nanoseconds per native step, over all threads."""
         return list(self.engine.step_times())
 
+    def disk_waits(self) -> list[int]:
+        """Return the part of :meth:`step_times` in which threads waited for a disk."""
+        return list(self.engine.disk_waits())
+
     def device_times(self) -> tuple[int, list[float]]:
         """Return the number of rows in the measured batches, and the GPU's nanoseconds per native step for them."""
         rows, times = self.engine.device_times()

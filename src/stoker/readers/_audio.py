@@ -101,6 +101,7 @@ class AudioFiles:
         duration: npt.NDArray[np.float64] | None = None,
     ) -> None:
         self.storage, self.offset, self.duration = storage, offset, duration
+        storage.is_read_in_parts = offset is not None
 
     def range_of(self, index: int) -> tuple[float, float]:
         """Return the first second and the number of seconds of a sample."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -40,6 +41,7 @@ class RequestedStorage(Storage):
     asynchronous = True
 
     def __init__(self) -> None:
+        self.waited_ns = 0  # in which rows waited for their bytes
         self._ahead: deque[Asked] = deque()
         self._lock = threading.Lock()
         self._cancelled = False
@@ -89,7 +91,9 @@ class RequestedStorage(Storage):
                 # The futures stay until the batch expires: another column may need the same records.
                 asked |= {r: batch[r] for r in wanted & batch.keys() - asked.keys()}
         asked |= self._begin([r for r in wanted if r not in asked and 0 <= r < len(self)])
+        begin = time.perf_counter_ns()
         found = {r: self._result(r, asked.get(r)) for r in wanted}
+        self.waited_ns += time.perf_counter_ns() - begin
         return [found[r] for r in records]
 
     def _result(self, record: int, future: Future[bytes] | None) -> bytes | BaseException:
@@ -158,6 +162,10 @@ class AsyncStorage(RequestedStorage):
         present = self._ranges[0][self._ranges[3] != RecordForm.ABSENT]
         if present.size and int(present.max()) >= len(self._paths):
             raise ArgumentError(f"expected numbers of {len(self._paths)} paths as `file`, got {int(present.max())}")
+
+    @property
+    def network_wait_ns(self) -> int:
+        return self.waited_ns
 
     def __len__(self) -> int:
         return len(self._ranges[0])

@@ -27,6 +27,10 @@ class NativeStorage(Storage):
 
     table: _native.Records
 
+    @property
+    def files(self) -> _native.Records | None:
+        return self.table
+
     def __len__(self) -> int:
         return len(self.table)
 
@@ -44,10 +48,18 @@ class FileStorage(NativeStorage):
 
     Args:
         table: native table of file names.
+
+    Attributes:
+        is_read_in_parts: rows read parts of the files only, so that whole files are not read ahead.
     """
 
     def __init__(self, table: _native.FileTable) -> None:
         self.table: _native.FileTable = table
+        self.is_read_in_parts = False
+
+    @property
+    def files(self) -> _native.Records | None:
+        return None if self.is_read_in_parts else self.table
 
     @classmethod
     def of(cls, paths: Sequence[str | os.PathLike[str]], root: str = "") -> FileStorage:

@@ -161,6 +161,7 @@ class ArrayColumn(Column):
     def __init__(self, files: FileStorage, dtype: DType, rank: int, region: Region | None) -> None:
         self.dtype, self.rank = dtype, rank
         self._files, self._region = files, region
+        files.is_read_in_parts = region is not None
 
     def __len__(self) -> int:
         return len(self._files)

@@ -173,7 +173,8 @@ void bind_run(nb::module_& m) {
       .def_prop_ro("closed", &Engine::closed)
       .def_prop_ro("finished", &Engine::finished)
       .def_prop_ro("threads", &Engine::threads)
-      .def("step_times", &Engine::step_times)
+      .def("step_times", [](Engine& e) { return e.step_times(); })
+      .def("disk_waits", &Engine::disk_waits)
       .def("device_times", &Engine::device_times)
       .def_prop_ro("scratch_bytes", &Engine::scratch_bytes);
   m.def("gil_acquired", [] { return gil_acquired.load(); });

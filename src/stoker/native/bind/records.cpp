@@ -5,9 +5,11 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
 #include "bind/arrays.hpp"
 #include "bind/gil.hpp"
+#include "io/read_ahead.hpp"
 #include "io/records.hpp"
 
 namespace nb = nanobind;
@@ -124,6 +126,33 @@ std::vector<MemoryTable::Buffer> buffers_of(const nb::tuple& list) {
 
 }  // namespace
 
+namespace {
+
+void bind_read_ahead(nb::module_& m) {
+  nb::class_<ReadAhead>(m, "ReadAhead")
+      .def(nb::new_([](int threads, uint64_t max_bytes) {
+        if (threads < 1) throw nb::value_error("expected at least one thread");
+        // In a forked child there are no threads to join, and locks may be held for ever: nothing is destroyed.
+        return std::shared_ptr<ReadAhead>(new ReadAhead(threads, max_bytes), [pid = ::getpid()](ReadAhead* one) {
+          if (::getpid() == pid) delete one;
+        });
+      }))
+      .def("request",
+           [](ReadAhead& self, std::shared_ptr<Records> records, const Numbers<int64_t>& samples, uint64_t first_row) {
+             self.request(std::move(records), {samples.data(), samples.data() + samples.shape(0)}, first_row);
+           })
+      .def("release", &ReadAhead::release)
+      .def("drop", &ReadAhead::drop)
+      .def("close", [](ReadAhead& self) { without_gil([&] { self.close(); }); })
+      .def_prop_ro("pending", &ReadAhead::pending)
+      .def_prop_ro("counts", [](const ReadAhead& self) {
+        const ReadAhead::Counts c = self.counts();
+        return std::tuple{c.records, c.bytes, c.from_disk};
+      });
+}
+
+}  // namespace
+
 void bind_records(nb::module_& m) {
   nb::class_<Records>(m, "Records").def("__len__", &Records::size).def("content", &content);
   nb::class_<FileTable, Records>(m, "FileTable")
@@ -177,6 +206,7 @@ void bind_records(nb::module_& m) {
       .def("__getitem__", &item<MemoryTable>)
       .def_static("joined", &joined_memory, nb::keep_alive<0, 1>())
       .def("absent", &absent<MemoryTable>);
+  bind_read_ahead(m);
 }
 
 }  // namespace stoker

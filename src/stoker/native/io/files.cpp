@@ -3,15 +3,49 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 namespace stoker {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Some file systems cannot tell whether bytes are in the page cache. There, a read that is slower than a copy from
+// memory has waited.
+constexpr uint64_t kCopyNs = 100'000, kCopiedBytesPerNs = 1;
+
+// Largest piece of one request to read ahead: the system takes no more than a device's own limit, 128 KiB by default.
+constexpr uint64_t kAdvisedBytes = uint64_t{1} << 17;
+constexpr uint64_t kMaxAheadInFile = uint64_t{1} << 23;
+
+thread_local uint64_t disk_wait_ns = 0;
+
+// Add the time since `start` to the thread's waits.
+void count_wait(Clock::time_point start, uint64_t bytes, bool is_certain) {
+  const auto ns =
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+  if (is_certain || ns > kCopyNs + bytes / kCopiedBytesPerNs) disk_wait_ns += ns;
+}
+
+// Read like `read_file`, waiting for the disk.
+int64_t read_waiting(int fd, uint64_t offset, uint8_t* to, size_t bytes) {
+  size_t have = 0;
+  while (have < bytes) {
+    const ssize_t got = ::pread(fd, to + have, bytes - have, static_cast<off_t>(offset + have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    have += static_cast<size_t>(got);
+  }
+  return static_cast<int64_t>(have);
+}
 
 // Return whether no file is to blame for a failed call: the list of contract/errors.py.
 bool is_of_system(int code) {
@@ -83,15 +117,45 @@ bool OpenFile::read_at(uint64_t offset, uint8_t* to, size_t bytes) const {
 }
 
 int64_t read_file(int fd, uint64_t offset, uint8_t* to, size_t bytes) {
-  size_t have = 0;
-  while (have < bytes) {
-    const ssize_t got = ::pread(fd, to + have, bytes - have, static_cast<off_t>(offset + have));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return -1;
-    if (got == 0) break;
-    have += static_cast<size_t>(got);
+  const struct iovec piece{to, bytes};
+  return read_pieces(fd, offset, &piece, 1);
+}
+
+int64_t read_pieces(int fd, uint64_t offset, const struct iovec* pieces, int count) {
+  size_t wanted = 0;
+  for (int i = 0; i < count; ++i) wanted += pieces[i].iov_len;
+  // Bytes in the page cache come with one call that does not wait, and so without a look at the clock.
+  const ssize_t got = ::preadv2(fd, pieces, count, static_cast<off_t>(offset), RWF_NOWAIT);
+  if (got == static_cast<ssize_t>(wanted)) return got;
+  const bool is_certain = got >= 0 || errno == EAGAIN;
+  const auto start = Clock::now();
+  size_t have = got > 0 ? static_cast<size_t>(got) : 0, begin = 0;
+  for (int i = 0; i < count; begin += pieces[i++].iov_len) {
+    const size_t end = begin + pieces[i].iov_len;
+    if (have >= end) continue;
+    const size_t missing = end - have;
+    const int64_t part =
+        read_waiting(fd, offset + have, static_cast<uint8_t*>(pieces[i].iov_base) + (have - begin), missing);
+    if (part < 0) return -1;
+    have += static_cast<size_t>(part);
+    if (static_cast<size_t>(part) < missing) break;
   }
+  count_wait(start, wanted, is_certain);
   return static_cast<int64_t>(have);
+}
+
+uint64_t take_disk_wait_ns() { return std::exchange(disk_wait_ns, 0); }
+
+ReadAheadOutcome request_read_ahead(int fd, uint64_t offset, uint64_t bytes) {
+  if (bytes == 0) return {};
+  const uint64_t end = offset + std::min(bytes, kMaxAheadInFile);
+  for (uint64_t at = offset; at < end; at += kAdvisedBytes)
+    ::posix_fadvise(fd, static_cast<off_t>(at), static_cast<off_t>(std::min(kAdvisedBytes, end - at)),
+                    POSIX_FADV_WILLNEED);
+  // The bytes of a request in flight are not there yet. Bytes that no page cache keeps are never there.
+  uint8_t last;
+  const struct iovec piece{&last, 1};
+  return {end - offset, ::preadv2(fd, &piece, 1, static_cast<off_t>(end - 1), RWF_NOWAIT) == 1};
 }
 
 bool has_sane_size(uint64_t bytes, const std::string& path, std::string& error) {

@@ -10,6 +10,8 @@
 
 #include "base/tensor.hpp"
 
+struct iovec;
+
 namespace stoker {
 
 // Failure of the operating system: no descriptors, no memory, a mount that is gone. The sample that was read is not to
@@ -50,6 +52,23 @@ class OpenFile {
 // Read up to `bytes` bytes from `offset` on, continuing after signals. Return the number of bytes before the end of the
 // file, or -1 (`errno` has the reason).
 int64_t read_file(int fd, uint64_t offset, uint8_t* to, size_t bytes);
+
+// Fill adjacent pieces of memory like `read_file`, with one call of the system if all bytes are in the page cache.
+int64_t read_pieces(int fd, uint64_t offset, const struct iovec* pieces, int count);
+
+// Return the nanoseconds in which `read_file` and `read_pieces` have waited for a disk on the calling thread, and reset
+// them.
+uint64_t take_disk_wait_ns();
+
+// Outcome of a request to read ahead.
+struct ReadAheadOutcome {
+  uint64_t bytes = 0;     // requested
+  bool is_cached = true;  // the bytes were in the page cache before
+};
+
+// Make the system read `bytes` bytes from `offset` on into the page cache, without waiting for them. Of a longer range
+// only the beginning is requested, since the system itself reads ahead within it.
+ReadAheadOutcome request_read_ahead(int fd, uint64_t offset, uint64_t bytes);
 
 // File that one step of a row opened and a later step continues to read.
 struct HeldFile {

@@ -150,13 +150,31 @@ bool ManifestTable::read(size_t i, BufferAllocator& allocator, View& out, std::s
   return opened && read_range(*opened, range, *manifest_, allocator, out, error);
 }
 
+ReadAheadOutcome ManifestTable::read_ahead(size_t i) const {
+  Range range;
+  std::string error;
+  if (!find(i, range, error) || range.codec == Codec::Absent) return {};
+  const Descriptors::Shared opened = manifest_->open(range.file, error);
+  return opened ? read_range_ahead(*opened, range) : ReadAheadOutcome{};
+}
+
 JoinedRecords::JoinedRecords(std::vector<std::shared_ptr<const Records>> parts) : parts_(std::move(parts)) {
   for (const auto& part : parts_) ends_.push_back(size() + part->size());
 }
 
-bool JoinedRecords::read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const {
+std::pair<const Records*, size_t> JoinedRecords::find_part(size_t i) const {
   const size_t part = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), i) - ends_.begin());
-  return parts_[part]->read(i - (part > 0 ? ends_[part - 1] : 0), allocator, out, error);
+  return {parts_[part].get(), i - (part > 0 ? ends_[part - 1] : 0)};
+}
+
+bool JoinedRecords::read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const {
+  const auto [part, own] = find_part(i);
+  return part->read(own, allocator, out, error);
+}
+
+ReadAheadOutcome JoinedRecords::read_ahead(size_t i) const {
+  const auto [part, own] = find_part(i);
+  return part->read_ahead(own);
 }
 
 }  // namespace stoker

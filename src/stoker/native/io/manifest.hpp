@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/records.hpp"
@@ -83,6 +84,7 @@ class ManifestTable final : public Records {
   bool read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const override;
   // A better order of the rows would not pay for another read of the entry.
   int64_t cost(size_t) const override { return 0; }
+  ReadAheadOutcome read_ahead(size_t i) const override;
 
  private:
   const std::shared_ptr<const Manifest> manifest_;
@@ -97,8 +99,11 @@ class JoinedRecords final : public Records {
   size_t size() const override { return ends_.empty() ? 0 : ends_.back(); }
   bool read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const override;
   int64_t cost(size_t) const override { return 0; }
+  ReadAheadOutcome read_ahead(size_t i) const override;
 
  private:
+  // Return the part that has record `i`, and its number there.
+  std::pair<const Records*, size_t> find_part(size_t i) const;
   const std::vector<std::shared_ptr<const Records>> parts_;
   std::vector<uint64_t> ends_;
 };

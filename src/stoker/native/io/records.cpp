@@ -37,22 +37,7 @@ class Pieces {
  public:
   void add(uint8_t* to, size_t bytes) { pieces_[count_++] = {to, bytes}; }
   // Read from `offset` on. Return the number of bytes before the end of the file, or -1 (`errno` has the reason).
-  int64_t read(int fd, uint64_t offset) const {
-    size_t wanted = 0;
-    for (int i = 0; i < count_; ++i) wanted += pieces_[i].iov_len;
-    const ssize_t got = ::preadv(fd, pieces_, count_, static_cast<off_t>(offset));
-    if (got == static_cast<ssize_t>(wanted)) return got;
-    if (got < 0 && errno != EINTR) return -1;
-    // Less came: a signal, a limit of the system, or the end of the file.
-    uint64_t have = 0;
-    for (int i = 0; i < count_; ++i) {
-      const int64_t part = read_file(fd, offset + have, static_cast<uint8_t*>(pieces_[i].iov_base), pieces_[i].iov_len);
-      if (part < 0) return -1;
-      have += static_cast<uint64_t>(part);
-      if (static_cast<size_t>(part) < pieces_[i].iov_len) break;
-    }
-    return static_cast<int64_t>(have);
-  }
+  int64_t read(int fd, uint64_t offset) const { return read_pieces(fd, offset, pieces_, count_); }
 
  private:
   struct iovec pieces_[3];
@@ -150,6 +135,14 @@ bool FileTable::read(size_t i, BufferAllocator& allocator, View& out, std::strin
   return read_whole(OpenFile(name), name, allocator, out, error);
 }
 
+ReadAheadOutcome FileTable::read_ahead(size_t i) const {
+  const std::string name = path(i);
+  const OpenFile file(name);
+  uint64_t size = 0;
+  std::string error;
+  return is_regular(file, name, size, error) ? request_read_ahead(file.descriptor(), 0, size) : ReadAheadOutcome{};
+}
+
 FileTable FileTable::joined(const std::vector<std::shared_ptr<const FileTable>>& tables) {
   bool one_root = true;
   for (const auto& table : tables) one_root = one_root && table->root_ == tables.front()->root_;
@@ -184,12 +177,26 @@ bool read_range(const Descriptors::Opened& opened, const Range& r, const Paths& 
   }
 }
 
+ReadAheadOutcome read_range_ahead(const Descriptors::Opened& opened, const Range& r) {
+  // A range beyond the end is an error of its row, or the file has grown.
+  return holds(r, opened.size) ? request_read_ahead(opened.file.descriptor(), r.offset, r.length) : ReadAheadOutcome{};
+}
+
 bool RangeTable::read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const {
   const Range r = ranges_[i];
   if (r.codec == Codec::Absent) return no_bytes(allocator, out);
   Descriptors::Shared opened = open_.find_open(r.file);
   if (!opened) opened = open_.open(r.file, files_->path(r.file), error);
   return opened && read_range(*opened, r, *files_, allocator, out, error);
+}
+
+ReadAheadOutcome RangeTable::read_ahead(size_t i) const {
+  const Range r = ranges_[i];
+  if (r.codec == Codec::Absent) return {};
+  std::string error;
+  Descriptors::Shared opened = open_.find_open(r.file);
+  if (!opened) opened = open_.open(r.file, files_->path(r.file), error);
+  return opened ? read_range_ahead(*opened, r) : ReadAheadOutcome{};
 }
 
 bool MemoryTable::read(size_t i, BufferAllocator& allocator, View& out, std::string&) const {

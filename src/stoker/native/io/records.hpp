@@ -34,6 +34,9 @@ class Records {
   virtual int64_t cost(size_t i) const = 0;
   // Return whether `cost` knows every record.
   virtual bool has_known_costs() const { return true; }
+  // Make the system read the bytes of record `i` into the page cache, without waiting for them. What fails here fails
+  // again when the record is read, whose row reports it; SystemFailure and ReadFailure are thrown. Thread-safe.
+  virtual ReadAheadOutcome read_ahead(size_t) const { return {}; }
 };
 
 // Paths of files by number.
@@ -47,6 +50,8 @@ class Paths {
 // file has bytes. `paths` has the name of file `range.file`, for messages.
 bool read_range(const Descriptors::Opened& opened, const Range& range, const Paths& paths, BufferAllocator& allocator,
                 View& out, std::string& error);
+// Make the system read a range of an open file into the page cache, without waiting for it.
+ReadAheadOutcome read_range_ahead(const Descriptors::Opened& opened, const Range& range);
 // Give an absent record: no bytes.
 bool no_bytes(BufferAllocator& allocator, View& out);
 
@@ -62,6 +67,7 @@ class FileTable final : public Records, public Paths {
   bool read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const override;
   int64_t cost(size_t) const override { return -1; }
   bool has_known_costs() const override { return false; }
+  ReadAheadOutcome read_ahead(size_t i) const override;
   // Return a table with the files of all tables, one table after the other.
   static FileTable joined(const std::vector<std::shared_ptr<const FileTable>>& tables);
 
@@ -111,6 +117,7 @@ class RangeTable final : public Records {
   const FileTable& files() const { return *files_; }
   bool read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const override;
   int64_t cost(size_t i) const override { return static_cast<int64_t>(ranges_[i].length); }
+  ReadAheadOutcome read_ahead(size_t i) const override;
   // Close the cached files. Later reads open their files and close them again.
   void close() const { open_.close(); }
   size_t open_files() const { return open_.size(); }

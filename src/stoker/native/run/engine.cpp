@@ -156,9 +156,9 @@ std::unique_ptr<RowContext> Engine::take_context() {
   context->registers.resize(plan_->registers + 1);
   context->params.resize(plan_->parameters + 1);
   memory_.watch(context.get());
-  context->step_ns.reset(new std::atomic<uint64_t>[plan_->steps.size()]());
+  context->clocks.reset(new StepClock[plan_->steps.size()]());
   std::lock_guard<std::mutex> hold(mutex_);
-  step_clocks_.push_back(context->step_ns);
+  step_clocks_.push_back(context->clocks);
   return context;
 }
 
@@ -304,11 +304,11 @@ void Engine::trim_idle() {
   for (Job* job : idle_) memory_.trim(job);
 }
 
-std::vector<uint64_t> Engine::step_times() {
+std::vector<uint64_t> Engine::step_times(std::atomic<uint64_t> StepClock::* kind) {
   std::lock_guard<std::mutex> hold(mutex_);
   std::vector<uint64_t> total(plan_->steps.size());
-  for (const auto& clock : step_clocks_)
-    for (size_t i = 0; i < total.size(); ++i) total[i] += clock[i].load(std::memory_order_relaxed);
+  for (const auto& clocks : step_clocks_)
+    for (size_t i = 0; i < total.size(); ++i) total[i] += (clocks[i].*kind).load(std::memory_order_relaxed);
   return total;
 }
 

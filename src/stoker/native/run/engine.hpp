@@ -88,7 +88,9 @@ class Engine {
     return job->batch_memory[value][static_cast<size_t>(row)];
   }
   void give_context(std::unique_ptr<RowContext> context);
-  std::vector<uint64_t> step_times();  // nanoseconds per step, summed over all threads
+  // Return nanoseconds per step, summed over all threads: of the whole step, or of its waits for a disk.
+  std::vector<uint64_t> step_times() { return step_times(&StepClock::run_ns); }
+  std::vector<uint64_t> disk_waits() { return step_times(&StepClock::disk_wait_ns); }
   // Return the device's nanoseconds per step in the measured batches, and the number of rows of these batches.
   std::pair<int64_t, std::vector<double>> device_times() const {
     const size_t steps = plan_->steps.size();
@@ -195,6 +197,7 @@ class Engine {
     }
     return true;
   }
+  std::vector<uint64_t> step_times(std::atomic<uint64_t> StepClock::* kind);
   void add_error(Job* job, RowError error);
   std::unique_ptr<RowContext> take_context();
 
@@ -219,7 +222,7 @@ class Engine {
   std::deque<std::unique_ptr<Parked>> resumed_;
   std::deque<PythonWork> python_;
   std::vector<std::unique_ptr<RowContext>> contexts_;
-  std::vector<std::shared_ptr<std::atomic<uint64_t>[]>> step_clocks_;  // of all contexts
+  std::vector<std::shared_ptr<StepClock[]>> step_clocks_;  // of all contexts
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Job*> idle_;
   ThreadGroup workers_;  // the workers and the thread that waits for the device

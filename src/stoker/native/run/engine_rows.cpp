@@ -273,9 +273,7 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
     const auto now = std::chrono::steady_clock::now();
     const std::chrono::nanoseconds spent = now - start;
     start = now;
-    std::atomic<uint64_t>& clock = (*context)->step_ns[segment.steps[i]];  // no other thread writes to it
-    clock.store(clock.load(std::memory_order_relaxed) + static_cast<uint64_t>(spent.count()),
-                std::memory_order_relaxed);
+    (*context)->clocks[segment.steps[i]].add(static_cast<uint64_t>(spent.count()), take_disk_wait_ns());
     if (!going_on) break;
     if (park) {
       auto parked = std::make_unique<Parked>();

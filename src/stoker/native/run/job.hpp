@@ -17,6 +17,17 @@
 
 namespace stoker {
 
+// Time of a step on one thread. Only that thread writes; the report reads concurrently.
+struct StepClock {
+  std::atomic<uint64_t> run_ns{0}, disk_wait_ns{0};  // the second is a part of the first
+
+  void add(uint64_t run, uint64_t disk_wait) {
+    run_ns.store(run_ns.load(std::memory_order_relaxed) + run, std::memory_order_relaxed);
+    if (disk_wait > 0)
+      disk_wait_ns.store(disk_wait_ns.load(std::memory_order_relaxed) + disk_wait, std::memory_order_relaxed);
+  }
+};
+
 // Memory and parameters of one row on its way through a segment.
 struct RowContext {
   std::vector<Scratch> buffers;
@@ -24,8 +35,8 @@ struct RowContext {
   View there[kMaxStepInputs];  // a step's inputs with device addresses
   HeldFile held;
   std::vector<double> registers, params;
-  std::shared_ptr<std::atomic<uint64_t>[]> step_ns;  // time per step; the report reads it concurrently
-  uint64_t period = 0;                               // period of the last trim (run/working_memory.hpp)
+  std::shared_ptr<StepClock[]> clocks;  // by step
+  uint64_t period = 0;                  // period of the last trim (run/working_memory.hpp)
 };
 
 constexpr int32_t kFatal = -2, kDeviceFailed = -3, kSystemFailed = -4;

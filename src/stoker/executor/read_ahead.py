@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading ahead from cold disks: later rows' records are read into the page cache while rows wait for a disk."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Mapping
+
+from ..contract.reader import OpenSource
+from ..graph.node import Graph
+from ..native import _native
+from ..settings import read_ahead_bytes
+from .record_prefetch import used_storages
+from .report import ReadAheadReport
+from .run import Run
+from .schedule import Schedule
+
+_THREADS = 8  # they do not wait for bytes, but for the opening of files
+_MAX_PENDING = 1024  # records that wait for a thread
+_MAX_AHEAD = 4096  # rows
+_CHUNK = 64  # rows that the order is asked for at a time, at least
+_COLD_SHARE = 0.05  # share of the time in which rows wait for a disk: reading ahead begins
+_JUDGED = 512  # records; if fewer than one in 64 of them came from a disk, reading ahead ends
+_MIN_FROM_DISK = _JUDGED // 64
+
+
+class ReadAhead:
+    """Reader ahead of the rows of a graph's readers.
+
+    Rows measure how long they wait for a disk, at no cost while all bytes are in the page cache. When they wait, this
+    class computes the order of later rows, and native threads make the system read their records. It ends when the
+    records turn out to be in the page cache. Results never depend on it.
+
+    All methods run on the thread that requests batches.
+    """
+
+    def __init__(self, graph: Graph, sources: Mapping[int, OpenSource], schedule: Schedule, batch_size: int) -> None:
+        self._schedule = schedule
+        self._chunk = max(batch_size, _CHUNK)
+        self._max_bytes = read_ahead_bytes()
+        found = [(column, s.files) for column, s in used_storages(graph, sources) if s.files is not None]
+        self._tables: list[tuple[int, _native.Records]] = found if self._max_bytes else []
+        self._native: _native.ReadAhead | None = None
+        self._cursor: Schedule | None = None  # the order of the rows to read ahead; None: not active
+        self._is_cold = False  # rows waited for a disk, and no judgement has found the records in the page cache since
+        self._pulled = self._ahead = 0  # numbers of rows: given to the run, and to the threads
+        self._waited_ns = self._since_ns = 0
+        self._judged = (0, 0)  # records, and those from a disk, at the last judgement
+
+    def pulled(self, count: int, in_flight: int, run: Run) -> None:
+        """Note that ``count`` more rows go to the run. Read later ones ahead if rows wait for a disk.
+
+        Args:
+            count: number of the rows.
+            in_flight: number of the rows before them that are not delivered yet.
+            run: the run.
+        """
+        if not self._tables:
+            return
+        begin = self._pulled - in_flight  # rows before it are delivered
+        self._pulled += count
+        if self._is_cold:
+            self._judge()
+        else:
+            self._is_cold = self._is_waiting(run)
+        if self._is_cold:
+            self._fill(begin)
+
+    def _is_waiting(self, run: Run) -> bool:
+        """Return whether rows have waited for a disk since the last call."""
+        now, waited = time.perf_counter_ns(), sum(run.disk_waits())
+        is_waiting = waited - self._waited_ns > _COLD_SHARE * (now - self._since_ns)
+        self._waited_ns, self._since_ns = waited, now
+        return is_waiting
+
+    def _judge(self) -> None:
+        if self._native is None:
+            return
+        records, _, from_disk = self._native.counts
+        if records - self._judged[0] < _JUDGED:
+            return
+        self._is_cold = from_disk - self._judged[1] >= _MIN_FROM_DISK
+        self._judged = (records, from_disk)
+        if not self._is_cold:
+            self.drop()
+
+    def _fill(self, begin: int) -> None:
+        if self._native is None:
+            try:
+                self._native = _native.ReadAhead(_THREADS, self._max_bytes)
+            except _native.ThreadStartFailed:  # rows read on their own, as on a warm disk
+                self._tables = []
+                return
+        self._native.release(max(begin, 0))
+        if self._cursor is None or self._ahead < self._pulled:  # an epoch may end with fewer rows than the cursor took
+            self._cursor, self._ahead = copy.copy(self._schedule), self._pulled
+        while self._ahead - self._pulled < _MAX_AHEAD and self._native.pending < _MAX_PENDING:
+            try:
+                rows = self._cursor.next(self._chunk, "go_on")
+            except Exception:  # noqa: BLE001 - a user's sampler may raise anything; it does so again for its batch
+                rows = None
+            if rows is None:
+                return
+            for column, table in self._tables:
+                self._native.request(table, rows.indices[column], self._ahead)
+            self._ahead += len(rows)
+
+    def drop(self) -> None:
+        """Forget the rows to read ahead: others come next."""
+        self._cursor = None
+        if self._native is not None:
+            self._native.drop()
+
+    def close(self) -> None:
+        """End the threads; idempotent."""
+        if self._native is not None:
+            self._native.close()
+
+    def report(self) -> ReadAheadReport | None:
+        """Return what was read ahead; None if nothing was."""
+        if self._native is None:
+            return None
+        records, size, from_disk = self._native.counts
+        return ReadAheadReport(records, size, from_disk, self._is_cold)
