@@ -11,7 +11,7 @@ STOKER_INDEX_CACHE_MIB  size limit of that folder (default: 1024)
 STOKER_REMOTE_CACHE  folder of blocks of remote objects, or "off" (default: stoker/blocks in the user's cache folder)
 STOKER_REMOTE_CACHE_MIB  size limit of that folder (default: 16384)
 STOKER_REMOTE_DEADLINE_S  seconds after which the bytes of a remote object are given up (default: 120)
-STOKER_READ_AHEAD_MIB  bytes of local files that are read ahead of the rows from a cold disk, in MiB; 0: none (default: 64)
+STOKER_READ_AHEAD_MIB  bytes of local files that are read ahead of the rows from a cold disk; 0: none (default: 64)
 STOKER_DATA          folder of images for tests and benchmarks (default: generated images)
 """
 

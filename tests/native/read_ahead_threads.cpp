@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <random>
 #include <stdexcept>
 #include <thread>
 
@@ -34,6 +33,11 @@ class Counted final : public Records {
     return {kBytes, i % 2 == 0};
   }
   mutable std::atomic<uint64_t> requested{0};
+};
+
+struct Random {  // of little quality, and fast to compile
+  uint64_t state;
+  uint64_t operator()() { return (state = state * 6364136223846793005u + 1442695040888963407u) >> 33; }
 };
 
 template <class F>
@@ -69,7 +73,7 @@ void check_bound() {
 void check_races(uint32_t seed) {
   const auto records = std::make_shared<Counted>();
   ReadAhead ahead(kThreads, kMaxBytes);
-  std::mt19937 random(seed);
+  Random random{seed};
   std::atomic<bool> ended{false};
   std::thread watcher([&] {
     while (!ended) {

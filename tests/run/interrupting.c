@@ -51,13 +51,13 @@ static ssize_t part_of_pieces(const char* name, int fd, const struct iovec* to, 
   return next(fd, &half, count > 0, at, flags);
 }
 
-#define OPEN(name)                                \
-  int name(const char* path, int flags, ...) {    \
-    va_list rest;                                 \
-    va_start(rest, flags);                        \
-    const mode_t mode = va_arg(rest, int);        \
-    va_end(rest);                                 \
-    return opened(#name, path, flags, mode);      \
+#define OPEN(name)                             \
+  int name(const char* path, int flags, ...) { \
+    va_list rest;                              \
+    va_start(rest, flags);                     \
+    const mode_t mode = va_arg(rest, int);     \
+    va_end(rest);                              \
+    return opened(#name, path, flags, mode);   \
   }
 OPEN(open)
 OPEN(open64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading ahead from cold disks: results do not depend on it, and it starts, stops and fails without a trace in them."""
+"""Reading ahead from cold disks: it starts, stops and fails, and no result depends on it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Some file systems cannot tell whether bytes are in the page cache. There, a read that is slower than a copy from
+// Some file systems do not know whether bytes are in the page cache. There, a read that is slower than a copy from
 // memory has waited.
 constexpr uint64_t kCopyNs = 100'000, kCopiedBytesPerNs = 1;
 
