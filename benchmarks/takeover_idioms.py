@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processor time of the take-over for idioms of public scripts, in pairs that take turns.
+"""Time of the take-over for idioms of public scripts, in pairs that take turns.
 
-    PYTHONPATH=.:tests python -m benchmarks.takeover_idioms [truncated] [processors] [--turns 20]
+    PYTHONPATH=.:tests python -m benchmarks.takeover_idioms [truncated] [processors] [presets] [--turns 20]
 
 Processor time does not depend on other programs as wall-clock time does; the least time of all turns is compared.
+Presets are compared in wall-clock time, because their loaders have workers: run them on an otherwise idle machine.
 
 - `truncated`: the plain ImageNet chain with and without `ImageFile.LOAD_TRUNCATED_IMAGES = True`, both taken over.
 - `processors`: image processors of transformers, without Stoker and taken over, from files and from decoded images.
+- `presets`: loaders of torchvision's detection and segmentation references with 2 workers, with and without masks.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import statistics
 import tempfile
@@ -31,6 +34,7 @@ import tests.takeover.declared  # noqa: F401
 from torchvision import datasets, transforms  # isort: skip
 
 import stoker.torchvision
+from tests.takeover.recipes import presets
 
 COUNT = 16  # photographs of 640x480
 PROCESSORS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -121,6 +125,47 @@ def compare_processors(turns: int) -> None:
             print(f"{name}, {source}: {one:.2f} ms, taken over {other:.2f} ms, {one / other:.1f} times")
 
 
+def compare_presets(turns: int) -> None:
+    """Print the wall-clock time per image of each preset with 2 workers, without Stoker and taken over."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number, data in enumerate(4 * _files()):
+            (Path(folder) / f"{number:02}.jpg").write_bytes(data)
+        for backend in presets.BACKENDS:
+            for policy in presets.POLICIES:
+                for parts in ((), ("masks",)):
+                    make = functools.partial(presets.detection, folder, 2, policy, backend, parts=parts)
+                    _compare_preset(f"{policy}, {backend}{', masks' if parts else ''}", make, turns)
+            make = functools.partial(presets.segmentation, folder, 2, backend)
+            _compare_preset(f"segmentation, {backend}", make, turns)
+
+
+def _compare_preset(name: str, make: Callable[[], Any], turns: int) -> None:
+    """Compare epochs of two loaders, whose workers stay from epoch to epoch."""
+
+    def epoch(loader: Any) -> float:
+        begin = time.monotonic()
+        for _ in loader:
+            pass
+        return (time.monotonic() - begin) / len(loader.dataset) * 1e3
+
+    untouched, ours = (_with_persistent_workers(make()) for _ in range(2))
+    times: list[tuple[float, float]] = []
+    for _ in range(turns + 1):  # the first epoch starts the workers
+        one = epoch(untouched)
+        with stoker.torchvision.enabled():
+            times.append((one, epoch(ours)))
+    one, other = (min(column) for column in zip(*times[1:], strict=True))
+    print(f"{name}: {one:.2f} ms, taken over {other:.2f} ms, {one / other:.2f} times", flush=True)
+
+
+def _with_persistent_workers(loader: Any) -> Any:
+    settings = {"batch_size": 4, "shuffle": True, "num_workers": loader.num_workers, "collate_fn": loader.collate_fn}
+    return torch.utils.data.DataLoader(loader.dataset, persistent_workers=True, **settings)
+
+
+COMPARISONS = {"truncated": compare_truncated, "processors": compare_processors, "presets": compare_presets}
+
+
 def main() -> None:
     """Run the chosen comparisons."""
     parser = argparse.ArgumentParser()
@@ -131,7 +176,7 @@ def main() -> None:
     np.random.seed(0)
     warnings.simplefilter("ignore")
     for what in options.what:
-        {"truncated": compare_truncated, "processors": compare_processors}[what](options.turns)
+        COMPARISONS[what](options.turns)
 
 
 if __name__ == "__main__":
