@@ -60,7 +60,7 @@ def test_waiting_raises_the_number_for_a_while() -> None:
 
 
 def test_pauses_do_not_count_as_steps() -> None:
-    """A validation or a checkpoint takes long; the steps after it are as short as before."""
+    """A validation or a checkpoint takes long; they do not change the number of threads."""
     consumer = Consumer(16)
     assert consumer.take(step_s=1.0, work_s=4.0, batches=20) == 6
     assert consumer.take(step_s=300.0, work_s=4.0) == 6

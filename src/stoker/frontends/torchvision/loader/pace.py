@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Number of threads that keeps up with the consumer of a loader.
 
-A training step that takes longer than its batch leaves threads idle. All threads at once would compute the batch in a
+A training step that takes longer than its batch leaves threads idle. All threads together would compute the batch in a
 burst, in which they take cores from the threads that launch kernels. As few threads as are needed spread the work over
 the step instead.
 """
