@@ -58,7 +58,7 @@ def call(command: Sequence[str | Path], folder: Path) -> subprocess.CompletedPro
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "COV"))}
     environment["STOKER_KERNEL_CACHE"] = str(folder / "kernels")
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=HANG_S
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=2 * HANG_S
     )
 
 
