@@ -12,6 +12,7 @@ STOKER_REMOTE_CACHE  folder of blocks of remote objects, or "off" (default: stok
 STOKER_REMOTE_CACHE_MIB  size limit of that folder (default: 16384)
 STOKER_REMOTE_DEADLINE_S  seconds after which the bytes of a remote object are given up (default: 120)
 STOKER_READ_AHEAD_MIB  bytes of local files that are read ahead of the rows from a cold disk; 0: none (default: 64)
+STOKER_VIDEO_CLIP_MIB  largest clip of a video that is decoded (default: 16384)
 STOKER_DATA          folder of images for tests and benchmarks (default: generated images)
 """
 
@@ -94,6 +95,12 @@ def read_ahead_bytes() -> int:
     """Return the bytes of local files that may be read ahead of the rows; 0: none."""
     asked = _number("STOKER_READ_AHEAD_MIB", 0)
     return (64 if asked is None else asked) << 20
+
+
+def video_clip_bytes() -> int:
+    """Return the size of the largest clip of a video that is decoded, in bytes."""
+    asked = _number("STOKER_VIDEO_CLIP_MIB", 1)
+    return (16384 if asked is None else asked) << 20
 
 
 def _cache(asked: str, folder: str, mib: int | None, default_mib: int) -> tuple[Path, int] | None:

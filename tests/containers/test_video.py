@@ -17,13 +17,16 @@ import pytest
 from clips import FRAMES, KINDS, fully_decoded, make_clip, number_in, picture, spoilt, write_video
 from PIL import Image
 
-from stoker import fn, pipeline_def, types
+from stoker import eager, fn, pipeline_def, types
 from stoker.contract.errors import ArgumentError, DataError, StokerError, UnsupportedError
+from stoker.video import decoder as decoder_module
+from stoker.video import indexing
 from stoker.video.clip import ClipPixels
 from stoker.video.colors import MATRICES
 from stoker.video.decoder import PacketDecoder, VideoDecoder
 from stoker.video.frame_index import FrameIndex
 from stoker.video.indexing import index_video
+from stoker.video.sampling import FrameChoice
 
 av = pytest.importorskip("av", reason="PyAV is not installed")
 
@@ -108,9 +111,9 @@ def test_consecutive_clips_decode_each_packet_once(folder: Path, kind: str, monk
     fed: list[int] = []
     feed = PacketDecoder.feed
 
-    def count(packets: PacketDecoder) -> Any:
+    def count(packets: PacketDecoder, **options: Any) -> Any:
         fed.append(packets.next)
-        return feed(packets)
+        return feed(packets, **options)
 
     with decoder_of(path) as decoder:
         monkeypatch.setattr(PacketDecoder, "feed", count)
@@ -121,6 +124,59 @@ def test_consecutive_clips_decode_each_packet_once(folder: Path, kind: str, monk
             assert not isinstance(clip, BaseException), clip
             np.testing.assert_array_equal(clip, np.stack([expected[n] for n in numbers]))
     assert fed == list(range(len(fed)))
+
+
+@pytest.mark.parametrize("kind", ["h264_open", "h264_ts", "hevc", "hevc_radl", "vp9", "mpeg4", "mjpeg"])
+def test_key_frames_are_decoded_without_others(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(make_clip(folder, kind))
+    expected = fully_decoded(path)
+    fed: list[int] = []
+    packet = PacketDecoder._packet
+    monkeypatch.setattr(PacketDecoder, "_packet", lambda *a: (fed.append(a[1]), packet(*a))[1])
+    with decoder_of(path) as decoder:
+        keys = FrameChoice(keyframes_only=True).of(decoder.index)
+        assert keys is not None and len(keys) > 2
+        fed.clear()
+        clip = ClipPixels().decode(decoder, [keys[1:]])[0]
+        assert not isinstance(clip, BaseException), clip
+        np.testing.assert_array_equal(clip, np.stack([expected[n] for n in keys[1:]]))
+        assert fed == decoder.index.order[keys[1:]].tolist()
+
+
+@pytest.mark.parametrize("kind", ["h264", "h264_open", "h264_ts", "hevc", "hevc_open", "hevc_radl"])
+def test_pictures_that_no_other_needs_are_left_out(folder: Path, kind: str) -> None:
+    path = str(make_clip(folder, kind))
+    expected, draws, left_out = fully_decoded(path), random.Random(4), set[int]()
+    with decoder_of(path) as decoder:
+        for _ in range(12):
+            wanted = [sorted(draws.sample(range(FRAMES), 2)) for _ in range(2)]
+            for numbers, clip in zip(wanted, ClipPixels().decode(decoder, [np.array(w) for w in wanted]), strict=True):
+                assert not isinstance(clip, BaseException), clip
+                np.testing.assert_array_equal(clip, np.stack([expected[n] for n in numbers]))
+            left_out |= decoder._packets.skipped
+    assert left_out
+
+
+@pytest.mark.parametrize("kind", ["h264", "h264_mkv", "h264_ts", "h264_avi", "vp9", "mpeg4_avi", "gif"])
+def test_decoders_open_a_container_once(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_clip(folder, kind)
+    opened: list[int] = []
+    for module in (decoder_module, indexing):
+        one = module.open_container
+        monkeypatch.setattr(module, "open_container", lambda *a, open_one=one: (opened.append(1), open_one(*a))[1])
+    whole = eager.decoders.video(np.frombuffer(path.read_bytes(), np.uint8))
+    np.testing.assert_array_equal(whole, np.stack(fully_decoded(path)))
+    assert len(opened) == 1
+
+
+def test_the_size_of_clips_has_a_limit(h264: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STOKER_VIDEO_CLIP_MIB", "1")
+    data = np.frombuffer(Path(h264).read_bytes(), np.uint8)
+    with pytest.raises(DataError, match=r"at most 1 MiB .* got 48 of 96 x 160: 2 MiB.*STOKER_VIDEO_CLIP_MIB"):
+        eager.decoders.video(data)
+    assert eager.decoders.video(data, sequence_length=20).shape == (20, 96, 160, 3)
+    monkeypatch.setenv("STOKER_VIDEO_CLIP_MIB", "3")
+    assert len(eager.decoders.video(data)) == FRAMES
 
 
 @pytest.mark.parametrize("kind", ["h264_open", "h264_ts", "hevc_open", "vp9", "mpeg4_avi"])

@@ -26,7 +26,7 @@ from ..contract.types import DType, ImageType
 from ..contract.warning import warn
 from ..contract.whole_number import as_whole_number
 from ..readers._video import index_of
-from ..video.clip import MAX_BYTES, ClipPixels
+from ..video.clip import ClipPixels, excess_of
 from ..video.colors import CHANNEL_ORDERS
 from ..video.frame_index import KEY, FrameIndex
 from ..video.indexing import index_video
@@ -443,12 +443,10 @@ class Video:
         return 3 * self._metadata.height * self._metadata.width * np.dtype(self._pixels.dtype).itemsize
 
     def _require_room(self, frames: float) -> None:
-        size = frames * self._frame_bytes()
-        if not size <= MAX_BYTES:
-            raise ResourceError(
-                f"`eager.video`: expected frames of at most {MAX_BYTES} bytes per call, got {frames:.0f} of "
-                f"{self._metadata.height} x {self._metadata.width}"
-            )
+        m = self._metadata
+        excess = excess_of(frames, m.height, m.width, np.dtype(self._pixels.dtype).itemsize)
+        if excess:
+            raise ResourceError(f"`eager.video`: {excess}")
 
     def _batch(self, numbers: Ints) -> FrameBatch:
         begins, ends = self._begins()[numbers], self._ends()[numbers]

@@ -19,7 +19,7 @@ from ..video.clip import ClipPixels
 from ..video.colors import CHANNEL_ORDERS
 from ..video.decoder import VideoDecoder
 from ..video.frame_index import Ints
-from ..video.indexing import index_video
+from ..video.indexing import open_video
 from ._declared import Declared
 from ._feeding import Column, ManualFeeder
 
@@ -117,7 +117,7 @@ class VideoFeeder(ManualFeeder):
     def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
         if self._decoder is None:
             source = np.ascontiguousarray(self._queue.popleft()[0][0]).data
-            self._decoder, self._next = VideoDecoder(source, index_video(source)), 0
+            self._decoder, self._next = open_video(source), 0
         decoder, frames = self._decoder, len(self._decoder.index)
         wanted = [self._sequence(first, frames) for first in range(self._next, frames, self._length)[:count]]
         self._next += self._length * len(wanted)

@@ -11,12 +11,30 @@ import numpy as np
 import numpy.typing as npt
 
 from ..contract.errors import DataError
+from ..settings import video_clip_bytes
 from .colors import RGB, write_pixels
 from .decoder import VideoDecoder
 from .memory import MEMORY
 
 Pixels = npt.NDArray[Any]  # uint8 or uint16
-MAX_BYTES = 1 << 34  # of a clip
+
+
+def excess_of(frames: float, height: int, width: int, item: int) -> str:
+    """Return the reason why a clip is too large to be decoded; "" if it is not.
+
+    Args:
+        frames: number of its frames.
+        height: height of the frames.
+        width: width of the frames.
+        item: bytes of a value.
+    """
+    size, most = frames * height * width * 3 * item, video_clip_bytes()
+    if size <= most:
+        return ""
+    return (
+        f"expected at most {most >> 20} MiB of frames, got {frames:.0f} of {height} x {width}: {size / (1 << 20):.0f} "
+        "MiB. Decode fewer of them, or raise the limit, STOKER_VIDEO_CLIP_MIB"
+    )
 
 
 @dataclass(frozen=True)
@@ -78,10 +96,9 @@ class ClipPixels:
         clip = found[k]
         if clip is None:
             size = np.dtype(self.dtype).itemsize
-            if length * height * width * 3 * size > MAX_BYTES:
-                raise DataError(
-                    f"expected a clip of at most {MAX_BYTES} bytes, got {length} frames of {height} x {width}"
-                )
+            excess = excess_of(length, height, width, size)
+            if excess:
+                raise DataError(excess)
             clip = found[k] = MEMORY.array((length, height, width, 3 * size)).view(self.dtype)
         if clip.shape[1:3] != (height, width):
             text = f"expected frames of one size in a clip, got {clip.shape[1:3]} and {(height, width)}"

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..contract.errors import DataError
+from .disposable import disposable_of
 from .frame_index import CORRUPT, KEY, LEADING, NO_TIME, FrameIndex
 from .pyav import DECODER_OPTIONS, FileErrors, Source, name_of, open_container, pyav, state_of
 
@@ -35,23 +37,31 @@ class PacketDecoder:
         source: the path of a file, or its contents.
         index: its frame index.
         conceals: damaged pictures are concealed, as FFmpeg does by default, instead of being errors.
+        container: the opened file, whose packets may have been read. The decoder closes it. By default the decoder
+            opens the file if packets cannot be decoded without the container.
 
     Raises:
         DataError: the file is no video.
         OSError: the file cannot be read.
     """
 
-    def __init__(self, source: Source, index: FrameIndex, *, conceals: bool = False) -> None:
+    def __init__(
+        self, source: Source, index: FrameIndex, *, conceals: bool = False, container: Any = None
+    ) -> None:  # fmt: skip
         self.source, self.index = source, index
         self.start = self.next = 0  # the packet that decoding began with, and the next one
         self.is_drained = True
+        self.skipped = set[int]()  # packets since the seek that were left out
         self._last_key = -1
-        self._container: Any = None
+        self._is_disposable = disposable_of(index)
+        self._current: Any = b""
+        self._container = container
+        self._is_fresh = container is None  # no packet was read from the container
         self._packets: Iterator[Any] = iter(())
         self._numbers: Mapping[tuple[int, int, int, int], int] = {}
         self._handle = -1
         self._packet_type = pyav().Packet
-        if not (index.codec and index.is_contiguous):
+        if container is None and not (index.codec and index.is_contiguous):
             self._container = open_container(source)
         if index.is_contiguous and isinstance(source, str):
             self._handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
@@ -87,8 +97,12 @@ class PacketDecoder:
             os.close(self._handle)
             self._handle = -1
 
-    def seek(self, packet: int) -> None:
+    def seek(self, packet: int, *, reopens: bool = False) -> None:
         """Begin with a packet.
+
+        Args:
+            packet: its number.
+            reopens: open the container again and read it from its start, if packets are read from it.
 
         Raises:
             DataError: the packet is not in the file.
@@ -98,11 +112,25 @@ class PacketDecoder:
                 self._context.flush_buffers()
             self.start = self.next = packet
             self.is_drained, self._last_key = False, -1
+            self.skipped.clear()
             if not self.index.is_contiguous:
-                self._packets = self._found(packet)
+                self._packets = self._found(packet, reopens)
 
-    def feed(self) -> Sequence[Any]:
+    def drain(self) -> Sequence[Any]:
+        """Return the frames that the decoder holds. It does not go on without a seek.
+
+        Raises:
+            DataError: a picture is damaged.
+        """
+        self.is_drained = True
+        with FileErrors(self.source):
+            return list(self._context.decode(None))
+
+    def feed(self, *, skips: bool = False) -> Sequence[Any]:
         """Decode the next packet, or drain the decoder after the last one. Return the frames that come out.
+
+        Args:
+            skips: leave out the packet if no other picture needs it.
 
         Raises:
             DataError: the packet is damaged.
@@ -110,9 +138,7 @@ class PacketDecoder:
         """
         number = self.next
         if number >= len(self.index.packet_pts):
-            self.is_drained = True
-            with FileErrors(self.source):
-                return list(self._context.decode(None))
+            return self.drain()
         self.next += 1
         flags = int(self.index.packet_flags[number])
         if flags & CORRUPT:
@@ -120,11 +146,19 @@ class PacketDecoder:
         if flags & KEY:
             self._last_key = number
         with FileErrors(self.source):
-            packet = self._packet(number)
+            packet = self._current = self._packet(number)
             if flags & LEADING and self._last_key == self.start:
                 return ()  # it needs pictures that were not decoded
+            if skips and self.is_disposable:
+                self.skipped.add(number)
+                return ()
             packet.pts = packet.dts = number
             return list(self._context.decode(packet))
+
+    @property
+    def is_disposable(self) -> bool:
+        """Whether the last packet is known to hold a picture that no other one needs."""
+        return self._is_disposable is not None and self._is_disposable(bytes(self._current))
 
     def _packet(self, number: int) -> Any:
         if not self.index.is_contiguous:
@@ -147,41 +181,55 @@ class PacketDecoder:
 
     # ---- packets of containers that scatter them ----
 
-    def _found(self, packet: int) -> Iterator[Any]:
+    def _found(self, packet: int, reopens: bool) -> Iterator[Any]:
         """Return the packets from one on. Demuxers may land anywhere: packets are recognized by their facts."""
         index = self.index
         if not self._numbers:
             facts = zip(index.packet_pos, index.packet_dts, index.packet_pts, index.packet_size, strict=True)
             self._numbers = {(int(a), int(b), int(c), int(d)): i for i, (a, b, c, d) in enumerate(facts)}
-        before = index.sync_before(packet)
-        for target in dict.fromkeys((packet, before, index.sync_before(before), 0)):
-            stream = self._rewound(target)
-            for one in self._container.demux(stream):
-                number = self._numbers.get(_facts(one)) if one.size else None
-                if number == packet:
-                    return self._following(one, self._container.demux(stream), packet)
-                if number is not None and number > packet:
-                    break
-        raise DataError(f"packet {packet} is not found: {name_of(self.source)} changed after it was indexed")
+        for target in () if reopens else self._targets(packet):
+            with contextlib.suppress(pyav().error.FFmpegError):  # a container without an index
+                self._rewind(target)
+                found = self._from_here(packet)
+                if found is not None:
+                    return found
+        if not self._is_fresh:
+            self._reopen()
+        found = self._from_here(packet)
+        if found is None:
+            raise DataError(f"packet {packet} is not found: {name_of(self.source)} changed after it was indexed")
+        return found
 
-    def _rewound(self, packet: int) -> Any:
-        """Seek to a packet, or open the file again for the first one. Return the stream."""
+    def _targets(self, packet: int) -> Iterable[int]:
+        """Return the packets to seek to, so that a packet is found by reading on."""
+        if not packet and self._is_fresh:
+            return ()
+        before = self.index.sync_before(packet)
+        return dict.fromkeys((packet, before, self.index.sync_before(before)))
+
+    def _from_here(self, packet: int) -> Iterator[Any] | None:
+        """Return the packets from one on, if it is among those that come next."""
+        stream = self._container.streams[self.index.stream]
+        self._is_fresh = False
+        for one in self._container.demux(stream):
+            number = self._numbers.get(_facts(one)) if one.size else None
+            if number == packet:
+                return self._following(one, self._container.demux(stream), packet)
+            if number is not None and number > packet:
+                break
+        return None
+
+    def _rewind(self, packet: int) -> None:
+        """Seek to a packet; without times, to the first one."""
         stream = self._container.streams[self.index.stream]
         times = [int(t[packet]) for t in (self.index.packet_dts, self.index.packet_pts)]
-        time = next((t for t in times if t != NO_TIME), None)
-        if packet and time is not None:
-            with contextlib.suppress(
-                pyav().error.FFmpegError
-            ):  # a container without an index: it is read from its start
-                self._container.seek(time, stream=stream, backward=True)
-                return stream
-        self._reopen()
-        return self._container.streams[self.index.stream]
+        self._container.seek(next((t for t in times if t != NO_TIME), 0), stream=stream, backward=True)
 
     def _reopen(self) -> None:
         self._container.close()
         self._container = open_container(self.source)
         self._context = self._new_context()
+        self._is_fresh = True
 
     def _following(self, first: Any, rest: Iterable[Any], number: int) -> Iterator[Any]:
         yield first
@@ -206,18 +254,21 @@ class VideoDecoder:
     Args:
         source: the path of a file, or its contents.
         index: its frame index.
+        packets: decoder of its packets, which is closed with this one; by default a new one.
 
     Raises:
         DataError: the file is no video.
         OSError: the file cannot be read.
     """
 
-    def __init__(self, source: Source, index: FrameIndex) -> None:
+    def __init__(self, source: Source, index: FrameIndex, packets: PacketDecoder | None = None) -> None:
         self.index = index
-        self._packets = PacketDecoder(source, index)
+        self._packets = PacketDecoder(source, index) if packets is None else packets
         self._known = {int(packet): number for number, packet in enumerate(index.order)}
         self._last = -1  # the last frame that came out since the seek
+        self._end = 0  # the frame after the last one of the read before
         self._damaged: dict[int, Exception] = {}  # packets that fail wherever decoding begins
+        self._harmless = set[int]()  # of these, packets that no other picture needs
         self._from_start = False  # key packets are none: everything is decoded from the first packet
 
     def close(self) -> None:
@@ -239,18 +290,25 @@ class VideoDecoder:
         Returns:
             The errors of frames that could not be decoded.
         """
-        errors = dict[int, Exception]()
-        wanted = sorted({(self._sync(n), int(self.index.order[n]), n) for n in numbers})
-        pending = {packet: number for _, packet, number in wanted}
-        for sync, packet, number in wanted:
-            if packet not in pending:
+        request = _Request(self.index, numbers, take)
+        if not request.pending:
+            return request.errors
+        # A read that goes on where one before ended is followed by another one, which continues with this decoder.
+        begin, end = request.first, max(request.pending.values()) + 1
+        goes_on, self._end = begin >= self._end if self._end else begin == 0, end
+        wanted = sorted((self._sync(n), packet, n) for packet, n in request.pending.items())
+        stops = [-1 if goes_on else wanted[-1][1]]
+        for (_, packet, _), (sync, _, _) in zip(wanted[-2::-1], wanted[:0:-1], strict=True):
+            stops.append(packet if sync > packet + 1 else stops[-1])
+        for (sync, packet, number), stop in zip(wanted, reversed(stops), strict=True):
+            if packet not in request.pending:
                 continue
             try:
-                self._reach(sync, packet, number, pending, take, errors)
+                self._reach(sync, packet, number, stop, request)
             except Exception as error:  # noqa: BLE001 - whatever a decoder raises fails the frame
                 self._packets.is_drained = True  # the decoder's state is unknown
-                errors[pending.pop(packet)] = error
-        return errors
+                request.errors[request.pending.pop(packet)] = error
+        return request.errors
 
     def _sync(self, number: int) -> int:
         return 0 if self._from_start else int(self.index.sync[number])
@@ -264,75 +322,135 @@ class VideoDecoder:
         packets = self._packets
         return not packets.is_drained and packets.start <= sync <= packets.next and number > self._last
 
-    def _reach(
-        self, sync: int, packet: int, number: int, pending: dict[int, int], take: Take, errors: dict[int, Exception]
-    ) -> None:
+    def _reach(self, sync: int, packet: int, number: int, stop: int, request: _Request) -> None:
         """Decode until a frame has come out.
+
+        After the packet ``stop`` (unless it is -1) the decoder is drained: no frame of later packets is wanted, and
+        those that reorder pictures would need later packets before they output this one. Pictures before the wanted
+        ones that no other picture needs are left out.
 
         A key packet may not be one: streams that refresh pictures part by part, containers with wrong flags. Then
         decoding from it fails, or the frame does not come out, so it is tried from the key packet before and from the
         first packet. Damage shows at the same packet each time.
         """
-        known = next((e for p, e in self._damaged.items() if sync <= p <= packet), None)
+        known = next((e for p, e in self._damaged.items() if self._is_needed(p, sync, packet, number)), None)
         if known is not None:
             raise known.with_traceback(None)  # else each raise would append to its traceback
+        try:
+            if not self._continues(sync, number):
+                self._begin(sync)
+            return self._pass(packet, number, request, stop=stop, limit=request.first)
+        except DataError as error:
+            failure = error
         failed_at = -1
-        for start in self._starts(sync, goes_on=self._continues(sync, number)):
+        # As if this frame were the only one: damage that others meet is none of its own.
+        for start, reopens in self._starts(sync):
             try:
-                if start is not None:
-                    self._packets.seek(start)
-                    self._last = -1
-                self._pass(packet, number, pending, take, errors)
+                self._begin(start, reopens=reopens)
+                self._pass(packet, number, request, stop=packet, limit=number)
             except DataError as error:
+                failure = error
                 failing = error.packet if isinstance(error, _MissingFrame) else self._packets.next - 1
-                if failed_at == failing or start == 0:
-                    self._damaged[failing] = error
-                    raise
-                failed_at, failure = failing, error
+                if not isinstance(error, _MissingFrame) and self._packets.is_disposable:
+                    self._harmless.add(failing)
+                if failed_at == failing:
+                    break
+                failed_at = failing
             else:
                 self._from_start |= start == 0 and failed_at >= 0 and sync > 0
-                return
+                return None
+        self._damaged[failed_at] = failure
         raise failure
 
-    def _starts(self, sync: int, *, goes_on: bool) -> Iterator[int | None]:
-        """Return the packets to decode from, by their order; None: the next one."""
-        if goes_on:
-            yield None
-        yield sync
+    def _is_needed(self, damaged: int, sync: int, packet: int, number: int) -> bool:
+        """Return whether a frame fails because of a damaged packet."""
+        is_left_out = damaged in self._harmless and self._known.get(damaged, number) < number
+        return sync <= damaged <= packet and (damaged == packet or not is_left_out)
+
+    def _begin(self, packet: int, *, reopens: bool = False) -> None:
+        self._packets.seek(packet, reopens=reopens)
+        self._last = -1
+
+    def _starts(self, sync: int) -> Iterator[tuple[int, bool]]:
+        """Return the packets to decode from, in the order of trials, and whether to open the container again.
+
+        Containers that scatter packets may land elsewhere if they seek to their beginning.
+        """
+        yield sync, False
         if sync:
             before = self.index.sync_before(sync)
-            yield before
             if before:
-                yield 0
+                yield before, False
+            yield 0, not self.index.is_contiguous
+        elif not self.index.is_contiguous:
+            yield 0, True
 
-    def _pass(
-        self, packet: int, number: int, pending: dict[int, int], take: Take, errors: dict[int, Exception]
-    ) -> None:
-        """Decode until a frame has come out.
+    def _pass(self, packet: int, number: int, request: _Request, *, stop: int, limit: int) -> None:
+        """Decode until a frame has come out. Frames below ``limit`` are left out if no other one needs them.
 
         Raises:
             DataError: a packet is damaged, or a frame is missing among those that come out.
         """
-        packets, index = self._packets, self.index
-        while packet in pending:
+        packets, known = self._packets, self._known
+        while packet in request.pending:
             if packets.is_drained:
-                raise _MissingFrame(self._packets.source, number, packet)
-            for frame in packets.feed():
-                found = self._known.get(frame.pts)
+                raise _MissingFrame(packets.source, number, packet)
+            if 0 <= stop < packets.next and packets.next in known:  # packets without a frame belong to the one before
+                frames = packets.drain()
+            else:
+                own = known.get(packets.next)
+                frames = packets.feed(skips=own is not None and own < max(limit, request.first))
+            for frame in frames:
+                found = known.get(frame.pts)
                 if found is None:  # the file says that it is not shown
                     continue
                 missing, self._last = self._last + 1, found
                 if 0 < missing < found:
-                    raise _MissingFrame(self._packets.source, missing, int(index.order[missing]))
-                if found > number and packet in pending:
-                    raise _MissingFrame(self._packets.source, number, packet)
-                if frame.pts in pending:
-                    self._hand_over(pending.pop(frame.pts), frame, take, errors)
+                    self._require_none(missing, found)
+                if found > number and packet in request.pending:
+                    raise _MissingFrame(packets.source, number, packet)
+                if frame.pts in request.pending:
+                    request.hand_over(frame, packets.source)
 
-    def _hand_over(self, number: int, frame: Any, take: Take, errors: dict[int, Exception]) -> None:
+    def _require_none(self, begin: int, end: int) -> None:
+        """Check that frames that did not come out were left out, or have packets that were not decoded.
+
+        Raises:
+            DataError: a frame is missing.
+        """
+        packets = self._packets
+        for number, packet in enumerate(self.index.order[begin:end].tolist(), begin):
+            if packet not in packets.skipped and not (packets.is_drained and packet >= packets.next):
+                raise _MissingFrame(packets.source, number, packet)
+
+
+class _Request:
+    """Frames of a read that have not come out.
+
+    Attributes:
+        pending: their numbers, by their packets.
+        errors: errors of frames that could not be decoded, by their numbers.
+    """
+
+    def __init__(self, index: FrameIndex, numbers: Iterable[int], take: Take) -> None:
+        self.pending = {int(index.order[n]): n for n in numbers}
+        self.errors = dict[int, Exception]()
+        self._take = take
+        self._order = deque(sorted((n, packet) for packet, n in self.pending.items()))
+
+    @property
+    def first(self) -> int:
+        """Return the smallest number; -1 if there is none."""
+        while self._order and self._order[0][1] not in self.pending:
+            self._order.popleft()
+        return self._order[0][0] if self._order else -1
+
+    def hand_over(self, frame: Any, source: Source) -> None:
+        """Give a frame to its taker."""
+        number = self.pending.pop(frame.pts)
         try:
             if frame.is_corrupt:
-                raise DataError(f"frame {number} of {name_of(self._packets.source)} is damaged")
-            take(number, frame)
+                raise DataError(f"frame {number} of {name_of(source)} is damaged")
+            self._take(number, frame)
         except Exception as error:  # noqa: BLE001 - the caller's code may raise anything; the frame carries it
-            errors[number] = error
+            self.errors[number] = error

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..contract.errors import DataError
-from .decoder import PacketDecoder
+from .decoder import PacketDecoder, VideoDecoder
 from .frame_index import CORRUPT, DISCARD, HIDDEN, KEY, LEADING, NO_TIME, FrameIndex, Ints
 from .pyav import FileErrors, Source, name_of, open_container, pyav, state_of, video_stream
 
@@ -77,44 +77,89 @@ def index_video(source: Source) -> FrameIndex:
         OSError: the file cannot be read.
         UnsupportedError: PyAV is not installed.
     """
+    with contextlib.closing(_indexed(source)) as packets:
+        return packets.index
+
+
+def open_video(source: Source) -> VideoDecoder:
+    """Find the frames of a video and return a decoder of them. The file is opened once.
+
+    Args:
+        source: the path of a file, or its contents.
+
+    Raises:
+        DataError: it is no video, or it has no frame that can be decoded.
+        OSError: the file cannot be read.
+        UnsupportedError: PyAV is not installed.
+    """
+    packets = _indexed(source)
+    if not packets.index.codec:
+        return VideoDecoder(source, packets.index, packets)
+    packets.close()
+    return VideoDecoder(source, packets.index)
+
+
+def _indexed(source: Source) -> PacketDecoder:
+    """Return a decoder in the container that the frames were found in, with their index."""
     state = state_of(source)
-    with open_container(source) as container, FileErrors(source):
-        stream = video_stream(container, source)
-        context, form = stream.codec_context, container.format.name
-        if context is None:
-            raise DataError(f"expected a video of a codec that FFmpeg decodes in {name_of(source)}")
-        packets, damage = _scan(container, stream, source)
-        if not packets.facts:
-            raise DataError(
-                f"expected frames in {name_of(source)}, got a video stream without any: {damage or 'empty'}"
-            )
-        if stream.frames > len(packets.facts) and form.startswith("mov,mp4") and not damage:
-            damage = f"expected {stream.frames} frames as the header says, got {len(packets.facts)}"
-        pts, dts, size, pos, flags = (np.array(x, np.int64) for x in zip(*packets.facts, strict=True))
-        is_contiguous = packets.is_contiguous and form.startswith(_CONTIGUOUS)
-        own = is_contiguous and context.codec.name in _SELF_CONTAINED
-        shown = np.flatnonzero(flags & (DISCARD | HIDDEN) == 0)
-        times = pts[shown]
-        is_timed = form.startswith(_TIMED) and NO_TIME not in times and len(np.unique(times)) == len(times)
-        index = FrameIndex(
-            pts=np.sort(times), order=shown[np.argsort(times, kind="stable")], sync=np.zeros(len(shown), np.int64),
-            end=0, packet_pts=pts, packet_dts=dts, packet_size=size, packet_pos=pos,
-            packet_flags=flags.astype(np.uint8), time_base=stream.time_base,
-            rate=Fraction(stream.average_rate or stream.base_rate or stream.guessed_rate or 25), stream=stream.index,
-            size=(context.height, context.width), rotation=0, color=(int(context.colorspace), int(context.color_range)),
-            is_contiguous=is_contiguous, codec=context.codec.name if own else "",
-            codec_name=context.codec.canonical_name, pixel_format=context.pix_fmt or "",
-            extradata=bytes(context.extradata or b""), state=state, damage=damage,
-        )  # fmt: skip
+    container = open_container(source)
+    try:
+        with FileErrors(source):
+            index, is_timed = _packets_of(container, source, state)
+        packets = PacketDecoder(source, dataclasses.replace(index, codec=""), container=container)
+    except BaseException:
+        container.close()
+        raise
+    try:
+        index = _with_frames(source, index, packets, is_timed)
+        packets.index = dataclasses.replace(index, codec="")
+        packets.index = dataclasses.replace(index, rotation=_rotation(source, packets))
+    except BaseException:
+        packets.close()
+        raise
+    return packets
+
+
+def _packets_of(container: Any, source: Source, state: tuple[int, int]) -> tuple[FrameIndex, bool]:
+    """Return an index without points to decode from, and whether its frames have the times of their packets."""
+    stream = video_stream(container, source)
+    context, form = stream.codec_context, container.format.name
+    if context is None:
+        raise DataError(f"expected a video of a codec that FFmpeg decodes in {name_of(source)}")
+    packets, damage = _scan(container, stream, source)
+    if not packets.facts:
+        raise DataError(f"expected frames in {name_of(source)}, got a video stream without any: {damage or 'empty'}")
+    if stream.frames > len(packets.facts) and form.startswith("mov,mp4") and not damage:
+        damage = f"expected {stream.frames} frames as the header says, got {len(packets.facts)}"
+    pts, dts, size, pos, flags = (np.array(x, np.int64) for x in zip(*packets.facts, strict=True))
+    is_contiguous = packets.is_contiguous and form.startswith(_CONTIGUOUS)
+    own = is_contiguous and context.codec.name in _SELF_CONTAINED
+    shown = np.flatnonzero(flags & (DISCARD | HIDDEN) == 0)
+    times = pts[shown]
+    is_timed = form.startswith(_TIMED) and NO_TIME not in times and len(np.unique(times)) == len(times)
+    end = int(times.max()) + max(packets.last_duration, 1) if is_timed and len(times) else 0
+    return FrameIndex(
+        pts=np.sort(times), order=shown[np.argsort(times, kind="stable")], sync=np.zeros(len(shown), np.int64),
+        end=end, packet_pts=pts, packet_dts=dts, packet_size=size, packet_pos=pos,
+        packet_flags=flags.astype(np.uint8), time_base=stream.time_base,
+        rate=Fraction(stream.average_rate or stream.base_rate or stream.guessed_rate or 25), stream=stream.index,
+        size=(context.height, context.width), rotation=0, color=(int(context.colorspace), int(context.color_range)),
+        is_contiguous=is_contiguous, codec=context.codec.name if own else "",
+        codec_name=context.codec.canonical_name, pixel_format=context.pix_fmt or "",
+        extradata=bytes(context.extradata or b""), state=state, damage=damage,
+    ), is_timed  # fmt: skip
+
+
+def _with_frames(source: Source, index: FrameIndex, packets: PacketDecoder, is_timed: bool) -> FrameIndex:
+    """Return the index with the frames that a decoder outputs, and the packets from which they are decoded."""
     if is_timed:
         index = _without_undecodable_head(source, index)
-        end = int(index.pts[-1]) + max(packets.last_duration, 1) if len(index) else 0
-        index = _with_sync_points(dataclasses.replace(index, end=end), index.packet_pts)
+        index = _with_sync_points(index, index.packet_pts)
     else:
-        index = _in_decoded_order(source, index)
+        index = _in_decoded_order(index, packets)
     if not len(index):
         raise DataError(f"expected frames that can be decoded in {name_of(source)}, got none")
-    return dataclasses.replace(index, rotation=_rotation(source, index))
+    return index
 
 
 def _scan(container: Any, stream: Any, source: Source) -> tuple[_Packets, str]:
@@ -172,18 +217,16 @@ def _without_undecodable_head(source: Source, index: FrameIndex) -> FrameIndex:
     return dataclasses.replace(index, pts=index.pts[kept], order=index.order[kept], sync=index.sync[kept])
 
 
-def _in_decoded_order(source: Source, index: FrameIndex) -> FrameIndex:
+def _in_decoded_order(index: FrameIndex, packets: PacketDecoder) -> FrameIndex:
     """Number the frames in the order in which the decoder outputs them. Their times follow from the rate."""
     order: list[int] = []
     failures = 0
-    decoder = PacketDecoder(source, index, conceals=False)
-    with contextlib.closing(decoder):
-        decoder.seek(0)
-        while not decoder.is_drained:
-            try:
-                order += [frame.pts for frame in decoder.feed()]
-            except DataError:
-                failures += 1
+    packets.seek(0)
+    while not packets.is_drained:
+        try:
+            order += [frame.pts for frame in packets.feed()]
+        except DataError:
+            failures += 1
     order = list(dict.fromkeys(o for o in order if o is not None and not index.packet_flags[o] & DISCARD))
     damage = index.damage or (f"{failures} damaged packets" if failures else "")
     numbers = np.full(len(index.packet_pts), NO_TIME)
@@ -197,12 +240,24 @@ def _in_decoded_order(source: Source, index: FrameIndex) -> FrameIndex:
     return _with_sync_points(found, numbers)
 
 
-def _rotation(source: Source, index: FrameIndex) -> int:
+def _rotation(source: Source, packets: PacketDecoder) -> int:
     """Return the rotation of the first frame that can be decoded, in degrees counterclockwise."""
-    decoder = PacketDecoder(source, dataclasses.replace(index, codec=""), conceals=True)
-    with contextlib.closing(decoder), contextlib.suppress(DataError):
-        decoder.seek(int(index.sync[0]))
-        while not decoder.is_drained:
-            for frame in decoder.feed():
-                return int(frame.rotation) % 360
+    with contextlib.suppress(DataError):
+        return _rotation_of(packets)
+    concealing = PacketDecoder(source, packets.index, conceals=True)
+    with contextlib.closing(concealing), contextlib.suppress(DataError):
+        return _rotation_of(concealing)
     return 0
+
+
+def _rotation_of(packets: PacketDecoder) -> int:
+    """Return the rotation of the first frame.
+
+    Raises:
+        DataError: it cannot be decoded.
+    """
+    packets.seek(int(packets.index.sync[0]))
+    while not packets.is_drained:
+        for frame in packets.feed():
+            return int(frame.rotation) % 360
+    raise DataError("expected a frame, got none")

@@ -23,9 +23,8 @@ from ...contract.types import DType, ImageType
 from ...settings import default_threads
 from ...video.clip import ClipPixels
 from ...video.colors import CHANNEL_ORDERS
-from ...video.decoder import VideoDecoder
 from ...video.frame_index import FrameIndex, Ints
-from ...video.indexing import index_video
+from ...video.indexing import open_video
 from ...video.sampling import (
     PAD_NAMES,
     SLACK,
@@ -171,14 +170,12 @@ class DecodeVideo(Operator, name="decoders.video"):
         source = memoryview(np.ascontiguousarray(data).data)
         if not len(source):
             raise DataError("expected the bytes of a video, got none")
-        index = index_video(source)
-        wanted = _frames_of(row, index)
         pixels = ClipPixels(
             CHANNEL_ORDERS[ImageType(row["image_type"])], row["adjust_orientation"],
             fill_of(row["fill_value"], _most(row["dtype"])), np.uint16 if row["dtype"] == DType.UINT16 else np.uint8,
         )  # fmt: skip
-        with contextlib.closing(VideoDecoder(source, index)) as decoder:
-            clip = pixels.decode(decoder, [wanted])[0]
+        with contextlib.closing(open_video(source)) as decoder:
+            clip = pixels.decode(decoder, [_frames_of(row, decoder.index)])[0]
         if isinstance(clip, BaseException):
             raise clip
         return clip
