@@ -35,6 +35,12 @@ OPERATORS: dict[str, Callable[[Any], Any]] = {
     "autocontrast": lambda x: fn.autocontrast(x),
     "sharpness": lambda x: fn.sharpness(x, factor=2.5),
     "erase": lambda x: fn.erase(x, anchor=[1, 2, 0, 0], shape=[2, 3, 1, 9], fill_value=[1, 2, 3]),
+    "erase thousands": lambda x: fn.erase(
+        x, anchor=[1, 2, 30, 3] * 1000, shape=[2, 3, 1, 9] * 1000, fill_value=[1, 2, 300]
+    ),
+    "erase regions of rows": lambda x: fn.erase(
+        fn.transpose(x, perm=[2, 0, 1]), anchor=fn.random.uniform(range=[-9, 30], shape=[20]), shape=[2.5, 3.5] * 10
+    ),
     "coarse_dropout": lambda x: fn.coarse_dropout(x, holes=[0, 4], height=[0.1, 0.5]),
     "grid_mask": lambda x: fn.grid_mask(x, tile=4, angle=fn.random.uniform(range=[-1, 1])),
     "channel_shuffle": lambda x: fn.channel_shuffle(x),

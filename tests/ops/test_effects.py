@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from stoker import ArgumentError, DataError, Pipeline, UnsupportedError, eager, fn
+from stoker import ArgumentError, DataError, Pipeline, UnsupportedError, eager, fn, types
 
 REFUSED = (ArgumentError, DataError, UnsupportedError)
 IMAGE = np.random.default_rng(3).integers(0, 256, (37, 53, 3), dtype=np.uint8)
@@ -169,3 +169,86 @@ def test_hundreds_of_regions_are_erased() -> None:
         want[i : i + 2, j : j + 3] = 0
     found = eager.erase(x, anchor=anchors.reshape(-1).tolist(), shape=[2, 3] * len(anchors))
     assert np.array_equal(found, want)
+
+
+def arrays(define: Callable[..., Any], *rows: Any, regions: Any = None) -> list[np.ndarray]:
+    """Run a definition of one input, or of the input and of its regions, on rows."""
+    with Pipeline(len(rows), 1, None) as pipe:
+        x = fn.external_source(lambda: list(rows))
+        more = [] if regions is None else [fn.external_source(lambda: list(regions))]
+        pipe.set_outputs(define(x, *more))
+    with pipe:
+        return [np.array(row) for row in pipe.run()[0]]
+
+
+@pytest.mark.parametrize(("layout", "channels"), [("HWC", 3), ("CHW", 3), ("HWC", 40), ("WCH", 5), ("HW", 1)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64])
+def test_thousands_of_regions_are_erased(layout: str, channels: int, dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 99, [{"H": 40, "W": 50, "C": channels}[name] for name in layout]).astype(dtype)
+    fills = rng.integers(100, 120, channels)
+    anchors, shapes = rng.integers(-3, 60, (4096, 2)), rng.integers(-1, 4, (4096, 2))
+    want = x.copy()
+    in_order = want.transpose([layout.index(name) for name in "HWC"[: len(layout)]])
+    for (i, j), (h, w) in zip(anchors, shapes, strict=True):
+        in_order[max(i, 0) : max(i + h, 0), max(j, 0) : max(j + w, 0)] = fills if "C" in layout else fills[0]
+    numbers = {"anchor": anchors.ravel().tolist(), "shape": shapes.ravel().tolist(), "fill_value": fills.tolist()}
+    (found,) = arrays(lambda y: fn.erase(fn.reinterpret(y, layout=layout), axis_names="HW", **numbers), x)
+    np.testing.assert_array_equal(found, want)
+
+
+def test_a_plan_does_not_grow_with_the_number_of_regions() -> None:
+    def plan(count: int) -> str:
+        with Pipeline(1, 1, None) as pipe:
+            x = fn.external_source(lambda: [IMAGE], dtype=types.UINT8, ndim=3)
+            pipe.set_outputs(fn.erase(x, anchor=[3, 4] * count, shape=[5, 6] * count))
+        with pipe:
+            pipe.build()
+            return str(pipe.show())
+
+    assert plan(1).count("\n") == plan(4096).count("\n") > 3
+
+
+def test_rows_have_their_own_number_of_regions() -> None:
+    regions = [np.array([1, 2, 3, 4], np.float32), np.zeros(0, np.float32), np.array([5, 6], np.float32)]
+    found = arrays(lambda x, at: fn.erase(x, anchor=at, shape=at * 0 + 2), IMAGE, IMAGE, IMAGE, regions=regions)
+    for at, y in zip(regions, found, strict=True):
+        want = IMAGE.copy()
+        for i, j in at.reshape(-1, 2).astype(int):
+            want[i : i + 2, j : j + 2] = 0
+        np.testing.assert_array_equal(y, want)
+
+
+@pytest.mark.parametrize(
+    ("define", "values", "text"),
+    [
+        (
+            lambda x, v: fn.erase(x, anchor=v, shape=v),
+            np.ones(3),
+            "axes and each region in `anchor` and `shape`, got 3",
+        ),
+        (lambda x, v: fn.erase(x, anchor=v, shape=[1, 1]), np.ones(4), "got 4 and 2"),
+        (lambda x, v: fn.erase(x, shape=v), np.full(2, np.nan), "finite numbers as `shape`, got nan"),
+        (lambda x, v: fn.erase(x, shape=[1, 1], fill_value=v), np.ones(2), "one for each of 3 channels, got 2"),
+        (lambda x, v: fn.erase(x, shape=[1, 1], fill_value=v), np.ones(0), "one for each of 3 channels, got 0"),
+    ],
+)
+def test_wrong_regions_of_a_row_are_refused(define: Any, values: Any, text: str) -> None:
+    with pytest.raises(DataError, match=text):
+        arrays(define, IMAGE, regions=[values.astype(np.float32)])
+
+
+@pytest.mark.parametrize("what", ["anchor", "shape", "fill_value"])
+def test_frames_have_their_own_regions(what: str) -> None:
+    video = np.random.default_rng(6).integers(0, 256, (3, 9, 8, 3), dtype=np.uint8)
+    values = np.array([[1, 2], [4, 0], [7, 7]] if what != "fill_value" else [[1], [2], [3]], np.float32)
+    numbers: dict[str, Any] = {"anchor": [1, 2], "shape": [3, 4], "fill_value": 9}
+
+    def define(x: Any, v: Any) -> Any:
+        own = {**numbers, what: fn.per_frame(v)}
+        return fn.erase(fn.reinterpret(x, layout="FHWC"), axis_names="HW", **own)
+
+    (found,) = arrays(define, video, regions=[values])
+    for frame, source, own in zip(found, video, values, strict=True):
+        want = np.asarray(eager.erase(source, **{**numbers, what: own.tolist()}))
+        np.testing.assert_array_equal(frame, want)

@@ -1114,8 +1114,8 @@ def erase(
 
     ``anchor`` and ``shape`` have one number for each axis and region, region by region. A region begins at
     ``int(anchor)`` and ends before ``int(anchor + shape)``, computed in float32; its part outside of the tensor is
-    ignored. Other axes are filled whole. Without ``anchor`` regions begin at 0; without both nothing is filled. The
-    number of regions is the same for all rows; an empty region fills nothing.
+    ignored. Other axes are filled whole. Without ``anchor`` regions begin at 0; without both nothing is filled. Rows
+    may have different numbers of regions, and any number of them; an empty region fills nothing.
 
     DALI converts fill values as C does, so that 300 becomes 44 in a byte; here they saturate.
 

@@ -264,6 +264,9 @@ def field_numbers(sizes: Sequence[int], field: int, /) -> Kernel:
         field: its number
     """
 
+def fill_regions() -> Kernel:
+    """Tensor with filled regions."""
+
 def filter(frame: int, height: int, width: int, channel: int, border: int, /) -> Kernel:
     """Correlation with a window of weights.
 
@@ -604,6 +607,17 @@ def reduce(op: int, axes: int, /) -> Kernel:
     Args:
         op: a fold::Reduction
         axes: a bit for each axis that goes
+    """
+
+def region_table(
+    axes: Sequence[int], form: tuple[bool, bool, bool, bool], by_frame: tuple[bool, bool, bool], /
+) -> Kernel:
+    """Bounds of regions along each axis of a tensor, and their fill values.
+
+    Args:
+        axes: axes of the anchors and shapes
+        form: anchors are shares, shapes are shares, anchors are centres, all numbers are whole
+        by_frame: whether anchors, shapes and fill values are for each frame
     """
 
 def retype() -> Kernel:

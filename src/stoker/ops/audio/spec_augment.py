@@ -87,7 +87,8 @@ class SpecAugment(Operator, name="spec_augment"):
         )[0]
         numbers = iter([c.element(drawn, i) for i in range(_NUMBERS * total)])
         share = float(c.const("time_share"))
-        regions: list[dict[int, tuple[Scalar, Scalar]]] = []
+        anchors: list[Scalar] = []
+        shapes: list[Scalar] = []
         for (axis, count), width, limit in zip(
             kinds, (c.const("freq_width"), c.const("time_width")), (1.0, share), strict=True
         ):
@@ -96,8 +97,10 @@ class SpecAugment(Operator, name="spec_augment"):
             for _ in range(count):
                 size = ex.floor(next(numbers) * (most + 1))
                 start = ex.floor(next(numbers) * (n - size + 1))
-                regions.append({axis: (start, start + size)})
-        return erased(c, x, regions, [c.scalar("fill_value")])
+                anchors += [start if other == axis else 0 for other, _ in kinds]
+                shapes += [size if other == axis else x.shape[other] for other, _ in kinds]
+        places = (c.numbers(place, DType.FLOAT64) for place in (anchors, shapes))
+        return erased(c, x, [axis for axis, _ in kinds], *places, whole=True)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         layout = row.layout or "ft"

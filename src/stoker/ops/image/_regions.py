@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,55 +12,64 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.pixel import Px, binary, coordinate, load, select, uniform
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ...contract.types import DType
 
-Region = Mapping[int, tuple[Scalar, Scalar]]  # axis -> (start, end), whole numbers; other axes are whole
-_MOST_FILLS = 16
-_REGIONS_OF_A_STEP = 16  # a program has at most 256 numbers: two per axis of a region, and the fill values
+_ELEMENTS, _BLOCKS = 2048, 2  # of a block, and of a region, on a GPU (native/device/own_fillregions.cuh)
 
 
-def erased(c: Lowering, x: Value, regions: Sequence[Region], fills: Sequence[Scalar]) -> Value:
-    """Fill the regions with one value, or with one for each channel."""
-    if not regions:
-        return c.view(x, ())
-    for first in range(0, len(regions), _REGIONS_OF_A_STEP):
-        inside: Px | None = None
-        for region in regions[first : first + _REGIONS_OF_A_STEP]:
-            here = _inside(x, region)
-            inside = here if inside is None else binary("or", inside, here)
-        assert inside is not None
-        x = c.pointwise([x], select(inside, _fill(c, x, fills), load(x.dtype)))
-    return x
+def erased(
+    c: Lowering, x: Value, axes: Sequence[int], anchor: Value, shape: Value,
+    *, share_anchor: bool = False, share_shape: bool = False, centered: bool = False,
+    whole: bool = False,
+) -> Value:  # fmt: skip
+    """Fill any number of regions with the argument ``fill_value``: one value, or one for each channel.
 
-
-def _inside(x: Value, region: Region) -> Px:
-    """Return the condition that an element lies in a region."""
-    inside: Px | None = None
-    for axis, (start, end) in region.items():
-        at = coordinate(axis)
-        first, last = (ex.clamp(n, 0, x.shape[axis]) for n in (start, end))
-        here = binary("and", binary("ge", at, first), binary("lt", at, last))
-        inside = here if inside is None else binary("and", inside, here)
-    assert inside is not None
-    return inside
-
-
-def _fill(c: Lowering, x: Value, fills: Sequence[Scalar]) -> Px:
-    values = [uniform(number, DType.FLOAT64).cast(x.dtype) for number in fills]
-    if len(values) == 1:
-        return values[0]
-    c.expect(0 < len(values) <= _MOST_FILLS, "expected 1 to 16 fill values, got {0}", len(values))
-    at = c.axis(x, "C")
-    c.require(
-        ex.equal(x.shape[at], len(values)), "expected one fill value, or one for each of {1} channels, got {0}",
-        len(values), x.shape[at],
+    Args:
+        c: the builder.
+        x: the tensor.
+        axes: the axes of a region; it has the other ones whole.
+        anchor: starts of the regions, a number for each axis and region; no elements: all are 0.
+        shape: extents of the regions.
+        share_anchor: starts are shares of the tensor's extents.
+        share_shape: extents are.
+        centered: starts are centres.
+        whole: all numbers are whole, and computed exactly instead of in float32.
+    """
+    fills = argument(c, "fill_value")
+    inputs = (anchor, shape, fills)
+    by_frame = tuple(value.per_frame for value in inputs)
+    c.expect(not any(by_frame) or c.layout(x)[:1] == "F", "a per-frame argument needs a video (a leading F axis)")
+    count = _count_per_frame(fills)
+    if ex.is_static(count):
+        c.expect(count > 0, "expected a fill value, got an empty list")
+        if count > 1:
+            channels = x.shape[c.axis(x, "C")]
+            text = "expected one fill value, or one for each of {1} channels, got {0}"
+            c.require(ex.equal(channels, count), text, count, channels)
+    channel = c.layout(x).find("C")
+    regions = (x.shape[0] if any(by_frame) else 1) * ex.floor(_count_per_frame(shape) / len(axes))
+    table, numbers = c.native(
+        "region_table", [c.with_properties(value, per_frame=False) if value.per_frame else value for value in inputs],
+        [(DType.INT64, (regions, x.rank, 2), ""), (DType.FLOAT64, (x.shape[0] if by_frame[2] else 1, count), "")],
+        attrs=(tuple(axes), (share_anchor, share_shape, centered, whole), by_frame), params=x.shape,
     )  # fmt: skip
-    fill = values[-1]
-    for k in reversed(range(len(values) - 1)):
-        fill = select(binary("eq", coordinate(at), k), values[k], fill)
-    return fill
+    passes = {"copy": ex.ceil(math.prod(x.shape) / _ELEMENTS), "fill": regions * _BLOCKS}
+    return c.native(
+        "fill_regions", [x, table, numbers], [(x.dtype, x.shape, x.layout)], params=(channel,),
+        own=Launches("FillRegions", passes),
+    )[0]  # fmt: skip
+
+
+def argument(c: Lowering, name: str) -> Value:
+    """Return a numeric argument as a tensor."""
+    given = c.pass_on(name)
+    return given if isinstance(given, Value) else c.constant(np.asarray(given, np.float64).reshape(-1))
+
+
+def _count_per_frame(value: Value) -> Scalar:
+    """Return the number of elements, of a frame if the value is per frame."""
+    return math.prod(value.shape[1:] if value.per_frame else value.shape)
 
 
 def erased_reference(x: Any, regions: Sequence[Mapping[int, tuple[float, float]]], fills: Any, channel: int) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
+from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
@@ -62,19 +63,17 @@ class CoarseDropout(Operator, name="coarse_dropout"):
         holes = least + ex.floor(numbers[0] * (most - least + 1))
         axes = [c.axis(x, name) for name in "HW"]
         limits = [c.const(name) for name in ("height", "width")]
-        regions = []
+        anchors: list[Scalar] = []
+        shapes: list[Scalar] = []
         for k in range(most):
             own = numbers[1 + _NUMBERS * k : 1 + _NUMBERS * (k + 1)]
-            region = {}
             for i, axis in enumerate(axes):
                 n, (low, high) = x.shape[axis], (limits[i][0], limits[i][-1])
                 size = ex.maximum(ex.floor((low + (high - low) * own[i]) * n), 1)
-                start = ex.floor(own[2 + i] * (n - size + 1))
-                region[axis] = (start, ex.where(holes > k, start + size, start))
-            regions.append(region)
-        fills = c.length("fill_value")
-        c.expect(fills is not None, "expected a `fill_value` whose number of elements is known before the run")
-        return erased(c, x, regions, [c.scalar("fill_value", k) for k in range(fills or 1)])
+                anchors.append(ex.floor(own[2 + i] * (n - size + 1)))
+                shapes.append(ex.where(holes > k, size, 0))
+        places = (c.numbers(place, DType.FLOAT64) for place in (anchors, shapes))
+        return erased(c, x, axes, *places, whole=True)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]

@@ -3,21 +3,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...contract import expr as ex
 from ...contract.argument import arg
-from ...contract.errors import ArgumentError, UnsupportedError
-from ...contract.expr import Scalar
+from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
-from ._regions import erased, erased_reference
+from ._regions import argument, erased, erased_reference
 
 
 class Erase(Operator, name="erase"):
@@ -26,8 +25,8 @@ class Erase(Operator, name="erase"):
 
     ``anchor`` and ``shape`` have one number for each axis and region, region by region. A region begins at
     ``int(anchor)`` and ends before ``int(anchor + shape)``, computed in float32; its part outside of the tensor is
-    ignored. Other axes are filled whole. Without ``anchor`` regions begin at 0; without both nothing is filled. The
-    number of regions is the same for all rows; an empty region fills nothing.
+    ignored. Other axes are filled whole. Without ``anchor`` regions begin at 0; without both nothing is filled. Rows
+    may have different numbers of regions, and any number of them; an empty region fills nothing.
 
     DALI converts fill values as C does, so that 300 becomes 44 in a byte; here they saturate.
     """
@@ -51,46 +50,24 @@ class Erase(Operator, name="erase"):
 
     def lower(self, c: Lowering, x: Value) -> Value:
         axes = _axes(c.const("axes"), c.const("axis_names"), c.layout(x), x.rank)
-        count = self._regions(c, len(axes))
-        regions = [[self._region(c, x, r * len(axes) + i, axis) for i, axis in enumerate(axes)] for r in range(count)]
-        regions_by_axis = [dict(zip(axes, region, strict=True)) for region in regions]
-        fills = c.length("fill_value")
-        if fills is None:
-            raise UnsupportedError("`erase`: expected a `fill_value` whose number of elements is known before the run")
-        return erased(c, x, regions_by_axis, [c.scalar("fill_value", k) for k in range(fills)])
-
-    @staticmethod
-    def _regions(c: Lowering, axes: int) -> int:
         anchors, shapes = c.length("anchor"), c.length("shape")
-        if anchors is None or shapes is None:
-            raise UnsupportedError(
-                "`erase`: expected `anchor` and `shape` whose number of elements is known before the run. Give them a "
-                "fixed shape, for example with `reshape`"
-            )
-        if shapes == 0 and anchors == 0:
-            return 0
-        c.expect(
-            anchors in (0, shapes) and shapes % axes == 0,
-            "expected a number for each of {0} axes and each region in `anchor` and `shape`, got {1} and {2}",
-            axes, anchors, shapes,
-        )  # fmt: skip
-        return shapes // axes
-
-    @staticmethod
-    def _region(c: Lowering, x: Value, index: int, axis: int) -> tuple[Scalar, Scalar]:
-        """Return the start and the end of a region along an axis."""
-        extent = x.shape[axis]
-        whole = c.const("normalized")
-        numbers: list[Scalar] = []
+        if anchors == 0 and shapes == 0:
+            return c.view(x, ())
+        if anchors is not None and shapes is not None:
+            c.expect(
+                anchors in (0, shapes) and shapes % len(axes) == 0,
+                "expected a number for each of {0} axes and each region in `anchor` and `shape`, got {1} and {2}",
+                len(axes), anchors, shapes,
+            )  # fmt: skip
         for name in ("anchor", "shape"):
-            number: Scalar = c.scalar(name, index) if c.length(name) else 0.0
-            c.require(ex.isfinite(number), f"expected finite numbers as `{name}`, got {{0}}", number)
-            share = whole or c.const(f"normalized_{name}")
-            numbers.append(ex.float32(ex.float32(number) * extent) if share else ex.float32(number))
-        first, size = numbers
-        if c.const("centered_anchor"):
-            first = ex.float32(first - ex.float32(size / 2))
-        return ex.trunc(first), ex.trunc(ex.float32(first + size))
+            numbers = c.pass_on(name)
+            wrong = [] if isinstance(numbers, Value) else [n for n in numbers if not math.isfinite(n)]
+            c.expect(not wrong, f"expected finite numbers as `{name}`, got {wrong[:1]}")
+        whole = c.const("normalized")
+        return erased(
+            c, x, axes, argument(c, "anchor"), argument(c, "shape"), centered=c.const("centered_anchor"),
+            share_anchor=whole or c.const("normalized_anchor"), share_shape=whole or c.const("normalized_shape"),
+        )  # fmt: skip
 
     def reference(self, row: RowContext, x: Any) -> Any:
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}.get(x.ndim, "")
