@@ -19,6 +19,7 @@
 //   round_to_bytes(x)                     float to int32: half to even, 0..255, NaN gives 0
 //   load_halves(p), store_halves(p, x)    float16 in memory, float32 in registers
 //   load_last_halves(d, p, n), store_last_halves(p, s, n)   the same for n < kLanes<float> of them
+//   multiply_words(x, by)                 64-bit products of the low 32 bits of each 64-bit lane
 //   square_root(x)                        of floats
 //   any_lane(x)                           whether a 64-bit lane is not 0
 //   ByteTable                             256 bytes, looked up by a vector of indices

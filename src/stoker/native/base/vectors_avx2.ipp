@@ -61,6 +61,10 @@ inline V<int32_t> round_to_bytes(V<float> x) {
   return (V<int32_t>)_mm256_cvtps_epi32(_mm256_min_ps(low, _mm256_set1_ps(255.0f)));
 }
 
+inline V<uint64_t> multiply_words(V<uint64_t> x, uint32_t by) {
+  return (V<uint64_t>)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi64x(by));
+}
+
 inline V<float> square_root(V<float> x) { return (V<float>)_mm256_sqrt_ps((__m256)x); }
 inline bool any_lane(V<int64_t> x) { return !_mm256_testz_si256((__m256i)x, (__m256i)x); }
 

@@ -181,7 +181,7 @@ class Filler {
     return region.start[axis] == 0 && region.end[axis] == out_.shape[axis];
   }
   Memory* to(int64_t offset) const { return reinterpret_cast<Memory*>(out_.data) + offset; }
-  // Fill `n` elements with `period` values by turns, from number `first` on.
+  // Fill `n` elements with `period` alternating values, from number `first` on.
   void put(int64_t offset, int64_t n, const Memory* values, int64_t period, int64_t first) const {
     Memory* p = to(offset);
     if (period == 1) {

@@ -16,6 +16,8 @@ constexpr int kSmallRun = 16;
 // Elements per side of a transposed tile: two tiles of eight-byte elements fill half of a 32 KiB L1 cache.
 constexpr int64_t kTile = 32;
 constexpr int kMaxInt = 1 << 30;
+constexpr int64_t kCacheLine = 64;
+constexpr int64_t kMostPrefetched = 8192;  // a quarter of a 32 KiB L1 cache
 
 // One axis of a copy, with strides in bytes.
 struct CopyAxis {
@@ -119,8 +121,10 @@ class Copy {
 
   void walk(Way way) {
     const int outer = count_ - inner_;
+    const int64_t ahead = bytes_to_prefetch(way);
     int64_t at[kMaxRank] = {};
     for (;;) {
+      for (int64_t i = 0; i < ahead; i += kCacheLine) __builtin_prefetch(from_ + next_ + i);
       move(way);
       int d = outer - 1;
       for (; d >= 0; --d) {
@@ -133,6 +137,18 @@ class Copy {
       }
       if (d < 0) return;
     }
+  }
+
+  // Return how many bytes of the next row to prefetch while one is copied. The processor itself prefetches what follows
+  // in memory, which rows that come backward, or from a window, are not. Sets the next row's offset.
+  int64_t bytes_to_prefetch(Way way) {
+    const int outer = count_ - inner_;
+    if (outer < 1 || (way != Way::Runs && way != Way::ReversedRuns && way != Way::Reversed)) return 0;
+    const int64_t items = axes_[count_ - inner_].extent, size = way == Way::ReversedRuns ? run_ : element_;
+    const int64_t bytes = way == Way::Runs ? run_ : items * size, step = axes_[outer - 1].from;
+    if (bytes > kMostPrefetched || (way == Way::Runs && step == bytes)) return 0;
+    next_ = step - (way == Way::Runs ? 0 : bytes - size);
+    return bytes;
   }
 
   void move(Way way) const {
@@ -248,8 +264,9 @@ class Copy {
   uint8_t* to_ = nullptr;
   CopyAxis axes_[kMaxRank];
   int count_ = 0;
-  int inner_ = 1;    // axes that the kernel takes
-  int64_t run_ = 0;  // bytes of a contiguous run
+  int inner_ = 1;     // axes that the kernel takes
+  int64_t run_ = 0;   // bytes of a contiguous run
+  int64_t next_ = 0;  // offset of the next row from `from_`
   bool empty_ = false;
 };
 

@@ -142,14 +142,14 @@ void select4(const Micro& m, int lanes) {
 }
 
 // shared/element_random.hpp for a vector of elements. The multiplication is that of 32 bits to 64, of the even lanes and of
-// the odd ones.
+// the odd ones; as a product with a constant, the compiler would expand it to shifts and additions.
 inline V<uint32_t> random_words(V<uint32_t> element, V<uint32_t> key, V<uint32_t> stream) {
   using Wide = V<uint64_t>;
   constexpr uint64_t kLow = 0xFFFFFFFFu;
   V<uint32_t> low = element, high = stream;
   for (int i = 0; i < element_random::kRounds; ++i, key += element_random::kKeyStep) {
-    const Wide even = ((Wide)low & kLow) * uint64_t{element_random::kMultiplier};
-    const Wide odd = ((Wide)low >> 32) * uint64_t{element_random::kMultiplier};
+    const Wide even = multiply_words((Wide)low, element_random::kMultiplier);
+    const Wide odd = multiply_words((Wide)low >> 32, element_random::kMultiplier);
     low = (V<uint32_t>)((even >> 32) | (odd & ~kLow)) ^ key ^ high;
     high = (V<uint32_t>)((even & kLow) | (odd << 32));
   }

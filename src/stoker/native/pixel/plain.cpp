@@ -26,6 +26,8 @@ void store_f16(void* __restrict dst, const void* __restrict src, int n) {
   store_each_half(dst, static_cast<const float*>(src), n);
 }
 
+V<uint64_t> multiply_words(V<uint64_t> x, uint32_t by) { return (x & 0xFFFFFFFFu) * uint64_t{by}; }
+
 #include "pixel/loops.ipp"
 
 template <int Size>
