@@ -133,6 +133,20 @@ def viewed() -> list[st.Stage]:
     return [view_stage(*v) for v in (([FLIP], []), ([FLIP, rotated], []), ([FLIP], [planar]), ([], [FLIP]))]
 
 
+def grouped() -> list[st.Stage]:
+    """Return programs of three channels that read pixels in either direction and store pixels or planes."""
+    stages = []
+    for dtype, to in ((DType.UINT8, DType.UINT8), (DType.UINT8, DType.FLOAT16), (DType.FLOAT, DType.UINT8)):
+        x = [px.load(dtype, 0, c).cast(DType.FLOAT) for c in range(3)]
+        mixed = [(v * 0.5 + x[0] * 0.25 + c).cast(to) for c, v in enumerate(x)]
+        for post in ([], [(1, 0, 0, 0, 0, [1, 2, 0])]):
+            stage = compiled([mixed], [dtype], 3, post=[post])
+            first = stage.uniforms  # parameters of the view follow the uniforms
+            stage.pre = [[(0, 1, first, first + 1, first + 2, [])]]
+            stages.append(stage)
+    return stages
+
+
 @pytest.fixture(
     scope="module",
     params=["null", pytest.param("cuda", marks=st.NEEDS_GPU)],
@@ -152,6 +166,7 @@ STAGES = {
     "operations": every_operation(),
     "chains": chains(),
     "views": viewed(),
+    "groups": grouped(),
     "elements": elements(),
     "coordinates": [stage for dtype in (DType.UINT8, DType.FLOAT) for stage in placed(dtype)],
     **{
@@ -225,6 +240,24 @@ def test_views(library):
         # A store through a window leaves the rest of the output unchanged.
         compared = 1 if stores else len(rows) - 1
         assert all(np.array_equal(a[0], b[0]) for a, b in zip(got[:compared], want[:compared], strict=True))
+
+
+def test_groups_of_lanes(library):
+    """Lines of whole groups, which are aligned or not, with a rest, and shorter than a group, in both directions."""
+    rng = np.random.default_rng(3)
+    tested = kernels(library, "groups")
+    assert len(tested) == len(STAGES["groups"])
+    for stage, kernel in tested:
+        rows = []
+        for have, start, step, extent in (
+            (40, 0, 1, 40), (40, 39, -1, 40), (40, 4, 1, 32), (40, 35, -1, 32), (13, 0, 1, 13), (13, 12, -1, 13),
+            (13, 1, 1, 12), (40, 0, 2, 20), (16, 15, -2, 8), (3, 0, 1, 3), (3, 2, -1, 3), (512, 511, -1, 512),
+        ):  # fmt: skip
+            x = images(rng, stage.in_types[0], (9, have, 3))
+            shape = (3, 9, extent) if stage.post[0] else (9, extent, 3)
+            rows.append(st.Row([*stage.numbers, float(start), float(step), float(extent)], [x], [shape]))
+        assert not any(st.reference(stage, rows)[1])
+        st.assert_same(stage, kernel, rows, library.device)
 
 
 def resample_rows(rng, stage, count):

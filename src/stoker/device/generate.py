@@ -63,6 +63,12 @@ _LONG = frozenset({
     "Tanh", "Asinh", "Acosh", "Atanh", "Atan2",
 })  # fmt: skip
 _FEW_PORTS, _SHORT = 4, 200
+_SIZES = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2)  # bytes of an element, by the number of its type
+# Lanes of a group without an interpolator, of which four bytes are one word. Instructions and 32-bit registers limit
+# how many groups a thread keeps.
+_GROUP, _GROUP_INSTRUCTIONS, _GROUP_WORDS = 4, 480, 26
+_MOST_TOGETHER, _TOGETHER_INSTRUCTIONS, _TOGETHER_WORDS = 4, 60, 12
+_GROUP_BLOCKS = 3  # at most per multiprocessor, for registers: wide accesses need fewer threads to hide latency
 _MIN_BLOCKS = 2
 _I32 = 0
 
@@ -202,11 +208,15 @@ def generate(
     }
     blocks = _blocks([names[i[0]] for i in code], constants["kPorts"])
     short = str(blocks > _MIN_BLOCKS).lower()
+    grouped = not interpolator and blocks > _MIN_BLOCKS
     title = f"// {', '.join(ELEMENTS[t] for t in in_types)} -> {', '.join(ELEMENTS[t] for t in out_types)}; "
     title += f"{channels} channels" if channels else "flat"
     # With channels, 80 registers spill on sm_100, and so does cubic sampling.
     long = interpolator in ("resample", "project_cubic")
     sampled_blocks = min(blocks, 2 if channels else 3) if long else blocks
+    group = _group_lines(code, names, (in_types, [_I32] * coordinates, out_types), grouped=grouped)
+    if len(group) > 1:
+        sampled_blocks = min(blocks, _GROUP_BLOCKS)
     lines = [
         title + (f"; {interpolator}" if interpolator else ""),
         '#include "device/stage.cuh"',
@@ -219,6 +229,7 @@ def generate(
         "  static constexpr int " + ", ".join(f"{name} = {value}" for name, value in constants.items()) + ";",
         f"  static constexpr bool kFlat = {str(not channels).lower()}, kDivides = {str(divides).lower()};",
         f"  static constexpr bool kShort = {short};  // so that it may be there several times",
+        *group,
         *_numbers([kind for _, kind in text.uniforms]),
         "  template <class Lane>",
         "  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] const Numbers& n,",
@@ -269,6 +280,57 @@ def _blocks(ops: Sequence[str], ports: int) -> int:
     if ports > _FEW_PORTS or len(ops) > _SHORT or not _LONG.isdisjoint(ops):
         return _MIN_BLOCKS
     return 4
+
+
+def _group_lines(
+    code: Sequence[Instruction],
+    names: Mapping[int, str],
+    ports: tuple[Sequence[int], Sequence[int], Sequence[int]],
+    *,
+    grouped: bool,
+) -> list[str]:
+    """Return the constants that ``native/device/stage_group.cuh`` uses: a group's lanes, and each port's elements.
+
+    ``ports`` has the element types of inputs, coordinates and outputs. A port that the program neither loads nor stores
+    has no channels.
+    """
+    types = [t for some in ports for t in some]
+    outputs = len(ports[0]) + len(ports[1])
+    width = [0] * len(types)
+    for instruction in code:
+        op, port = names[instruction[0]], instruction[9]
+        if op in ("Load", "Store"):
+            port += outputs if op == "Store" else 0
+            width[port] = max(width[port], instruction[10] + 1)
+    sizes = [_SIZES[t] for t in types]
+    lanes, together = _group(len(code), [n * size for n, size in zip(width, sizes, strict=True)])
+    if not grouped or lanes == 1:
+        return ["  static constexpr int kGroup = 1;"]
+    words = max(-(-lanes * n * size // 4) for n, size in zip(width, sizes, strict=True))
+    return [
+        f"  static constexpr int kGroup = {lanes}, kTogether = {together}, kWords = {words};",
+        f"  static constexpr int size(int port) {{ return {_by_port(sizes)}; }}",
+        f"  static constexpr int channels(int port) {{ return {_by_port(width)}; }}",
+    ]
+
+
+def _by_port(values: Sequence[int]) -> str:
+    """Return an expression of ``port``."""
+    return "".join(f"port == {p} ? {v} : " for p, v in enumerate(values[:-1])) + str(values[-1])
+
+
+def _group(instructions: int, lane_bytes: Sequence[int]) -> tuple[int, int]:
+    """Return the number of lanes of a group, and how many groups a thread reads before it computes the first.
+
+    The former is 1 if the program is too long or its elements need too many registers.
+    """
+    words = sum(-(-_GROUP * n // 4) for n in lane_bytes)
+    if instructions * _GROUP > _GROUP_INSTRUCTIONS or words > _GROUP_WORDS:
+        return 1, 1
+    together = _MOST_TOGETHER
+    while together > 1 and (words * together > _TOGETHER_WORDS or instructions * together > _TOGETHER_INSTRUCTIONS):
+        together //= 2
+    return _GROUP, together
 
 
 # Up to this many uniforms stay in registers for all lanes of a thread. Others are read where they are used.

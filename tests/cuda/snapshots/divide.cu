@@ -8,6 +8,9 @@ struct Program {
   static constexpr int kInputs = 2, kPorts = 4, kSampled = 1, kStored = 1;
   static constexpr bool kFlat = true, kDivides = true;
   static constexpr bool kShort = true;  // so that it may be there several times
+  static constexpr int kGroup = 4, kTogether = 1, kWords = 4;
+  static constexpr int size(int port) { return port == 0 ? 4 : port == 1 ? 4 : port == 2 ? 4 : 1; }
+  static constexpr int channels(int port) { return port == 0 ? 1 : port == 1 ? 1 : port == 2 ? 1 : 1; }
   struct Numbers {
     const int32_t v0;
     STOKER_DEVICE explicit Numbers([[maybe_unused]] const Row<Program>& row) : v0(row.template uniform<int32_t>(0)) {}
@@ -29,4 +32,4 @@ struct Program {
 
 }  // namespace stoker::stage
 
-STOKER_STAGE(stoker::stage::Program, 4)
+STOKER_STAGE(stoker::stage::Program, 3)

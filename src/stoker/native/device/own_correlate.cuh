@@ -63,7 +63,7 @@ struct WindowView {
 
   float at(int64_t y, int64_t value) const {
     const int64_t line = border_position(y, from.height, window.border);
-    const int64_t pixel = value / from.inner, c = value - pixel * from.inner;
+    const int64_t pixel = quotient(value, from.inner), c = value - pixel * from.inner;
     const int64_t x = border_position(pixel - window.left, from.width, window.border);
     if (line < 0 || x < 0) return window.fill;
     return static_cast<float>(load<E>(from.data + line * from.row + x * from.column + c * from.channel));
@@ -75,30 +75,32 @@ template <class In, class Out>
 inline void correlate_tile(const Plane& from, const Window& window, const Plane& to, int64_t block, Tile& tile) {
   const int64_t values = to.width * to.inner, across = (values + kTileWidth - 1) / kTileWidth;
   const int64_t y0 = block / across * kTileRows, v0 = block % across * kTileWidth;
-  const int64_t v = gpu::thread_index() % kTileWidth, first = gpu::thread_index() / kTileWidth * kThreadRows;
+  const auto v = static_cast<int32_t>(gpu::thread_index() % kTileWidth);
+  const auto first = static_cast<int32_t>(gpu::thread_index() / kTileWidth * kThreadRows);
   const int64_t wide = kTileWidth + (window.width - 1) * from.inner, high = kTileRows + window.height - 1;
   const bool fits = wide * high <= kTileRoom;  // otherwise every value is loaded where it is used
   const WindowView<In> seen{from, window};
   if (fits) {
     const int64_t end = values + (window.width - 1) * from.inner;
-    for (int64_t i = gpu::thread_index(); i < wide * high; i += kThreads) {
-      const int64_t y = i / wide, x = i - y * wide;
+    const auto all = static_cast<uint32_t>(wide * high), across_tile = static_cast<uint32_t>(wide);
+    for (uint32_t i = gpu::thread_index(); i < all; i += kThreads) {
+      const uint32_t y = i / across_tile, x = i - y * across_tile;
       tile[i] = v0 + x < end ? seen.at(y0 + y - window.top, v0 + x) : 0.0f;
     }
   }
   gpu::block_barrier();
   if (v0 + v >= values) return;
   float sums[kThreadRows] = {};
-  for (int64_t i = 0; i < window.height; ++i)
-    for (int64_t j = 0; j < window.width; ++j) {
+  const auto height = static_cast<int32_t>(window.height), width = static_cast<int32_t>(window.width);
+  const auto pitch = static_cast<int32_t>(wide), step = static_cast<int32_t>(from.inner);
+  for (int32_t i = 0; i < height; ++i)
+    for (int32_t j = 0; j < width; ++j) {
       const float w = window.weight(i, j);
-      const int64_t x = v + j * from.inner;
-      STOKER_UNROLL for (int k = 0; k < kThreadRows; ++k) {
-        const int64_t y = first + k + i;
-        sums[k] += (fits ? tile[y * wide + x] : seen.at(y0 + y - window.top, v0 + x)) * w;
-      }
+      const int32_t y = first + i, x = v + j * step;
+      STOKER_UNROLL for (int k = 0; k < kThreadRows; ++k) sums[k] +=
+          (fits ? tile[(y + k) * pitch + x] : seen.at(y0 + y + k - window.top, v0 + x)) * w;
     }
-  const int64_t pixel = (v0 + v) / to.inner, c = v0 + v - pixel * to.inner;
+  const int64_t pixel = quotient(v0 + v, to.inner), c = v0 + v - pixel * to.inner;
   STOKER_UNROLL for (int k = 0; k < kThreadRows; ++k) {
     const int64_t y = y0 + first + k;
     if (y < to.height) store<Out>(to.data + y * to.row + pixel * to.column + c * to.channel, op::cast<Out>(sums[k]));

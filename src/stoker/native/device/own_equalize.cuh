@@ -33,7 +33,7 @@ struct Equalize {
     }
     uint8_t* at(int64_t pixel) const {
       const int64_t frame = plane / image.channels, channel = plane - frame * image.channels;
-      const int64_t y = pixel / image.width, x = pixel - y * image.width;
+      const int64_t y = quotient(pixel, image.width), x = pixel - y * image.width;
       return image.data + frame * image.frame + channel * image.channel + y * image.row + x * image.column;
     }
     template <class Visit>

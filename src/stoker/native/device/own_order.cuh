@@ -49,7 +49,7 @@ inline void each_element(const Image& image, uint32_t block, Visit&& visit) {
     Place at;
     int64_t rest = i;
     const auto take = [&](int64_t extent) {
-      const int64_t whole = rest / extent, part = rest - whole * extent;
+      const int64_t whole = quotient(rest, extent), part = rest - whole * extent;
       rest = whole;
       return part;
     };

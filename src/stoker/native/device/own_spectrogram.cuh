@@ -19,9 +19,9 @@ struct Spectrogram {
   // Complex numbers of one frame. Elements that passes write 16 apart are in different banks.
   struct Points {
     float *re, *im;
-    static int64_t index(int64_t i) { return i + (i >> 4); }
-    Point at(int64_t i) const { return {re[index(i)], im[index(i)]}; }
-    void set(int64_t i, Point x) const {
+    static int32_t index(int32_t i) { return i + (i >> 4); }
+    Point at(int32_t i) const { return {re[index(i)], im[index(i)]}; }
+    void set(int32_t i, Point x) const {
       re[index(i)] = x.re;
       im[index(i)] = x.im;
     }
@@ -29,12 +29,14 @@ struct Spectrogram {
 
   struct Block {
     fft::Plan plan;
-    int64_t frames, start, step, first, count;  // of the row; the block's first frame, and how many it has
+    int64_t frames, start, step, first;  // of the row; the block's first frame
+    int32_t count;                       // frames of the block
     bool reflect, magnitude, by_time;
     const float *signal, *window, *table;
-    int64_t samples, element, length;
+    int64_t samples, element;
+    int32_t length, before;  // of the window, and points of the transform before it
     float* memory;
-    int64_t floats;  // of a frame in one of its four arrays
+    int32_t floats;  // of a frame in one of its four arrays
 
     Block(const Row& row, uint32_t block) : plan(fft::plan_of(static_cast<int32_t>(row.number(2)))) {
       frames = static_cast<int64_t>(row.number(0));
@@ -45,25 +47,26 @@ struct Spectrogram {
       by_time = row.number(6) != 0;
       const auto most = static_cast<int64_t>(row.number(7));
       first = block * most;
-      count = frames - first < most ? frames - first : most;
+      count = static_cast<int32_t>(frames - first < most ? frames - first : most);
       const Port &x = row.port(0), &w = row.port(1);
       signal = reinterpret_cast<const float*>(x.data);
       samples = x.shape[0];
       element = x.stride[0] / static_cast<int64_t>(sizeof(float));
       window = reinterpret_cast<const float*>(w.data);
-      length = w.shape[0];
+      length = static_cast<int32_t>(w.shape[0]);
+      before = (plan.samples - length) / 2;
       table = reinterpret_cast<const float*>(row.port(2).data);
       floats = Points::index(plan.length) + 1;
       memory = row.number(8) != 0 ? gpu::dynamic_shared<float>()
                                   : row.scratch<float>(block * most * 4 * floats * static_cast<int64_t>(sizeof(float)));
     }
-    Points points(int64_t frame, int which) const {
-      float* p = memory + (4 * frame + 2 * which) * floats;
+    Points points(int32_t frame, int which) const {
+      float* p = memory + int64_t{4 * frame + 2 * which} * floats;
       return {p, p + floats};
     }
     // Sample i of the transform of a frame.
-    float sample(int64_t frame, int64_t i) const {
-      const int64_t at = i - (plan.samples - length) / 2;
+    float sample(int32_t frame, int32_t i) const {
+      const int32_t at = i - before;
       if (at < 0 || at >= length) return 0.0f;
       const int64_t from = border_position<int64_t>(start + (first + frame) * step + at, samples,
                                                     reflect ? Border::Reflect101 : Border::Constant);
@@ -73,19 +76,21 @@ struct Spectrogram {
 
   // Call visit(frame, i) for i < count of all frames, divided over the threads; then wait for all.
   template <class Visit>
-  static void each(const Block& b, int64_t count, Visit&& visit) {
-    for (int64_t i = gpu::thread_index(); i < b.count * count; i += gpu::thread_count()) {
-      const int64_t frame = i / count;
-      visit(frame, i - frame * count);
+  static void each(const Block& b, int32_t count, Visit&& visit) {
+    const auto all = static_cast<uint32_t>(b.count * count), each = static_cast<uint32_t>(count);
+    for (uint32_t i = gpu::thread_index(); i < all; i += gpu::thread_count()) {
+      const uint32_t frame = i / each;
+      visit(static_cast<int32_t>(frame), static_cast<int32_t>(i - frame * each));
     }
     gpu::block_barrier();
   }
 
   template <int R>
-  static void pass(const Block& b, int from, int64_t n, int64_t blocks, const float* twiddles) {
-    const int64_t m = n / R, apart = blocks * m;
-    each(b, apart, [&](int64_t frame, int64_t i) {
-      const int64_t p = i / blocks, q = i - p * blocks, to = q + blocks * R * p;
+  static void pass(const Block& b, int from, int32_t n, int32_t blocks, const float* twiddles) {
+    const int32_t m = n / R, apart = blocks * m;
+    each(b, apart, [&](int32_t frame, int32_t i) {
+      const auto p = static_cast<int32_t>(static_cast<uint32_t>(i) / static_cast<uint32_t>(blocks));
+      const int32_t q = i - p * blocks, to = q + blocks * R * p;
       const Points x = b.points(frame, from), y = b.points(frame, 1 - from);
       const float* w = p ? twiddles + 2 * (p - 1) * (R - 1) : nullptr;  // a single pass has no table
       Point a[R];
@@ -103,7 +108,7 @@ struct Spectrogram {
 
   // Transform plan.length points of array `from`; return the array with the result.
   static int transform(const Block& b, int from) {
-    int64_t n = b.plan.length, blocks = 1;
+    int32_t n = b.plan.length, blocks = 1;
     for (int i = 0; i < b.plan.passes; ++i, from = 1 - from) {
       const float* w = b.table + b.plan.twiddles[i];
       switch (b.plan.radix[i]) {
@@ -122,18 +127,18 @@ struct Spectrogram {
 
   static int chirp(const Block& b) {
     const float *chirp = b.table + b.plan.chirp, *filter = b.table + b.plan.filter;
-    each(b, b.plan.length, [&](int64_t frame, int64_t i) {
+    each(b, b.plan.length, [&](int32_t frame, int32_t i) {
       const Points x = b.points(frame, 0);
       x.set(i, i < b.plan.points ? fft::times(x.at(i), chirp[2 * i], chirp[2 * i + 1]) : Point{0.0f, 0.0f});
     });
     int at = transform(b, 0);
-    each(b, b.plan.length, [&](int64_t frame, int64_t i) {
+    each(b, b.plan.length, [&](int32_t frame, int32_t i) {
       const Points x = b.points(frame, at);
       const Point c = fft::times(x.at(i), filter[2 * i], filter[2 * i + 1]);
       x.set(i, {c.im, c.re});
     });
     at = transform(b, at);
-    each(b, b.plan.points, [&](int64_t frame, int64_t i) {
+    each(b, b.plan.points, [&](int32_t frame, int32_t i) {
       const Points x = b.points(frame, at);
       const Point c = x.at(i);
       x.set(i, fft::times(Point{c.im, c.re}, chirp[2 * i], chirp[2 * i + 1]));
@@ -147,8 +152,8 @@ struct Spectrogram {
   }
 
   // Write the powers of a frame's pairs of bins into `to`.
-  static void powers(const Block& b, Points z, float* to, int64_t k) {
-    const int64_t n = b.plan.points;
+  static void powers(const Block& b, Points z, float* to, int32_t k) {
+    const int32_t n = b.plan.points;
     if (b.plan.is_odd()) {
       if (k < b.plan.bins) to[k] = power_of(b, z.at(k), 1.0f);
       return;
@@ -169,7 +174,7 @@ struct Spectrogram {
   static void frames(const Row& row, uint32_t block) {
     const Block b(row, block);
     const bool odd = b.plan.is_odd();
-    each(b, b.plan.points, [&](int64_t frame, int64_t i) {
+    each(b, b.plan.points, [&](int32_t frame, int32_t i) {
       const Points x = b.points(frame, 0);
       if (odd) x.set(i, {b.sample(frame, i), 0.0f});
       else x.set(i, {b.sample(frame, 2 * i), b.sample(frame, 2 * i + 1)});
@@ -177,12 +182,15 @@ struct Spectrogram {
     const int at = b.plan.has_chirp() ? chirp(b) : transform(b, 0);
     // The other pair of arrays takes the powers, one frame after the other.
     each(b, odd ? b.plan.bins : b.plan.points / 2 + 1,
-         [&](int64_t frame, int64_t k) { powers(b, b.points(frame, at), b.points(frame, 1 - at).re, k); });
+         [&](int32_t frame, int32_t k) { powers(b, b.points(frame, at), b.points(frame, 1 - at).re, k); });
     auto* out = reinterpret_cast<float*>(row.port(3).data);
-    const int64_t bins = b.plan.bins;
-    for (int64_t i = gpu::thread_index(); i < b.count * bins; i += gpu::thread_count()) {
-      const int64_t frame = b.by_time ? i / bins : i % b.count, k = b.by_time ? i % bins : i / b.count;
-      const float value = b.points(frame, 1 - at).re[k];
+    // Neighbouring threads write neighbouring elements.
+    const auto bins = static_cast<uint32_t>(b.plan.bins), count = static_cast<uint32_t>(b.count);
+    const uint32_t across = b.by_time ? bins : count;
+    for (uint32_t i = gpu::thread_index(); i < count * bins; i += gpu::thread_count()) {
+      const uint32_t slow = i / across, fast = i - slow * across, frame = b.by_time ? slow : fast;
+      const uint32_t k = b.by_time ? fast : slow;
+      const float value = b.points(static_cast<int32_t>(frame), 1 - at).re[k];
       if (b.by_time) out[(b.first + frame) * bins + k] = value;
       else out[k * b.frames + b.first + frame] = value;
     }
