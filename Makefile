@@ -24,6 +24,7 @@
 #   make test-features                        speech front ends against those of transformers and torchaudio
 #   make test-packages                        packages that load images, with and without the take-over: equal batches
 #   make test-jax, test-tf, test-paddle, test-mxnet  the loaders of these frameworks, each in an environment of its own; gigabytes
+#   make test-ray [TIMES=4]                   actors on a cluster of several nodes on this machine, nodes that fail
 #   make test-triton                          exported models in a real Triton server on this machine
 #   make test-servers                         the guide's servers, FastAPI's and LitServe's, on this machine
 #   make test-containers                      files of the formats' own libraries; stores of objects on this machine
@@ -59,7 +60,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-containers test-jax test-mxnet test-paddle test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-processors test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-containers test-jax test-mxnet test-paddle test-ray test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-processors test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -165,6 +166,10 @@ test-jax test-tf test-paddle test-mxnet: test-%: .venv-%/.package
 
 test-triton: .venv-triton/.package
 	@.venv-triton/bin/python -m pytest -W ignore::DeprecationWarning tests/serve/triton_server.py $(TESTS)
+
+# Ray listens on the machine's address, so the cluster has a network of its own.
+test-ray: .venv-ray/.package
+	@TIMES=$(or $(TIMES),4) tests/frameworks/ray_network.sh .venv-ray/bin/python -m pytest -W ignore $(subst --max-worker-restart=0,,$(HANGS)) tests/frameworks/ray_batches.py $(TESTS)
 
 test-servers: .venv-servers/.package
 	@.venv-servers/bin/python -m pytest -W ignore::DeprecationWarning tests/serve/web_servers.py $(TESTS)

@@ -27,7 +27,7 @@ PUBLIC = {
 }  # fmt: skip
 PACKAGES = {
     "codecs", "command", "contract", "cpp", "cupy", "dali", "demo", "device", "display", "executor", "frameworks",
-    "frontends", "graph", "inspection", "jax", "math", "mxnet", "native", "numpy", "ops", "paddle", "readers",
+    "frontends", "graph", "inspection", "jax", "math", "mxnet", "native", "numpy", "ops", "paddle", "ray", "readers",
     "samplers", "serve", "settings", "testing", "tf", "tfrecord", "torch", "torchvision", "triton", "video",
 }  # fmt: skip
 TYPES = {

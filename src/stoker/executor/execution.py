@@ -343,6 +343,43 @@ class Execution(Exclusive):
         """Pass a batch to a source that is fed by hand."""
         self._feeders[node].feed(data, self.config.batch_size, layout)
 
+    @property
+    def has_feeders(self) -> bool:
+        """Return whether a source has data of the caller."""
+        return bool(self._feeders)
+
+    @exclusive_method
+    def expect_rows(self, at_end: AtEnd) -> tuple[dict[str, Any], Rows, Mark] | None:
+        """Return the next batch's position, rows and mark, for a batch that other processes compute; None at the end.
+
+        The position is a token (see :meth:`get_state`). :meth:`delivered_elsewhere` takes the mark at the delivery.
+        """
+        schedule = self.schedule
+        before = {"epoch": schedule.epoch, "consumed": schedule.consumed(schedule.position)}
+        rows = schedule.next(self.config.batch_size, at_end)
+        return None if rows is None else ({**self.get_state(), **before}, rows, self._mark())
+
+    def delivered_elsewhere(self, mark: Mark, rows: int, bad: int, asked: float, in_flight: int, finished: int) -> None:
+        """Record the delivery of a batch that other processes have computed.
+
+        Args:
+            mark: the position after it.
+            rows: number of its rows.
+            bad: number of its rows that were replaced or skipped.
+            asked: time of the request.
+            in_flight: number of batches that had been asked for at that time.
+            finished: number of those that were finished.
+        """
+        epoch, count = self.mark.bad
+        mark.bad = (mark.epoch, bad + (count if epoch == mark.epoch else 0)) if bad else self.mark.bad
+        self.mark = mark
+        self._meter.delivered(rows, asked, time.perf_counter(), in_flight, finished)
+
+    @exclusive_method
+    def rewind(self) -> None:
+        """Forget rows that were expected and not delivered."""
+        self.schedule.seek(self.mark.epoch, self.mark.consumed)
+
     @exclusive_method
     def discard_fed(self) -> None:
         """Forget the batches that were fed by hand and not run."""

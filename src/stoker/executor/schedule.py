@@ -42,6 +42,10 @@ class Schedule:
     """Order of rows for a pipeline.
 
     Its whole state is (epoch, number of positions that all shards together have taken).
+
+    Attributes:
+        stride: of that many batches of an epoch, the first is taken and the others are passed over: other processes
+            compute them.
     """
 
     def __init__(self, sources: Mapping[int, OpenSource], readers: tuple[int, ...], seed: int) -> None:
@@ -49,6 +53,7 @@ class Schedule:
         self._seed = seed
         self.epoch = 0
         self.position = 0  # rows of this shard taken in the epoch
+        self.stride = 1
         self._origin = 0  # first position that the shards share; not 0 after a change of their number
         self._same_epochs = np.empty(0, np.int64)  # cached `epochs` of batches within one epoch
 
@@ -61,6 +66,11 @@ class Schedule:
     @property
     def _size(self) -> int | None:
         return self._sources[0].sampler.size if self._sources else None
+
+    @property
+    def number_of_shards(self) -> int:
+        """Return the number of shards of the first reader."""
+        return self._shards.number
 
     @property
     def _shards(self) -> Shards:
@@ -117,7 +127,7 @@ class Schedule:
         end, pads = self._own_end if at_end == "exact" else self.end, self._shards.is_padded
         if end is None:
             return self._next_endless(count)
-        parts = []
+        parts, wanted = [], count
         while count and self.epoch_size:
             take = min(count, end - self.position)
             if take > 0:
@@ -137,10 +147,12 @@ class Schedule:
             after, take = after + 1, min(count, self.epoch_size or 0)
             parts.append((after, 0, 0, take))
             count -= take
-        return self._take(parts) if parts else None
+        rows = self._take(parts) if parts else None
+        self.position = min(self.position + (self.stride - 1) * wanted, max(self.position, end))
+        return rows
 
     def _next_endless(self, count: int) -> Rows:
-        start, self.position = self.position, self.position + count
+        start, self.position = self.position, self.position + count * self.stride
         if self._sources:
             return self._take([(self.epoch, self._origin, start, count)])
         keys = np.arange(start, start + count, dtype=np.uint64)
