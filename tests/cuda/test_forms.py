@@ -40,6 +40,7 @@ PARAMETERS = {
     "scalars",
     "draw",
     "draw_words",
+    "region_table",
     "element_numbers",
     "mel_weights",
     "dct_weights",
