@@ -92,6 +92,7 @@ def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
 
     fault("label_type. from 0 to 4", label_type=5)
     fault("num_labels. >= 1", num_labels=0)
+    fault("at most 16777216", label_type=1, num_labels=2**32)
     fault("got none of them", label_type=4, image_available=False)
     fault(r"indices of 3 labels, got \[7\]", label_type=1, num_labels=3)
     fault("the first record has others.*at least 3 tensors", additional_inputs=1)

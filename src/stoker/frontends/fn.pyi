@@ -6178,7 +6178,7 @@ class readers:
 
         Args:
             path: Folder of an LMDB environment, or its data file, or a list of them.
-            num_labels: Number of classes, for `label_type` 1 and 3.
+            num_labels: Number of classes, at most 16777216, for `label_type` 1 and 3.
             label_type: 0: one label; 1: indices of labels; 2: a tensor; 3: indices and weights; 4: none.
             image_available: Whether records begin with an image.
             additional_inputs: Number of other tensors after the label.
@@ -6260,7 +6260,7 @@ class readers:
 
         Args:
             path: Folder of an LMDB environment, or its data file, or a list of them.
-            num_labels: Number of classes, for `label_type` 1 and 3.
+            num_labels: Number of classes, at most 16777216, for `label_type` 1 and 3.
             label_type: 0: one label; 1: indices of labels; 2: a tensor; 3: indices and weights; 4: none.
             image_available: Whether records begin with an image.
             additional_inputs: Number of other tensors after the label.

@@ -15,6 +15,8 @@ from ._caffe2_tensors import NONE, SINGLE, WEIGHTED, TensorColumn, TensorForm
 from ._containers import ContainerReader, paths_of
 from .caffe import open_environments
 
+_MOST_LABELS = 1 << 24  # a row of as many labels takes 64 MiB
+
 
 class Caffe2Reader(ContainerReader, name="readers.caffe2"):
     """Read tensors of LMDB environments that Caffe2's tools have written. Outputs: image, label, other tensors.
@@ -32,7 +34,7 @@ class Caffe2Reader(ContainerReader, name="readers.caffe2"):
     outputs = 2
     result_neutral = (*ContainerReader.result_neutral, "path")
     path = arg("object", doc="Folder of an LMDB environment, or its data file, or a list of them.")
-    num_labels = arg("int", 1, doc="Number of classes, for `label_type` 1 and 3.")
+    num_labels = arg("int", 1, doc="Number of classes, at most 16777216, for `label_type` 1 and 3.")
     label_type = arg(
         "int", SINGLE, doc="0: one label; 1: indices of labels; 2: a tensor; 3: indices and weights; 4: none."
     )
@@ -46,10 +48,10 @@ class Caffe2Reader(ContainerReader, name="readers.caffe2"):
         paths_of("path", args["path"])
         if not SINGLE <= args["label_type"] <= NONE:
             raise ArgumentError(f"expected `label_type` from 0 to 4, got {args['label_type']}")
-        if args["num_labels"] < 1 or args["additional_inputs"] < 0:
+        if not 1 <= args["num_labels"] <= _MOST_LABELS or args["additional_inputs"] < 0:
             raise ArgumentError(
-                f"expected `num_labels` >= 1 and `additional_inputs` >= 0, got {args['num_labels']} and "
-                f"{args['additional_inputs']}"
+                f"expected `num_labels` >= 1 and at most {_MOST_LABELS}, and `additional_inputs` >= 0, got "
+                f"{args['num_labels']} and {args['additional_inputs']}"
             )
         if not self.count_outputs(args):
             raise ArgumentError("expected an image, a label, other tensors or a box, got none of them")

@@ -54,7 +54,7 @@ class AudioResample : public Kernel {
     for (int64_t k = 0; k < channels; ++k) {
       const uint8_t* p = in.data + (in.rank == 1 ? 0 : k * in.stride[1]);
       float* const to = padded + phases->before;
-      if (in.stride[0] == static_cast<int64_t>(sizeof(float)))
+      if (n > 0 && in.stride[0] == static_cast<int64_t>(sizeof(float)))  // an empty signal may have no address
         std::memcpy(to, p, static_cast<size_t>(n) * sizeof(float));
       else
         for (int64_t i = 0; i < n; ++i) std::memcpy(to + i, p + i * in.stride[0], sizeof(float));
