@@ -85,7 +85,7 @@ def test_the_catalogue_covers_stokers_operators() -> None:
     own |= {"autocontrast", "channel_shuffle", "coarse_dropout", "posterize", "sharpness", "solarize"}
     own |= {"elastic", "lens_distortion", "motion_blur", "optical_distortion"}
     own |= {"cutmix", "gather", "mixup", "readers.partner"}
-    own |= {"copy_paste", "geometry", "mosaic"}
+    own |= {"copy_paste", "geometry", "mosaic", "segmentation.polygon_masks"}
     own |= {"readers.array_record", "readers.lance", "readers.litdata"}
     own |= {"readers.bagz", "readers.dataset", "readers.huggingface", "readers.mds", "readers.parquet", "readers.zip"}
     own |= {"convolve", "griffin_lim", "istft", "loudness", "loudness_normalize", "mix_noise", "pitch_shift"}

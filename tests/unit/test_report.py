@@ -208,7 +208,7 @@ def test_a_slow_consumer_limits_and_progress_is_the_epochs(jpegs: Path) -> None:
         report = pipe.report()
     assert report.progress.rows == 16 and report.progress.of == size and report.progress.seconds_left is not None
     assert report.queue.ready >= 0.5
-    assert {s.where for s in report.stages} <= {THREADS, PYTHON}
+    assert {s.where for s in report.stages} <= {THREADS, PYTHON, DISK}  # new files may not be in the page cache
 
 
 def test_waits_for_a_disk_or_the_network_are_named() -> None:

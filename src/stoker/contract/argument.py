@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ REQUIRED = _Required()
 
 
 _MAX_NUMBERS = 1 << 24
+_NO_VALUE = object()
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,9 @@ def _to_float(value: Any) -> float:
         isinstance(value, np.ndarray) and not _is_one(value)
     ):
         raise TypeError(f"expected a number, got {brief(value)}")
-    if value is np.ma.masked:  # `float` would give a nan, with a warning
+    # `float` would give a nan, with a warning. A masked number exists only if its module has been imported. An import
+    # here might run in another thread at the moment of a fork, and the child would wait for it forever.
+    if value is getattr(sys.modules.get("numpy.ma"), "masked", _NO_VALUE):
         raise TypeError("expected a number, got a masked one")
     try:
         return float(value)
