@@ -20,6 +20,7 @@ from stoker.command import main
 from stoker.frontends import registry
 
 pytest.importorskip("torch", exc_type=ModuleNotFoundError)
+pytest.importorskip("pyarrow")  # its import, which pandas does on one page, starts a thread that stays
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
