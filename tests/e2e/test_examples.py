@@ -26,7 +26,13 @@ def test_every_operator_has_an_example() -> None:
     assert set(examples.names()) == set(FOUND)
 
 
-@pytest.mark.parametrize("name", examples.names())
+KEEPS_THREADS = pytest.mark.leaks("pyarrow's threads live as long as the process")
+ON_PYARROW = {"readers.huggingface", "readers.parquet"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=KEEPS_THREADS) if n in ON_PYARROW else n for n in examples.names()]
+)
 def test_example(name: str, photographs: Path) -> None:
     example = examples.load(name)
     assert example is not None
