@@ -190,7 +190,10 @@ def test_cold_files_are_read_ahead_and_warm_ones_are_not(files: list[str], monke
     monkeypatch.setattr(read_ahead, "_COLD_SHARE", 0.0)
     monkeypatch.setattr(read_ahead, "_JUDGED", 2 * COUNT)
     if not all(drop_from_cache(path) for path in files):
-        pytest.skip("the file system of the temporary folder keeps its pages")
+        pytest.skip(
+            "needs cold files, and the system did not drop their pages from its cache (POSIX_FADV_DONTNEED), as for "
+            "files in memory or in use; reading ahead itself is tested on the queue of requests"
+        )
     with reading(files) as pipe:
         for _ in range(COUNT // 4):
             pipe.run()
