@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -210,6 +212,21 @@ def wait_for(done: Callable[[], bool]) -> bool:
     while not done() and time.monotonic() < deadline:
         time.sleep(0.001)
     return done()
+
+
+def test_its_threads_never_wait_for_pythons_lock(files: list[str]) -> None:
+    # A thread that frees a Python object waits for Python's lock, and this one holds it while it waits for the queue's.
+    code = f"""
+import numpy as np
+from stoker.native import _native
+from stoker.readers import _storages
+queue, table = _native.ReadAhead(8, 1 << 30), _storages.file_table({files!r})
+for row in range(20_000):
+    queue.request(table, np.asarray([row % {COUNT}]), row)
+    queue.release(row - 8 if row > 8 else 0)
+queue.close()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=HANG_S)
 
 
 def test_files_that_nobody_reads_are_not_read_ahead(files: list[str]) -> None:

@@ -11,9 +11,10 @@ ReadAhead::ReadAhead(int threads, uint64_t max_bytes) : max_bytes_(max_bytes) {
 }
 
 void ReadAhead::request(std::shared_ptr<const Records> records, std::vector<int64_t> samples, uint64_t first_row) {
-  auto request = std::make_shared<Request>(Request{std::move(records), std::move(samples), first_row});
+  auto request = std::make_shared<Request>(Request{records.get(), std::move(samples), first_row});
   if (request->samples.empty()) return;
   const std::lock_guard<std::mutex> hold(mutex_);
+  if (std::find(owned_.begin(), owned_.end(), records) == owned_.end()) owned_.push_back(std::move(records));
   if (is_closed_) return;
   requests_.push_back(std::move(request));
   ready_.notify_one();

@@ -19,6 +19,9 @@ namespace stoker {
 //
 // Rows are numbered in the order in which they are delivered. Bytes count as ahead from their request until their row is
 // released. Errors are left to the row that reads the record.
+//
+// The threads never free records: freeing them may wait for a lock of the caller, such as Python's, whose holder may
+// wait for this queue. The queue owns all records until it is destroyed.
 class ReadAhead {
  public:
   struct Counts {
@@ -43,7 +46,7 @@ class ReadAhead {
 
  private:
   struct Request {
-    std::shared_ptr<const Records> records;
+    const Records* records;  // owned by `owned_`
     std::vector<int64_t> samples;
     uint64_t first_row;
     size_t next = 0;
@@ -55,6 +58,7 @@ class ReadAhead {
   bool has_work() const { return current_ < requests_.size() && bytes_ahead_ < max_bytes_; }
   void forget_first();
 
+  std::vector<std::shared_ptr<const Records>> owned_;  // each once
   const uint64_t max_bytes_;
   mutable std::mutex mutex_;
   std::condition_variable ready_;
