@@ -327,3 +327,119 @@ def test_inputs_of_the_plain_dataset_are_refused() -> None:
 
     with of_inputs() as pipe, pytest.raises(UnsupportedError, match=r"experimental\.DALIDatasetWithInputs"):
         DALIDataset(pipe, input_datasets={"images": tf.data.Dataset.range(3)}, **OF_INPUTS)
+
+
+# ---- DALI's operator ----
+
+
+@pipeline_def(batch_size=4, num_threads=1, device_id=None, seed=7)
+def counted() -> Any:
+    """Return numbers that differ in every batch, as rows of one shape."""
+    return fn.random.uniform(range=(0.0, 1.0), shape=[3]), fn.random.uniform(range=(0.0, 9.0), dtype=types.INT32)
+
+
+COUNTED: dict[str, Any] = {"shapes": [(4, 3), ()], "dtypes": [tf.float32, tf.int32], "batch_size": 4}
+
+
+def plain_batches(count: int) -> list[list[Any]]:
+    with counted() as pipe:
+        return [[x.as_array() for x in pipe.run()] for _ in range(count)]
+
+
+@pytest.mark.parametrize("way", ["eager", "function", "session"])
+def test_dalis_operator(way: str) -> None:
+    from stoker.dali.plugin.tf import DALIIterator
+
+    with counted() as pipe:
+        if way == "eager":
+            found = [[x.numpy() for x in DALIIterator()(pipe, **COUNTED)] for _ in range(3)]
+        elif way == "function":
+            step = tf.function(lambda: DALIIterator()(pipe, **COUNTED))
+            found = [[x.numpy() for x in step()] for _ in range(3)]
+        else:
+            with tf.Graph().as_default():
+                tensors = DALIIterator()(pipe, **COUNTED)
+                assert tensors[0].shape.as_list() == [4, 3]
+                with tf.compat.v1.Session() as session:
+                    found = [session.run(tensors) for _ in range(3)]
+    for got, want in zip(found, plain_batches(3), strict=True):
+        for x, y in zip(got, want, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_dalis_operator_of_a_text() -> None:
+    from stoker.dali.plugin.tf import DALIIterator, DALIRawIterator, serialize_pipeline
+
+    with counted() as pipe:
+        text = serialize_pipeline(pipe)
+    by_wrapper = [DALIIterator()(serialized_pipeline=text, **COUNTED) for _ in range(2)]
+    raw = DALIRawIterator()(serialized_pipeline=text, **COUNTED)  # eager calls with one text continue
+    for got, again in zip([*by_wrapper, raw], by_wrapper, strict=False):
+        assert got[0].shape == again[0].shape == (4, 3)
+    assert not np.array_equal(by_wrapper[0][0], by_wrapper[1][0])
+
+
+def test_sparse_outputs_of_dalis_operator() -> None:
+    from stoker.dali.plugin.tf import DALIIterator, DALIRawIterator
+
+    with ragged(rank=2) as pipe, ragged(rank=2) as plain:
+        (sparse,) = DALIIterator()(pipe, sparse=[True], shapes=[(3, 1)], dtypes=[tf.float32])
+        rows = list(plain.run()[0])
+        dense = tf.sparse.to_dense(sparse).numpy()
+        assert dense.shape == (3, 5, 4)
+        for got, row in zip(dense, rows, strict=True):
+            np.testing.assert_array_equal(got[: len(row)], row)
+            assert not got[len(row) :].any()
+        indices, values, extents = DALIRawIterator()(
+            serialized_pipeline=numbered_text(),
+            sparse=[True],
+            shapes=[(2, 1)] * 3,
+            dtypes=[tf.int64, tf.int32, tf.int64],
+        )
+        assert indices.numpy().tolist() == [[0], [1]] and extents.numpy().tolist() == [2] and len(values) == 2
+
+
+def numbered_text() -> str:
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
+    def numbers() -> Any:
+        return fn.random.uniform(range=(0.0, 9.0), dtype=types.INT32)
+
+    with numbers() as pipe:
+        return pipe.serialize()
+
+
+def test_the_end_of_a_source_ends_dalis_operator() -> None:
+    from stoker.dali.plugin.tf import DALIIterator
+
+    with ragged() as pipe:
+        for _ in range(2):
+            DALIIterator()(pipe, sparse=[True], dtypes=[tf.float32])
+        with pytest.raises(tf.errors.OutOfRangeError, match="source has ended"):
+            DALIIterator()(pipe, sparse=[True], dtypes=[tf.float32])
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"batch_size": 3}, "batch size 4, got 3"),
+        ({"dtypes": [tf.float32]}, "each of 2 outputs"),
+        ({"dtypes": [tf.float32, tf.uint8]}, "expected uint8 as in the declared types"),
+        ({"shapes": [(4, 5), ()]}, r"of the shape \(4, 5\)"),
+        ({"other": 1}, "unknown argument `other`"),
+        ({"pipeline": 3}, "expected a Pipeline"),
+        ({"serialized_pipeline": "x"}, "either `pipeline` or"),
+    ],
+)
+def test_what_dalis_operator_refuses(options: dict[str, Any], text: str) -> None:
+    from stoker.dali.plugin.tf import DALIIterator
+
+    with counted() as pipe, pytest.raises(ArgumentError, match=text):
+        DALIIterator()(**{"pipeline": pipe, **COUNTED, **options})
+
+
+def test_rows_of_different_shapes_need_a_sparse_output_of_dalis_operator() -> None:
+    from stoker.dali.plugin.tf import DALIIterator, dataset_options
+
+    with ragged() as pipe, pytest.raises(DataError, match="or make it `sparse`"):
+        DALIIterator()(pipe, dtypes=[tf.float32])
+    assert dataset_options().autotune.enabled is False

@@ -206,7 +206,10 @@ def _next(pipeline: Pipeline, specs: Any) -> Any:
         return None
     wanted = specs if isinstance(specs, tuple) else (specs,)
     batches = pipeline.execution.batches(delivered)
-    found = tuple(_tensor(batch, spec.dtype) for batch, spec in zip(batches, wanted, strict=True))
+    found = tuple(
+        tensor_of("DALIDataset", batch, spec.dtype, "Resize, crop or pad them in the pipeline")
+        for batch, spec in zip(batches, wanted, strict=True)
+    )
     return found if isinstance(specs, tuple) else found[0]
 
 
@@ -217,16 +220,30 @@ def _dataset(batches: Callable[[], Iterator[Any]], specs: Any) -> Any:
     return data.with_options(choices)
 
 
-def _tensor(batch: Any, wanted: Any) -> Any:
+def require_dtype(name: str, batch: Any, wanted: Any) -> None:
+    """Raise ArgumentError for a batch whose type is not the declared one."""
     if TF_TYPES[batch.dtype] != wanted:
         raise ArgumentError(
-            f"`DALIDataset`: expected {wanted.name} as in `output_dtypes`, got an output of {batch.dtype}"
+            f"`{name}`: expected {wanted.name} as in the declared types, got an output of {batch.dtype}"
         )
+
+
+def tensor_of(name: str, batch: Any, wanted: Any, way_out: str) -> Any:
+    """Return a batch as a tensor in the same memory.
+
+    Args:
+        name: the caller's name, for errors.
+        batch: the batch.
+        wanted: the declared ``tf.DType``.
+        way_out: advice for rows of different shapes.
+
+    Raises:
+        ArgumentError: the batch has another type.
+        DataError: its rows have different shapes.
+    """
+    require_dtype(name, batch, wanted)
     if not batch.is_dense:
-        raise DataError(
-            f"`DALIDataset`: expected rows of one shape, got {sorted(set(batch.shape()))[:3]}. Resize, crop or pad "
-            "them in the pipeline"
-        )
+        raise DataError(f"`{name}`: expected rows of one shape, got {sorted(set(batch.shape()))[:3]}. {way_out}")
     return tf.experimental.dlpack.from_dlpack(as_capsule(batch.whole, batch.dtype))
 
 

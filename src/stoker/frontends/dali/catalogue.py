@@ -123,7 +123,7 @@ _REFUSED = {
     "dali.plugin.jax": "",
     "dali.plugin.paddle": "to_paddle_type recursive_length lod_tensor_clip",
     "dali.plugin.pytorch": "TorchPythonFunction",
-    "dali.plugin.tf": "DALIIterator DALIIteratorWrapper DALIRawIterator serialize_pipeline",
+    "dali.plugin.tf": "",
     "dali.backend": (
         "CUDAStreamSynchronize CheckDLPackCapsule DLDeviceType ExternalContextCheckpoint GetCUDACurrentDevice "
         "GetCUDAStreamDevice GetCudaVersion GetCufftVersion GetCxx11AbiFlag "
