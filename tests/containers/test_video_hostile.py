@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +90,34 @@ def test_every_cut_gives_right_frames_or_an_error(tmp_path: Path, kind: str) -> 
             for frame in clip[kept]:  # pictures before the last ones may be missing, because they are stored later
                 assert any(np.array_equal(frame, one) for one in whole)
     assert errors
+
+
+PLAYLISTS = {
+    "concat": b"ffconcat version 1.0\nfile other.mp4\n",
+    "host": b"ffconcat version 1.0\noption safe 0\nfile http://127.0.0.1:9/other.mp4\n",
+    "sdp": b"v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n"
+    b"m=video 55004 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n",
+    "hls": b"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:1,\nother.mp4\n#EXT-X-ENDLIST\n",
+}
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "m3u8", "sdp"])
+@pytest.mark.parametrize("kind", PLAYLISTS)
+def test_a_playlist_opens_nothing(kind: str, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(make_clip(tmp_path, "h264"), tmp_path / "other.mp4")
+    monkeypatch.chdir(tmp_path)
+    Path(f"list.{suffix}").write_bytes(PLAYLISTS[kind])
+    begin = time.monotonic()
+    with pytest.raises(DataError, match=r"playlist|cannot read"):
+        eager.decoders.video(np.frombuffer(PLAYLISTS[kind], np.uint8))
+    with pytest.raises(StokerError, match=r"playlist|cannot read"), built([f"list.{suffix}"]) as pipe:
+        pipe.run()
+    assert time.monotonic() - begin < 10  # FFmpeg alone waits 20 s for packets of the network
+
+
+def test_ffmpeg_alone_reads_the_file_that_a_playlist_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted error: without the list of demuxers, another file is read."""
+    shutil.copy(make_clip(tmp_path, "h264"), tmp_path / "other.mp4")
+    monkeypatch.chdir(tmp_path)
+    with av.open(io.BytesIO(PLAYLISTS["concat"])) as file:
+        assert file.format.name == "concat" and next(file.decode(video=0)) is not None

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects of stores and of HTTP servers: ``s3://``, ``gs://``, ``az://``, ``http://``, ``https://``.
 
-An object is read in blocks of 4 MiB. A block on disk is a file that never changes: it is written under a temporary name
-and renamed, and its name has the object's identity. So processes share the folder without locks, and a block that is
-deleted while it is read stays readable to its reader.
+An object is read in blocks, which are kept on disk (``_block_cache.py``).
 
 Credentials come from the environment or the machine, as the providers' own tools take them. Addresses with credentials
 in them are refused, so that no message, token or report can have any.
@@ -11,39 +9,30 @@ in them are refused, so that no message, token or report can have any.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import fcntl
-import hashlib
 import os
 import random
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
 from ..contract.errors import ArgumentError, DataError
-from ..contract.private_folder import make_private_folder
 from ..contract.storage import ByteRange
 from ..contract.text import brief
-from ..contract.warning import warn
-from ..settings import remote_cache, remote_deadline_s
+from ..settings import remote_deadline_s
+from ._block_cache import BLOCK_BYTES, BlockCache, RemoteObject, identity_of
 from ._extras import import_extra
 
 SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https")
-BLOCK_BYTES = 4 << 20
 _CONNECTIONS = 32
 _REQUEST_S = 30  # of one request; a slower one is tried again
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
-_USED_AGAIN_S = 60  # a block is marked as used at most this often
 _CLOSED = "the pipeline is closed"
 _PERMANENT = ("NotFoundError", "FileNotFoundError", "PermissionDeniedError", "UnauthenticatedError", "InvalidPathError",
               "NotSupportedError")  # fmt: skip
@@ -72,28 +61,6 @@ def require_address(name: str, path: str) -> None:
         raise ArgumentError(f"expected the address of an object as `{name}`, got {brief(path)}")
 
 
-@dataclass(frozen=True)
-class RemoteObject:
-    """Object as it was when it was opened.
-
-    Attributes:
-        path: its address.
-        size: its bytes.
-        etag: the server's tag of this version; None if the server gives none.
-        identity: digest of address, size and version.
-    """
-
-    path: str
-    size: int
-    etag: str | None
-    identity: str
-
-
-def identity_of(path: str, size: int, version: str | None) -> str:
-    """Return the digest that names the blocks of a version of an object."""
-    return hashlib.blake2b(f"{path}\0{size}\0{version}".encode(), digest_size=16).hexdigest()
-
-
 class RemoteStore:
     """Objects that are read in blocks, through the cache. Implements :class:`~stoker.contract.storage.Store`.
 
@@ -107,7 +74,7 @@ class RemoteStore:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._client = _Client()
-        self._cache = BlockCache.open()
+        self._cache = BlockCache.open(_CONNECTIONS)
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = ThreadPoolExecutor(_CONNECTIONS, thread_name_prefix="stoker-remote")
         self._fetched: dict[tuple[str, int], Future[bytes]] = {}  # blocks in flight
@@ -368,110 +335,6 @@ def _reason(error: Exception) -> tuple[str | None, bool]:
     if "timed out" in text or "timeout" in text.lower():
         return f"no answer within {_REQUEST_S} s", True
     return "the connection failed, or ended within the answer", True
-
-
-class BlockCache:
-    """Folder of blocks, bounded in bytes. The least recently used blocks go first.
-
-    Args:
-        folder: the folder.
-        limit_bytes: its limit. Between two passes over the folder it may have a sixteenth more per process.
-    """
-
-    def __init__(self, folder: Path, limit_bytes: int) -> None:
-        self._folder, self._limit_bytes = folder, limit_bytes
-        self._lock = threading.Lock()
-        self._unchecked = limit_bytes  # bytes written since the last pass; the first write makes one
-        self._failed = False
-
-    @classmethod
-    def open(cls) -> BlockCache | None:
-        """Return the cache that the settings name; None if it is off.
-
-        Raises:
-            ArgumentError: the limit is below the blocks that may be in flight.
-        """
-        found = remote_cache()
-        if found is None:
-            return None
-        least = _CONNECTIONS * BLOCK_BYTES
-        if found[1] < least:
-            raise ArgumentError(
-                f"expected STOKER_REMOTE_CACHE_MIB of at least {least >> 20}, the blocks that may be in flight, got "
-                f"{found[1] >> 20}; STOKER_REMOTE_CACHE=off keeps no blocks"
-            )
-        return cls(*found)
-
-    def _path(self, one: RemoteObject, block: int) -> Path:
-        return self._folder / one.identity / str(block)
-
-    def read(self, one: RemoteObject, block: int, begin: int, end: int) -> bytes | None:
-        """Return the bytes ``begin`` to ``end`` of a block; None if it is not there."""
-        path = f"{self._folder}/{one.identity}/{block}"
-        try:
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            status = os.fstat(file)
-            if status.st_size != min(BLOCK_BYTES, one.size - block * BLOCK_BYTES):
-                return None
-            content = os.pread(file, end - begin, begin)
-            if time.time() - status.st_mtime > _USED_AGAIN_S:
-                os.utime(file)  # marks the block as recently used
-        except OSError:
-            return None
-        finally:
-            os.close(file)
-        return content if len(content) == end - begin else None
-
-    def write(self, one: RemoteObject, block: int, content: bytes) -> None:
-        """Keep a block. A folder that cannot be written costs time but no results."""
-        path = self._path(one, block)
-        try:
-            make_private_folder(self._folder)
-            path.parent.mkdir(exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(content)
-                os.replace(name, path)
-            except BaseException:
-                os.unlink(name)
-                raise
-            self._bound(len(content))
-        except OSError as error:
-            if not self._failed:
-                self._failed = True
-                warn(f"blocks of remote objects are not kept: {error}; set STOKER_REMOTE_CACHE to a folder of your own")
-
-    def _bound(self, written: int) -> None:
-        with self._lock:
-            self._unchecked += written
-            if self._unchecked < self._limit_bytes // 16:
-                return
-            self._unchecked = 0
-        with open(self._folder / ".lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # another process makes the pass
-                return
-            self._evict()
-
-    def _evict(self) -> None:
-        kept: list[tuple[float, int, Path]] = []
-        for path in self._folder.glob("*/*"):
-            with contextlib.suppress(OSError):  # another process deleted it
-                status = path.stat()
-                kept.append((status.st_mtime, status.st_size, path))
-        total = sum(size for _, size, _ in kept)
-        for _, size, path in sorted(kept):
-            if total <= self._limit_bytes - self._limit_bytes // 16:
-                return
-            path.unlink(missing_ok=True)
-            total -= size
-            with contextlib.suppress(OSError):  # other blocks are in it
-                path.parent.rmdir()
 
 
 def sizes_of(store: RemoteStore, paths: Sequence[str]) -> Any:

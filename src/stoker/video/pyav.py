@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import os
@@ -14,7 +15,12 @@ from ..contract.text import printable
 
 #: Options of all decoders: a damaged picture is an error. By default FFmpeg conceals it.
 DECODER_OPTIONS = {"err_detect": "crccheck+explode"}
-_NO_NETWORK = {"protocol_whitelist": "file"}  # a playlist must not open a connection
+# Demuxers that open what the bytes name: playlists, descriptions of streams, numbered files. Devices, too.
+_OPENING_OTHERS = frozenset(
+    ("applehttp", "avisynth", "concat", "dash", "dvdvideo", "hls", "image2", "imf", "lavfi", "rtp", "rtsp", "sap",
+     "sdp", "svg_pipe", "vapoursynth", "vobsub", "webm_dash_manifest", "alsa", "fbdev", "jack", "kmsgrab", "oss",
+     "pulse", "v4l2", "video4linux2", "x11grab")
+)  # fmt: skip
 
 
 def pyav() -> Any:
@@ -77,23 +83,45 @@ class FileErrors:
         raise DataError(f"cannot read {name_of(source)}: {text}") from None
 
 
+@functools.cache
+def _demuxers() -> str:
+    """Return the demuxers that read nothing but their file, as FFmpeg takes a list."""
+    av = pyav()
+    names: set[str] = set()
+    for name in av.formats_available:
+        try:
+            names.update(av.format.ContainerFormat(name, "r").name.split(","))
+        except ValueError:  # it writes alone
+            continue
+    return ",".join(sorted(names - _OPENING_OTHERS))
+
+
 def open_container(source: Source, form: str | None = None) -> Any:
     """Open a file or the contents of one.
+
+    FFmpeg reads the file alone: a playlist in it, which names other files or a host, is refused.
 
     Args:
         source: the file.
         form: name of FFmpeg's demuxer; by default FFmpeg recognizes the file.
 
     Raises:
-        DataError: the file is none that FFmpeg reads.
+        DataError: the file is none that FFmpeg reads, or it is a playlist.
         OSError: the file cannot be read.
     """
-    av = pyav()
+    av, is_path = pyav(), isinstance(source, str)
+    options = {"format_whitelist": _demuxers(), "protocol_whitelist": "file" if is_path else "none"}
     with FileErrors(source):
-        if isinstance(source, str):
+        if is_path:
             os.stat(source)
-            return av.open(f"file:{source}", "r", form, options=_NO_NETWORK, metadata_errors="replace")
-        return av.open(io.BytesIO(source), "r", form, metadata_errors="replace")
+        opened = f"file:{source}" if is_path else io.BytesIO(source)
+        try:
+            return av.open(opened, "r", form, options=options, metadata_errors="replace")
+        except av.error.ArgumentError:  # FFmpeg's answer to a demuxer that the list lacks
+            raise DataError(
+                f"expected a file with its own streams, got {name_of(source)}, which FFmpeg recognizes as a playlist "
+                "or a description of streams elsewhere, or refuses for another reason. Give the files that it names"
+            ) from None
 
 
 def video_stream(container: Any, source: Source) -> Any:

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of remote objects on disk.
+
+An object has blocks of 4 MiB. A block is a file that never changes: it is written under a temporary name and renamed,
+and its name has the object's identity. So processes share the folder without locks, and a block that is deleted while
+it is read stays readable to its reader. The checksums of a block's pieces follow its bytes, so that a damaged block is
+fetched again. They detect accidents; the folder must belong to the user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import struct
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..contract.errors import ArgumentError
+from ..contract.private_folder import make_private_folder, require_private_folder
+from ..contract.warning import warn
+from ..native import _native
+from ..settings import remote_cache
+
+BLOCK_BYTES = 4 << 20
+_PIECE_BYTES = 1 << 16  # bytes that have a checksum
+_SUM = struct.Struct("<I")
+_USED_AGAIN_S = 60  # a block is marked as used at most this often
+_NOT_KEPT = "blocks of remote objects are not kept: {}; set STOKER_REMOTE_CACHE to a folder of your own"
+
+
+@dataclass(frozen=True)
+class RemoteObject:
+    """Object as it was when it was opened.
+
+    Attributes:
+        path: its address.
+        size: its bytes.
+        etag: the server's tag of this version; None if the server gives none.
+        identity: digest of address, size and version.
+    """
+
+    path: str
+    size: int
+    etag: str | None
+    identity: str
+
+
+def identity_of(path: str, size: int, version: str | None) -> str:
+    """Return the digest that names the blocks of a version of an object."""
+    return hashlib.blake2b(f"{path}\0{size}\0{version}".encode(), digest_size=16).hexdigest()
+
+
+class BlockCache:
+    """Folder of blocks, bounded in bytes. The least recently used blocks go first.
+
+    Args:
+        folder: the folder.
+        limit_bytes: its limit. Between two passes over the folder it may have a sixteenth more per process.
+    """
+
+    def __init__(self, folder: Path, limit_bytes: int) -> None:
+        self._folder, self._limit_bytes = folder, limit_bytes
+        self._lock = threading.Lock()
+        self._unchecked = limit_bytes  # bytes written since the last pass; the first write makes one
+        self._failed = False
+
+    @classmethod
+    def open(cls, in_flight: int) -> BlockCache | None:
+        """Return the cache that the settings name; None, with a warning, if other users may write to its folder.
+
+        Args:
+            in_flight: greatest number of blocks in flight.
+
+        Raises:
+            ArgumentError: the limit is below the blocks that may be in flight.
+        """
+        found = remote_cache()
+        if found is None:
+            return None
+        least = in_flight * BLOCK_BYTES
+        if found[1] < least:
+            raise ArgumentError(
+                f"expected STOKER_REMOTE_CACHE_MIB of at least {least >> 20}, the blocks that may be in flight, got "
+                f"{found[1] >> 20}; STOKER_REMOTE_CACHE=off keeps no blocks"
+            )
+        try:
+            require_private_folder(found[0])
+        except OSError as error:
+            warn(_NOT_KEPT.format(error))
+            return None
+        return cls(*found)
+
+    def _path(self, one: RemoteObject, block: int) -> Path:
+        return self._folder / one.identity / str(block)
+
+    def read(self, one: RemoteObject, block: int, begin: int, end: int) -> bytes | None:
+        """Return the bytes ``begin`` to ``end`` of a block; None if it is not there or damaged."""
+        path = f"{self._folder}/{one.identity}/{block}"
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            status = os.fstat(file)
+            bytes_of_block = min(BLOCK_BYTES, one.size - block * BLOCK_BYTES)
+            if status.st_size != bytes_of_block + _SUM.size * -(-bytes_of_block // _PIECE_BYTES):
+                return None
+            first, last = begin // _PIECE_BYTES, -(-end // _PIECE_BYTES)
+            start = first * _PIECE_BYTES
+            content = os.pread(file, min(last * _PIECE_BYTES, bytes_of_block) - start, start)
+            sums = os.pread(file, _SUM.size * (last - first), bytes_of_block + _SUM.size * first)
+            if time.time() - status.st_mtime > _USED_AGAIN_S:
+                os.utime(file)  # marks the block as recently used
+        except OSError:
+            return None
+        finally:
+            os.close(file)
+        return content[begin - start : end - start] if _sums(content) == sums else None
+
+    def write(self, one: RemoteObject, block: int, content: bytes) -> None:
+        """Keep a block. A folder that cannot be written costs time but no results."""
+        path = self._path(one, block)
+        try:
+            make_private_folder(self._folder)
+            path.parent.mkdir(exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                    file.write(_sums(content))
+                os.replace(name, path)
+            except BaseException:
+                os.unlink(name)
+                raise
+            self._bound(len(content))
+        except OSError as error:
+            if not self._failed:
+                self._failed = True
+                warn(_NOT_KEPT.format(error))
+
+    def _bound(self, written: int) -> None:
+        with self._lock:
+            self._unchecked += written
+            if self._unchecked < self._limit_bytes // 16:
+                return
+            self._unchecked = 0
+        with open(self._folder / ".lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:  # another process makes the pass
+                return
+            self._evict()
+
+    def _evict(self) -> None:
+        kept: list[tuple[float, int, Path]] = []
+        for path in self._folder.glob("*/*"):
+            with contextlib.suppress(OSError):  # another process deleted it
+                status = path.stat()
+                kept.append((status.st_mtime, status.st_size, path))
+        total = sum(size for _, size, _ in kept)
+        for _, size, path in sorted(kept):
+            if total <= self._limit_bytes - self._limit_bytes // 16:
+                return
+            path.unlink(missing_ok=True)
+            total -= size
+            with contextlib.suppress(OSError):  # other blocks are in it
+                path.parent.rmdir()
+
+
+def _sums(content: bytes) -> bytes:
+    """Return the checksums of the pieces of a part of a block, which begins with a piece."""
+    pieces = range(0, len(content), _PIECE_BYTES)
+    return b"".join(_SUM.pack(_native.crc32c(content[at : at + _PIECE_BYTES])) for at in pieces)
