@@ -109,12 +109,15 @@ def open_container(source: Source, form: str | None = None) -> Any:
         DataError: the file is none that FFmpeg reads, or it is a playlist.
         OSError: the file cannot be read.
     """
-    av, is_path = pyav(), isinstance(source, str)
-    options = {"format_whitelist": _demuxers(), "protocol_whitelist": "file" if is_path else "none"}
+    av = pyav()
     with FileErrors(source):
-        if is_path:
+        opened: Any
+        if isinstance(source, str):
             os.stat(source)
-        opened = f"file:{source}" if is_path else io.BytesIO(source)
+            opened, protocol = f"file:{source}", "file"
+        else:
+            opened, protocol = io.BytesIO(source), "none"
+        options = {"format_whitelist": _demuxers(), "protocol_whitelist": protocol}
         try:
             return av.open(opened, "r", form, options=options, metadata_errors="replace")
         except av.error.ArgumentError:  # FFmpeg's answer to a demuxer that the list lacks
