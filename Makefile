@@ -3,6 +3,7 @@
 #
 #   make demo [DATA=~/photos] [OUT=folder]    demonstration on a folder of photographs
 #   make test [TESTS=tests/unit]              lint, types, layers, tests in PROCESSES=2 processes
+#   make test-complete [TESTS=tests/cuda]     the tests with all cases of those of which make test runs a sample; an hour
 #   make check                                lint, types, layers, generated files; no tests
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
 #   make fuzz [SECONDS=60] [JOBS=16]          hostile bytes into decoders and containers, hostile numbers into recipes and plans, under sanitizers
@@ -60,7 +61,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-containers test-jax test-mxnet test-paddle test-ray test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-processors test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-complete test-containers test-jax test-mxnet test-paddle test-ray test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-processors test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -68,7 +69,10 @@ demo: $(VENV)/.package
 # A test that runs for five minutes hangs: its process prints all stacks and ends. The run ends with it, and with a
 # process that crashes, since pytest-xdist may wait forever for the tests of a process that it has replaced.
 HANGS := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
-test: check
+# Bytecode is written, because pytest rewrites the assertions of each file without it, in each process.
+test test-complete: export PYTHONDONTWRITEBYTECODE :=
+test-complete: export STOKER_COMPLETE := 1
+test test-complete: check
 	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(HANGS) $(TESTS)
 
 test-older test-newest: test-%: .venv-%/.package
@@ -93,12 +97,17 @@ test-gpu: setup
 test-gpu-sanitizer: setup
 	@REQUIRE_GPU=1 STOKER_SANITIZER=1 $(PY) -m pytest tests/gpu/test_sanitizer.py tests/gpu/test_gpu_jpeg.py -k sanitizer -n $(PROCESSES) --dist worksteal $(TESTS)
 
+# The type checker takes about as long as all other tools together, and runs beside them.
+# mypy ignores a file that has a stub, unless it is named.
+TYPES = $(PY) -m mypy --no-error-summary && $(PY) -m mypy --no-error-summary src/stoker/frontends/fn.py
 check: setup
+	@{ $(TYPES); } & types=$$!; $(MAKE) -s check-others; others=$$?; wait $$types && exit $$others
+
+.PHONY: check-others
+check-others:
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --check --quiet .
 	@git ls-files -z $(CXX_SOURCES) | xargs -0 $(VENV)/bin/clang-format --dry-run -Werror
-	@$(PY) -m mypy --no-error-summary
-	@$(PY) -m mypy --no-error-summary src/stoker/frontends/fn.py  # mypy ignores a file that has a stub
 	@PYTHONPATH=src $(VENV)/bin/lint-imports --no-logo
 	@$(PY) tools/budget.py --check
 	@$(PY) tools/native_layers.py --check

@@ -8,14 +8,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from idle_clock import IdleClock
 from photographs import write_photographs
-from sharing import folder_of_all, share
+from sharing import share
 
 _SETTLE_S = 3.0  # time for stopped threads to end on an idle machine
 
@@ -35,6 +35,21 @@ def pytest_configure(config: pytest.Config) -> None:
     share(config)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without garbage collections, then exempt all collected objects from later ones.
+
+    The collected tests, their parameters and torch are a million objects that live to the end. A collection that
+    traverses them takes a second.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.fixture(scope="session")
 def jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a few dozen JPEG files in three classes. Tests only read it."""
@@ -49,13 +64,11 @@ def images(jpegs: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def kernel_folder(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Path]:
-    """Yield the folder of kernels compiled for the emulation, shared by all test processes."""
-    folder = folder_of_all(pytestconfig, tmp_path_factory.getbasetemp()) / "kernels"
-    folder.mkdir(exist_ok=True)
-    yield folder
-    for path in folder.glob("*.gch"):  # large
-        path.unlink(missing_ok=True)
+def kernel_folder(pytestconfig: pytest.Config) -> Path:
+    """Return the folder of kernels compiled for the emulation, shared by all test processes and later runs."""
+    from emulated_stages import kept_folder
+
+    return kept_folder(pytestconfig.rootpath / "build" / "emulated")
 
 
 @pytest.fixture(scope="session")

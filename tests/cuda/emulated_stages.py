@@ -29,6 +29,7 @@ from stoker.device.gpu import Gpu
 from stoker.graph.scalar_code import Compiler
 from stoker.native import _native
 from stoker.ops.image.recipe import SOURCES as RECIPE_SOURCES
+from tests.idle_clock import HANG_S
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1] / "src" / "stoker" / "native"
@@ -95,8 +96,10 @@ class Stage:
 
 
 PREPARED = "prepared.hpp.gch"  # headers that most kernels include; large
+EMULATION = "emulation.o"  # compiled once, it halves the time of most kernels
 _PREPARING = threading.Lock()
 _BUILDING: dict[Path, threading.Lock] = {}
+_KEPT = 3  # folders of kernels
 
 
 def compiled(folder: Path, text: str) -> Path:
@@ -110,19 +113,43 @@ def compiled(folder: Path, text: str) -> Path:
     return library
 
 
+def kept_folder(parent: Path) -> Path:
+    """Return the folder of kernels that this compiler makes from these headers; later test runs use it again.
+
+    Its name covers all that a kernel's code depends on, except the kernel's own text, which names its file.
+    """
+    version = subprocess.run(["g++", "--version"], capture_output=True, check=True, timeout=HANG_S).stdout
+    digest = hashlib.sha256(version + Path(__file__).read_bytes())  # with the compiler's options
+    own = [path for folder in (HERE, HERE.parent / "native") for path in folder.glob("*.[hi]pp")]
+    native = [path for folder in (CHECKOUT, NATIVE) for path in folder.rglob("*") if _is_header(path)]
+    for path in sorted(own + native):
+        digest.update(f"{path.relative_to(path.parents[1])} {path.stat().st_size}\n".encode() + path.read_bytes())
+    folder = parent / digest.hexdigest()[:20]
+    folder.mkdir(parents=True, exist_ok=True)
+    os.utime(folder)
+    others = sorted(parent.iterdir(), key=lambda p: p.stat().st_mtime)
+    for old in others[:-_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
 def _build(path: Path, library: Path) -> None:
-    # Every library has its own emulation: a shared one would disappear with the first library that is unloaded.
-    command = ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-fno-gnu-unique"]
+    command: list[str | Path] = ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-fno-gnu-unique"]
     with _PREPARING:
         headers = _headers(path.parent)
-    command += [f"-I{folder}" for folder in (headers, HERE, HERE.parent / "native")]
-    command.append('-DSTOKER_EMULATION="emulated_launch.hpp"')
-    header = path.parent / PREPARED.removesuffix(".gch")
-    with _PREPARING:
-        if not header.exists():
+        command += [f"-I{folder}" for folder in (headers, HERE, HERE.parent / "native")]
+        header, emulation = path.parent / PREPARED.removesuffix(".gch"), path.parent / EMULATION
+        if not emulation.exists():
+            text = '#define STOKER_EMULATION_LINKED\n#define STOKER_EMULATION_INLINE\n#include "cuda_emulation.ipp"\n'
+            source = emulation.with_suffix(".cpp")
+            _whole(source, lambda own: own.write_text(text))
+            _whole(emulation, lambda own: _run([*command, "-O2", "-c", source, "-o", own]))
+        command += ['-DSTOKER_EMULATION="emulated_launch.hpp"', "-DSTOKER_EMULATION_LINKED"]
+        if not (path.parent / PREPARED).exists():
             _whole(header, lambda own: own.write_text('#include "device/own.cuh"\n'))
             _whole(path.parent / PREPARED, lambda own: _run([*command, "-x", "c++-header", header, "-o", own]))
-    _whole(library, lambda own: _run([*command, "-include", header, "-shared", path, "-o", own]))
+    # Every library has its own emulation: a shared one would disappear with the first library that is unloaded.
+    _whole(library, lambda own: _run([*command, "-include", header, "-shared", path, emulation, "-o", own]))
 
 
 def _headers(folder: Path) -> Path:
@@ -136,13 +163,22 @@ def _headers(folder: Path) -> Path:
     if not found.exists():
         own = folder / f"{os.getpid()}.headers"
         for source in (CHECKOUT, NATIVE):
-            others = shutil.ignore_patterns("__pycache__", "*.py*", "*.cpp", "*.so")
-            shutil.copytree(source, own, ignore=others, dirs_exist_ok=True)
+            shutil.copytree(source, own, ignore=_others, dirs_exist_ok=True)
         try:
             own.rename(found)
         except OSError:  # another process was first
             shutil.rmtree(own)
     return found
+
+
+def _others(folder: str, names: list[str]) -> list[str]:
+    paths = [Path(folder, name) for name in names]
+    return [path.name for path in paths if not path.is_dir() and not _is_header(path)]
+
+
+def _is_header(path: Path) -> bool:
+    """Return whether a file of the native code is a header; those of NVRTC's standard library have no suffix."""
+    return path.suffix in {".hpp", ".cuh", ".ipp", ".h"} or path.parent.name == "std"
 
 
 def _run(command: Sequence[str | Path]) -> None:

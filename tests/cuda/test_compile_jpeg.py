@@ -9,12 +9,13 @@ import pytest
 
 from stoker.codecs.jpeg.codec import SOURCES
 from stoker.device import compile as compiling
+from tests.complete import COMPLETE
 
 # The largest number of registers per kernel at which a multiprocessor holds as many threads as its launches assume.
 MAX_REGISTERS = {"unstuff": 64, "clear": 32, "entropy": 64, "transform": 64, "pixels": 64}
 
 
-@pytest.mark.parametrize("architecture", [80, 90, 100])
+@pytest.mark.parametrize("architecture", [80, 90, 100] if COMPLETE else [90])
 def test_jpeg_kernels_compile_without_spills(architecture):
     report: list[str] = []
     for source in dict.fromkeys(text for _, text in SOURCES):

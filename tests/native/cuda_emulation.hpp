@@ -73,38 +73,20 @@ class Place {
 
 class Emulation {
  public:
-  static Emulation& instance() {
-    static Emulation emulation;
-    return emulation;
-  }
+  static Emulation& instance() { return only_; }
 
   std::mt19937 random{1};
   uint32_t thread = 0, threads = 0, block = 0, blocks = 0;
   uint64_t switches = 0;
 
+  Emulation();
+  ~Emulation();
+
   // One launch at a time, from all pipelines.
-  void run(const std::function<void()>& kernel, uint32_t grid, uint32_t cta, uint32_t dynamic_bytes = 0) {
-    const std::lock_guard<std::mutex> hold(mutex_);
-    dynamic_.assign((dynamic_bytes + 2 * kGuard + 15) / 16, {});
-    dynamic_bytes_ = dynamic_bytes;
-    kernel_ = &kernel;
-    threads = cta;
-    blocks = grid;
-    std::vector<uint32_t> order(grid);
-    for (uint32_t i = 0; i < grid; ++i) order[i] = i;
-    std::shuffle(order.begin(), order.end(), random);
-    for (const uint32_t b : order) {
-      block = b;
-      run_block();
-    }
-  }
+  void run(const std::function<void()>& kernel, uint32_t grid, uint32_t cta, uint32_t dynamic_bytes = 0);
 
   // Shared memory: noise at the start of each CTA.
-  bool share(void* memory, size_t bytes) {
-    shared_.push_back({static_cast<uint8_t*>(memory), bytes});
-    make_noise(shared_.back());
-    return true;
-  }
+  bool share(void* memory, size_t bytes);
 
   // The dynamic shared memory of each CTA, 16-byte aligned.
   uint8_t* dynamic_shared() { return dynamic_.data()->bytes + kGuard; }
@@ -123,28 +105,10 @@ class Emulation {
   struct alignas(16) Sixteen {
     uint8_t bytes[16];
   };
-  // Noise inside, a guard pattern around it.
-  void begin_dynamic() {
-    auto* const all = dynamic_.data()->bytes;
-    std::fill_n(all, dynamic_.size() * 16, kUntouched);
-    make_noise({all + kGuard, dynamic_bytes_});
-  }
-  void end_dynamic() const {
-    const auto* const all = dynamic_.data()->bytes;
-    const auto touched = [](uint8_t x) { return x != kUntouched; };
-    if (std::any_of(all, all + kGuard, touched) ||
-        std::any_of(all + kGuard + dynamic_bytes_, all + dynamic_.size() * 16, touched))
-      fail("a CTA writes outside of its dynamic shared memory");
-  }
-
   struct Memory {
     uint8_t* at;
     size_t bytes;
   };
-  void make_noise(const Memory& m) {
-    for (size_t i = 0; i < m.bytes; ++i) m.at[i] = static_cast<uint8_t>(random());
-  }
-
   // The threads of one CTA after the other.
   struct Fiber {
     Place place;
@@ -152,80 +116,18 @@ class Emulation {
     State state = State::Ready;
   };
 
-  static void enter() {
-    Emulation& e = instance();
-    for (;;) {
-      (*e.kernel_)();
-      e.wait(State::Done);
-    }
-  }
+  void begin_dynamic();
+  void end_dynamic() const;
+  void make_noise(const Memory& m);
+  static void enter();
+  void wait(State state);
+  void run_block();
+  uint32_t count(uint32_t begin, uint32_t end, State state) const;
+  void release(uint32_t begin, uint32_t end);
+  bool release();
+  [[noreturn]] static void fail(const char* text);
 
-  void wait(State state) {
-    const uint32_t self = thread;
-    fibers_[self].state = state;
-    fibers_[self].place.change_to(main_);
-    thread = self;
-  }
-
-  void run_block() {
-    while (fibers_.size() < threads) {
-      Fiber& f = fibers_.emplace_back();
-      f.place.begin(f.stack.get(), kStack, enter);
-    }
-    exchange_.assign(threads, 0);
-    operands_.assign(threads, {});
-    for (const Memory& m : shared_) make_noise(m);
-    begin_dynamic();
-    release(0, threads);
-    std::vector<uint32_t> ready;
-    for (;;) {
-      ready.clear();
-      for (uint32_t t = 0; t < threads; ++t)
-        if (fibers_[t].state == State::Ready) ready.push_back(t);
-      if (ready.empty() && !release()) return end_dynamic();
-      std::shuffle(ready.begin(), ready.end(), random);
-      for (const uint32_t t : ready) {
-        thread = t;
-        ++switches;
-        main_.change_to(fibers_[t].place);
-      }
-    }
-  }
-
-  uint32_t count(uint32_t begin, uint32_t end, State state) const {
-    uint32_t n = 0;
-    for (uint32_t t = begin; t < end; ++t) n += fibers_[t].state == state;
-    return n;
-  }
-
-  void release(uint32_t begin, uint32_t end) {
-    for (uint32_t t = begin; t < end; ++t) fibers_[t].state = State::Ready;
-  }
-
-  // Resumes whole warps, or the whole CTA. False: all threads have finished.
-  bool release() {
-    if (count(0, threads, State::Done) == threads) return false;
-    bool any = false;
-    for (uint32_t begin = 0; begin < threads; begin += kWarp) {
-      const uint32_t end = std::min(begin + kWarp, threads), waiting = count(begin, end, State::AtWarp);
-      if (waiting == end - begin) {
-        release(begin, end);
-        any = true;
-      } else if (waiting) {
-        fail("only some threads of a warp wait for the warp");
-      }
-    }
-    if (any) return true;
-    if (count(0, threads, State::AtBlock) != threads) fail("only some threads wait for the CTA");
-    release(0, threads);
-    return true;
-  }
-
-  [[noreturn]] static void fail(const char* text) {
-    std::fprintf(stderr, "emulation: %s\n", text);
-    std::abort();
-  }
-
+  static Emulation only_;
   std::mutex mutex_;
   const std::function<void()>* kernel_ = nullptr;
   std::vector<Memory> shared_;
@@ -335,3 +237,9 @@ inline void load_if(bool wanted, const uint32_t* from, uint32_t& to) {
 }
 
 }  // namespace stoker::gpu
+
+// Kernels that are compiled one by one link the definitions as an object.
+#if !defined(STOKER_EMULATION_LINKED)
+#define STOKER_EMULATION_INLINE inline
+#include "cuda_emulation.ipp"
+#endif

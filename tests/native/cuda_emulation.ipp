@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Definitions of `Emulation`. STOKER_EMULATION_INLINE is `inline`, or nothing in the one object that others link.
+#include <algorithm>
+
+#include "cuda_emulation.hpp"
+
+namespace stoker::gpu {
+
+STOKER_EMULATION_INLINE Emulation Emulation::only_;
+STOKER_EMULATION_INLINE Emulation::Emulation() = default;
+STOKER_EMULATION_INLINE Emulation::~Emulation() = default;
+
+STOKER_EMULATION_INLINE void Emulation::run(const std::function<void()>& kernel, uint32_t grid, uint32_t cta,
+                                            uint32_t dynamic_bytes) {
+  const std::lock_guard<std::mutex> hold(mutex_);
+  dynamic_.assign((dynamic_bytes + 2 * kGuard + 15) / 16, {});
+  dynamic_bytes_ = dynamic_bytes;
+  kernel_ = &kernel;
+  threads = cta;
+  blocks = grid;
+  std::vector<uint32_t> order(grid);
+  for (uint32_t i = 0; i < grid; ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), random);
+  for (const uint32_t b : order) {
+    block = b;
+    run_block();
+  }
+}
+
+STOKER_EMULATION_INLINE bool Emulation::share(void* memory, size_t bytes) {
+  shared_.push_back({static_cast<uint8_t*>(memory), bytes});
+  make_noise(shared_.back());
+  return true;
+}
+
+// Noise inside, a guard pattern around it.
+STOKER_EMULATION_INLINE void Emulation::begin_dynamic() {
+  auto* const all = dynamic_.data()->bytes;
+  std::fill_n(all, dynamic_.size() * 16, kUntouched);
+  make_noise({all + kGuard, dynamic_bytes_});
+}
+
+STOKER_EMULATION_INLINE void Emulation::end_dynamic() const {
+  const auto* const all = dynamic_.data()->bytes;
+  const auto touched = [](uint8_t x) { return x != kUntouched; };
+  if (std::any_of(all, all + kGuard, touched) ||
+      std::any_of(all + kGuard + dynamic_bytes_, all + dynamic_.size() * 16, touched))
+    fail("a CTA writes outside of its dynamic shared memory");
+}
+
+STOKER_EMULATION_INLINE void Emulation::make_noise(const Memory& m) {
+  for (size_t i = 0; i < m.bytes; ++i) m.at[i] = static_cast<uint8_t>(random());
+}
+
+STOKER_EMULATION_INLINE void Emulation::enter() {
+  Emulation& e = instance();
+  for (;;) {
+    (*e.kernel_)();
+    e.wait(State::Done);
+  }
+}
+
+STOKER_EMULATION_INLINE void Emulation::wait(State state) {
+  const uint32_t self = thread;
+  fibers_[self].state = state;
+  fibers_[self].place.change_to(main_);
+  thread = self;
+}
+
+STOKER_EMULATION_INLINE void Emulation::run_block() {
+  while (fibers_.size() < threads) {
+    Fiber& f = fibers_.emplace_back();
+    f.place.begin(f.stack.get(), kStack, enter);
+  }
+  exchange_.assign(threads, 0);
+  operands_.assign(threads, {});
+  for (const Memory& m : shared_) make_noise(m);
+  begin_dynamic();
+  release(0, threads);
+  std::vector<uint32_t> ready;
+  for (;;) {
+    ready.clear();
+    for (uint32_t t = 0; t < threads; ++t)
+      if (fibers_[t].state == State::Ready) ready.push_back(t);
+    if (ready.empty() && !release()) return end_dynamic();
+    std::shuffle(ready.begin(), ready.end(), random);
+    for (const uint32_t t : ready) {
+      thread = t;
+      ++switches;
+      main_.change_to(fibers_[t].place);
+    }
+  }
+}
+
+STOKER_EMULATION_INLINE uint32_t Emulation::count(uint32_t begin, uint32_t end, State state) const {
+  uint32_t n = 0;
+  for (uint32_t t = begin; t < end; ++t) n += fibers_[t].state == state;
+  return n;
+}
+
+STOKER_EMULATION_INLINE void Emulation::release(uint32_t begin, uint32_t end) {
+  for (uint32_t t = begin; t < end; ++t) fibers_[t].state = State::Ready;
+}
+
+// Resumes whole warps, or the whole CTA. False: all threads have finished.
+STOKER_EMULATION_INLINE bool Emulation::release() {
+  if (count(0, threads, State::Done) == threads) return false;
+  bool any = false;
+  for (uint32_t begin = 0; begin < threads; begin += kWarp) {
+    const uint32_t end = std::min(begin + kWarp, threads), waiting = count(begin, end, State::AtWarp);
+    if (waiting == end - begin) {
+      release(begin, end);
+      any = true;
+    } else if (waiting) {
+      fail("only some threads of a warp wait for the warp");
+    }
+  }
+  if (any) return true;
+  if (count(0, threads, State::AtBlock) != threads) fail("only some threads wait for the CTA");
+  release(0, threads);
+  return true;
+}
+
+STOKER_EMULATION_INLINE void Emulation::fail(const char* text) {
+  std::fprintf(stderr, "emulation: %s\n", text);
+  std::abort();
+}
+
+}  // namespace stoker::gpu
