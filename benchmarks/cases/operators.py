@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,7 @@ TITLES = {
 }
 
 
+@lru_cache(maxsize=1)
 def photographs(data: Data) -> list[np.ndarray]:
     """Return 16 photographs, uint8 (375, 500, 3)."""
     from PIL import Image
