@@ -239,6 +239,16 @@ def test_a_batch_takes_what_its_plan_says() -> None:
             job.take_output(0)
         with pytest.raises(ValueError, match="planned element type and number of axes"):
             engine.run_row([0], [IMAGE[0]], 0)
+        for wrong in ([IMAGE, IMAGE[0]], IMAGE[0]):
+            with pytest.raises(ValueError, match="planned element type and number of axes"):
+                engine.run_columns([0], [wrong], 2, 0)
+        with pytest.raises(ValueError, match="one array per row"):
+            engine.run_columns([0], [[IMAGE]], 2, 0)
+        with pytest.raises(ValueError, match="data for each value"):
+            engine.run_columns([0], [], 2, 0)
+        for rows in (0, -1):
+            with pytest.raises(ValueError, match="at least one row"):
+                engine.run_columns([0], [[]], rows, 0)
 
 
 def test_an_input_that_is_not_fed_fails_the_row() -> None:

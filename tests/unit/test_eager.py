@@ -10,7 +10,7 @@ import pytest
 
 import stoker
 from stoker import Operator, arg, eager
-from stoker.contract.operator import RowContext
+from stoker.contract.operator import RowContext, Spec
 
 
 class Strange(Operator, name="probe.unhashable"):
@@ -60,3 +60,52 @@ def test_a_list_for_an_operator_on_batches_has_an_element_per_row(indices: Any) 
     """It was taken for one value that all rows share, in float64."""
     rows = [np.array([10]), np.array([20, 21]), np.array([30])]
     assert [x.tolist() for x in eager.permute_batch(rows, indices=indices)] == [[30], [10], [10]]
+
+
+class Chosen(Operator, name="probe.chosen"):
+    """Operator in Python that refuses negative numbers. Input and output: any array."""
+
+    cases = ({},)
+
+    def infer(self, c: Any, x: Any) -> Spec:
+        return Spec(x.dtype, (None,), "")
+
+    def reference(self, row: RowContext, x: Any) -> Any:
+        if x.min() < 0:
+            raise ValueError("negative")
+        return x + 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_rows_of_a_batch_have_the_bits_of_single_calls(count: int) -> None:
+    """One native call computes them: a column of arrays, and arguments that all rows share."""
+    rng = np.random.default_rng(count)
+    images = [rng.integers(0, 256, (9 + k % 2, 11, 3), np.uint8) for k in range(count)]
+    arguments: dict[str, Any] = {"start": [2, 3], "shape": [4, 5], "axes": [0, 1]}
+    found = eager.slice(images, **arguments)
+    assert len(found) == count
+    for one, image in zip(found, images, strict=True):
+        assert np.array_equal(one, eager.slice(image, **arguments))
+        assert np.array_equal(one, image[2:6, 3:8])
+    bright = eager.brightness(images, brightness=0.5)
+    assert all(np.array_equal(one, eager.brightness(x, brightness=0.5)) for one, x in zip(bright, images, strict=True))
+    angles = stoker.Batch([np.float32(10 * k) for k in range(count)], stoker.types.FLOAT)
+    turned = eager.rotate(images, angle=angles, keep_size=True)
+    for k, (one, image) in enumerate(zip(turned, images, strict=True)):
+        assert np.array_equal(one, eager.rotate(image, angle=float(10 * k), keep_size=True))
+
+
+def test_rows_that_need_python_or_fail_are_computed_by_the_general_path() -> None:
+    stoker.register(Chosen)
+    rows = [np.arange(3), np.arange(4)]
+    assert [x.tolist() for x in eager.probe.chosen(rows)] == [[1, 2, 3], [1, 2, 3, 4]]
+    with pytest.raises(stoker.DataError, match="negative"):
+        eager.probe.chosen([np.arange(3), -np.arange(3)])
+
+
+def test_an_error_of_one_row_does_not_spoil_later_batches() -> None:
+    images = [np.full((4, 4, 1), k, np.uint8) for k in range(3)]
+    window: dict[str, Any] = {"start": [1, 1], "shape": [2, 2], "axes": [0, 1]}
+    with pytest.raises(stoker.DataError):
+        eager.slice([*images, images[0][:1]], **window)
+    assert [int(x.max()) for x in eager.slice(images, **window)] == [0, 1, 2]

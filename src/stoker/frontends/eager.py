@@ -79,6 +79,7 @@ class _PlannedCall:
         self.engine = self.run.engine
         self.values = [plan.fed.get((n.edge.node, 0), -1) for n in (*nodes, *edges.values())]
         self.plan = plan
+        self._takes_columns = self.run.may_run_inline
 
     def run_one(self, data: list[Any], seed: int) -> Any:
         """Compute one row in a single native call.
@@ -88,7 +89,15 @@ class _PlannedCall:
         return self.engine.run_row(self.values, data, seed)
 
     def run_many(self, data: list[Any], rows: int, seed: int) -> list[Any]:
-        """Compute several rows on threads. Handles operators in Python and rows that fail."""
+        """Compute several rows. Handles operators in Python and rows that fail.
+
+        A single native call computes all rows, until a batch has needed Python or failed: such a call's work is lost.
+        """
+        if self._takes_columns and rows:
+            outputs = self.engine.run_columns(self.values, data, rows, seed)
+            if outputs is not None:
+                return outputs
+            self._takes_columns = False
         keys = np.arange(rows, dtype=np.uint64)
         where = Rows(keys, np.zeros(rows, np.int64), (), 0, 0)
         feeds = {(k, 0): x if isinstance(x, list) else _repeated(x, rows) for k, x in enumerate(data)}

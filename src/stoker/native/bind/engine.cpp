@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "base/thread.hpp"
 #include "bind/arrays.hpp"
@@ -78,6 +79,12 @@ class Borrowed {
   JobBox box_;
 };
 
+nb::object take_outputs(JobBox& box) {
+  nb::list outputs;
+  for (size_t i = 0; i < box.job->outputs.size(); ++i) outputs.append(take_output(box, static_cast<int>(i)));
+  return outputs;
+}
+
 // Run one row synchronously on this thread, for eager calls.
 nb::object run_row(std::shared_ptr<Engine> e, const std::vector<int32_t>& values, const nb::list& data, uint64_t seed) {
   Borrowed borrowed(e, e->acquire(1));
@@ -99,14 +106,41 @@ nb::object run_row(std::shared_ptr<Engine> e, const std::vector<int32_t>& values
   return nb::tuple(outputs);
 }
 
+// Feed a value to all rows: a list has an array per row, an array or a number serves all rows.
+void feed_column(JobBox& box, int value, nb::handle column) {
+  Job& job = *box.job;
+  if (PyList_Check(column.ptr())) {
+    const nb::list rows = nb::borrow<nb::list>(column);
+    if (static_cast<int64_t>(rows.size()) != job.rows) throw nb::value_error("expected one array per row");
+    for (int64_t r = 0; r < job.rows; ++r) feed_row(box, value, r, nb::cast<AnyArray>(rows[static_cast<size_t>(r)]));
+    return;
+  }
+  if (PyFloat_Check(column.ptr())) feed_scalar(box, value, 0, PyFloat_AsDouble(column.ptr()));
+  else feed_row(box, value, 0, nb::cast<AnyArray>(column));
+  job.feed({value, job.row(0)[value], 0});
+}
+
+// Run rows synchronously on this thread, for eager calls on batches; return None as above.
+nb::object run_columns(std::shared_ptr<Engine> e, const std::vector<int32_t>& values, const nb::list& data,
+                       int64_t rows, uint64_t seed) {
+  if (rows < 1) throw nb::value_error("expected at least one row");
+  if (data.size() < values.size()) throw nb::value_error("expected data for each value");
+  Borrowed borrowed(e, e->acquire(rows));
+  JobBox& box = borrowed.box();
+  std::iota(box.job->keys.begin(), box.job->keys.end(), uint64_t{0});
+  std::fill(box.job->epochs.begin(), box.job->epochs.end(), 0);
+  box.job->seed = seed;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] >= 0) feed_column(box, values[i], data[i]);
+  if (!borrowed.run()) return nb::none();
+  return take_outputs(box);
+}
+
 // Run a whole batch synchronously on this thread; return None as above.
 nb::object run_rows(std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t seed, const nb::tuple& indices) {
   Borrowed borrowed(e, acquire_rows(*e, keys, epochs, seed, indices));
   if (!borrowed.run()) return nb::none();
-  nb::list outputs;
-  for (size_t i = 0; i < borrowed.box().job->outputs.size(); ++i)
-    outputs.append(take_output(borrowed.box(), static_cast<int>(i)));
-  return outputs;
+  return take_outputs(borrowed.box());
 }
 
 void bind_run(nb::module_& m) {
@@ -151,6 +185,7 @@ void bind_run(nb::module_& m) {
              return nb::cast(new WorkBox{e, std::move(work)}, nb::rv_policy::take_ownership);
            })
       .def("run_row", &run_row)
+      .def("run_columns", &run_columns)
       .def("run_rows", &run_rows)
       .def("move_on_device",
            [](Engine& e, const std::vector<std::tuple<uintptr_t, uintptr_t, size_t>>& moves) {

@@ -151,26 +151,26 @@ bool Engine::advance(Job* job, PythonWork* work) {
       work->parked.reset();
       return false;
     }
+    std::unique_ptr<RowContext> context;
     while (job->resumed || job->next_row < job->rows) {
-      std::unique_ptr<RowContext> context;
       size_t position = 0;
       int64_t row;
       if (job->resumed) {
         row = job->resumed->row;
         position = job->resumed->position;
-        context = std::move(job->resumed->context);
+        give_context(std::exchange(context, std::move(job->resumed->context)));
         job->resumed.reset();
       } else {
         row = job->next_row++;
-        context = take_context();
+        if (!context) context = take_context();
       }
       if (run_row(job, row, position, &context) == RowEnd::Parked) {
         work->job = job;
         work->parked = std::move(job->resumed);
         return false;
       }
-      give_context(std::move(context));
     }
+    give_context(std::move(context));
     const bool ends = ++job->segment == plan_->segments.size();
     if (ends && resources_ && issue(job) && !settle(job)) job->segment = plan_->device_begin;
     open_segment(job);
