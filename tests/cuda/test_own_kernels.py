@@ -274,6 +274,7 @@ def test_sampling_at_coordinates(dtype: Any) -> None:
     rng = np.random.default_rng(9)
     rows = [rng.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((9, 7), (40, 33))]
     linear = {"interp_type": types.INTERP_LINEAR, "fill_value": 300.5}
+    cubic = {"interp_type": types.INTERP_CUBIC, "fill_value": 300.5}
 
     def make(x: Any) -> Any:
         x = fn.cast(x, dtype=dtype)
@@ -281,6 +282,7 @@ def test_sampling_at_coordinates(dtype: Any) -> None:
             fn.sphere(x, **linear), fn.water(x, ampl_x=2.0, mask=fn.random.coin_flip()), fn.jitter(x, nDegree=5),
             fn.lens_distortion(x, radial=[0.4, -0.2], tangential=[0.01, 0.02], **linear),
             fn.elastic(x, alpha=9.0, sigma=2.0, **linear), fn.optical_distortion(x, limit=[-1.0, 1.0]),
+            fn.sphere(x, **cubic), fn.water(x, ampl_y=2.0, **cubic), fn.elastic(x, alpha=9.0, sigma=2.0, **cubic),
         )  # fmt: skip
 
     compare_rows([rows], ["HWC"], make)

@@ -60,7 +60,7 @@ def remap(x: Any, mapx: Any, mapy: Any, **arguments: Any) -> Any:
 OWN_Y, OWN_X = (g.astype(np.float32) for g in np.indices(IMAGE.shape[:2]))
 
 
-@pytest.mark.parametrize("interp", [types.INTERP_NN, types.INTERP_LINEAR])
+@pytest.mark.parametrize("interp", [types.INTERP_NN, types.INTERP_LINEAR, types.INTERP_CUBIC])
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "int32", "float32", "float16", "bool"])
 def test_whole_places_are_the_elements(dtype: str, interp: Any) -> None:
     x = IMAGE.astype(dtype)
@@ -81,9 +81,52 @@ def test_neighbours_beyond_the_edges_are_zero() -> None:
 
 def test_places_that_are_no_numbers_are_beyond_the_edges() -> None:
     places = np.float32([[np.nan, np.inf, -np.inf, 1e38, -1e38, 2.0**31, 2.0**62]])
-    for interp in (types.INTERP_NN, types.INTERP_LINEAR):
+    for interp in (types.INTERP_NN, types.INTERP_LINEAR, types.INTERP_CUBIC):
         for x, y in ((places, np.zeros_like(places)), (np.zeros_like(places), places)):
             assert not remap(IMAGE, x, y, interp=interp, pixel_origin="center").any()
+
+
+def keys(t: Any) -> Any:
+    """Weights of a cubic convolution with coefficient -3/4. Source: Keys, "Cubic convolution interpolation" (1981)."""
+    t, a = np.abs(t), -0.75
+    inner = (a + 2) * t**3 - (a + 3) * t**2 + 1
+    return np.where(t < 1, inner, np.where(t < 2, a * (t**3 - 5 * t**2 + 8 * t - 4), 0))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32"])
+def test_cubic_sampling_is_keys_convolution(dtype: str) -> None:
+    """Over the image with zeros around, also where only some of the sixteen elements are inside."""
+    x = (
+        IMAGE[..., :1].astype(np.float64) * (1 if dtype == "uint8" else 100) - (0 if dtype == "uint8" else 9000)
+    ).astype(dtype)
+    rng = np.random.default_rng(3)
+    map_y, map_x = (rng.uniform(-4, n + 4, (41, 29)).astype(np.float32) for n in x.shape[:2])
+    rows, columns = (
+        keys(m[..., None].astype(np.float64) - np.arange(n)) for m, n in zip((map_y, map_x), x.shape, strict=False)
+    )
+    want = np.einsum("ijy,ijx,yxc->ijc", rows, columns, x.astype(np.float64))
+    if dtype == "uint8":
+        want = want.clip(0, 255)
+    got = remap(x, map_x, map_y, interp=types.INTERP_CUBIC, pixel_origin="center").astype(np.float64)
+    assert np.abs(got - want).max() <= (0.51 if dtype != "float32" else 0.05)
+    linear = remap(x, map_x, map_y, pixel_origin="center").astype(np.float64)
+    assert np.abs(linear - want).max() > 5
+
+
+@pytest.mark.parametrize("name", ["sphere", "water", "lens_distortion"])
+def test_cubic_sampling_follows_the_same_coordinates(name: str) -> None:
+    """Of a plane, linear and cubic interpolation differ by a twentieth of its slopes at most."""
+    ramp = np.add.outer(np.arange(60, dtype=np.float32), 2 * np.arange(80, dtype=np.float32))[..., None]
+    arguments = {"radial": [0.3]} if name == "lens_distortion" else {}
+    linear, cubic = (
+        np.asarray(getattr(eager, name)(ramp, interp_type=kind, **arguments))
+        for kind in (types.INTERP_LINEAR, types.INTERP_CUBIC)
+    )
+    inner = (linear > 3) & (linear < 200)
+    inner[:12] = inner[-12:] = inner[:, :12] = inner[:, -12:] = False
+    assert inner.sum() > 1000
+    np.testing.assert_allclose(cubic[inner], linear[inner], atol=0.2)
+    assert (cubic != linear).any()
 
 
 def test_videos_take_maps_for_all_frames_or_for_each() -> None:

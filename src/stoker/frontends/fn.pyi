@@ -1035,7 +1035,7 @@ def elastic(
     convolutional neural networks" (2003).
 
     Args:
-        interp_type: INTERP_NN or INTERP_LINEAR.
+        interp_type: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
         fill_value: Value outside of the image.
         alpha: Strength: the factor of the blurred numbers, in pixels.
         sigma: Standard deviation of the blur in pixels, above 0.
@@ -1750,7 +1750,7 @@ def jitter(
     pixel's place.
 
     Args:
-        interp_type: INTERP_NN or INTERP_LINEAR.
+        interp_type: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
         fill_value: Value outside of the image.
         mask: 0: the image stays as it is.
         nDegree: Number of integers from which the moves are drawn, from 1 to 2**20.
@@ -1845,7 +1845,7 @@ def lens_distortion(
     ``initUndistortRectifyMap`` within its rounding.
 
     Args:
-        interp_type: INTERP_NN or INTERP_LINEAR.
+        interp_type: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
         fill_value: Value outside of the image.
         radial: k1, k2 and k3; up to three numbers.
         tangential: p1 and p2.
@@ -2425,7 +2425,7 @@ def optical_distortion(
     ``radial``. Input: images of up to 32 bits an element, HW, HWC, CHW or these with a leading F. Output: the same.
 
     Args:
-        interp_type: INTERP_NN or INTERP_LINEAR.
+        interp_type: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
         fill_value: Value outside of the image.
         limit: Range of the number.
         seed: Seed of this operator's draws; by default it follows from the pipeline's.
@@ -3793,7 +3793,7 @@ def sphere(
     its fraction, a pixel shows the source at ``middle + t * |t| / d``, in float32. Nearest neighbours have DALI's bits.
 
     Args:
-        interp_type: INTERP_NN or INTERP_LINEAR.
+        interp_type: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
         fill_value: Value outside of the image.
         mask: 0: the image stays as it is.
         name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -4124,7 +4124,7 @@ def water(
     float32. The bits are DALI's, which ignores a ``mask`` that is a constant.
 
     Args:
-        interp_type: INTERP_NN or INTERP_LINEAR.
+        interp_type: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
         fill_value: Value outside of the image.
         mask: 0: the image stays as it is.
         ampl_x: Height of the waves along x, in pixels.
@@ -4832,7 +4832,7 @@ class experimental:
         Neighbours beyond the edges are 0. With ``pixel_origin="center"`` bytes are those of OpenCV's ``remap``.
 
         Args:
-            interp: INTERP_NN or INTERP_LINEAR.
+            interp: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
             pixel_origin: Point of the first pixel that is at (0, 0).
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.

@@ -25,16 +25,19 @@ _MAPPED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.INT32, DTyp
 _CARRIER = {DType.BOOL: DType.UINT8, DType.FLOAT16: DType.FLOAT, DType.BFLOAT16: DType.FLOAT}
 
 Places = tuple[Px, Px]  # row and column of the source, FLOAT
+_SAMPLINGS = (InterpType.INTERP_NN, InterpType.INTERP_LINEAR, InterpType.INTERP_CUBIC)  # in the kernel's order
+
+
+def interpolation(default: InterpType) -> Any:
+    """Declare the argument that says how to sample between pixels."""
+    return arg("interp", default, choices=_SAMPLINGS, doc="INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.")
 
 
 class MapArguments(Operator):
     """Arguments of operators that sample an image at coordinates."""
 
     gives_bfloat16 = takes_bfloat16 = True
-    interp_type = arg(
-        "interp", InterpType.INTERP_NN, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
-        doc="INTERP_NN or INTERP_LINEAR.",
-    )  # fmt: skip
+    interp_type = interpolation(InterpType.INTERP_NN)
     fill_value = arg("float", 0.0, doc="Value outside of the image.")
 
 
@@ -57,7 +60,7 @@ def pixel_places() -> Places:
     return coordinate(0).cast(DType.FLOAT), coordinate(1).cast(DType.FLOAT)
 
 
-def sampled(c: Lowering, x: Value, places: Places, *, linear: bool, fill: float) -> Value:
+def sampled(c: Lowering, x: Value, places: Places, kind: InterpType, *, fill: float) -> Value:
     """Sample ``x`` at ``places``, a program of coordinates 0 (row) and 1 (column) of the output, which has the size of
     ``x``.
 
@@ -65,7 +68,7 @@ def sampled(c: Lowering, x: Value, places: Places, *, linear: bool, fill: float)
     """
     size = height_and_width(c, x)
     maps = c.stage([], [(DType.FLOAT, size, "HW")] * 2, [[p] for p in places])
-    return mapped(c, x, *maps, linear=linear, fill=fill)
+    return mapped(c, x, maps[0], maps[1], kind, fill=fill)
 
 
 def masked(c: Lowering, x: Value, places: Places, *, half: bool = True) -> Value:
@@ -77,19 +80,22 @@ def masked(c: Lowering, x: Value, places: Places, *, half: bool = True) -> Value
         places: coordinates of the source with the corner of the first pixel at 0.
         half: centres of pixels are at half numbers.
     """
-    linear = c.const("interp_type") == InterpType.INTERP_LINEAR
-    shift = 0.5 if linear and half else 0.0
+    kind = c.const("interp_type")
+    shift = 0.5 if kind != InterpType.INTERP_NN and half else 0.0
     own = pixel_places()
     on = uniform(ex.different(c.scalar("mask"), 0), DType.BOOL)
     chosen = tuple(select(on, p - shift, q) for p, q in zip(places, own, strict=True))
-    return sampled(c, x, (chosen[0], chosen[1]), linear=linear, fill=c.const("fill_value"))
+    return sampled(c, x, (chosen[0], chosen[1]), kind, fill=c.const("fill_value"))
 
 
 def mapped(
-    c: Lowering, x: Value, map_y: Value, map_x: Value, *, linear: bool, fill: float, cubic: bool = False,
-    border: str = "constant",
-) -> Value:  # fmt: skip
-    """Sample ``x`` at coordinates, float32 of (H, W) or (F, H, W). ``border`` is one of `filter`."""
+    c: Lowering, x: Value, map_y: Value, map_x: Value, kind: InterpType, *, fill: float, border: str = "constant"
+) -> Value:
+    """Sample ``x`` at coordinates, float32 of (H, W) or (F, H, W). ``border`` is one of `filter`.
+
+    Truth values are not mixed: they are sampled as nearest neighbours. The cubic convolution has the coefficient -3/4,
+    as in OpenCV, and does not clip between its two passes.
+    """
     own, axes = x.dtype, image_axes(c, x)
     carrier = own if own in _MAPPED else _CARRIER.get(own)
     if carrier is None:
@@ -100,7 +106,7 @@ def mapped(
     shape[axes[1]], shape[axes[2]] = height, width
     frames = 1 if axes[0] < 0 else shape[axes[0]]
     blocks = (frames * height * width + _PIXELS - 1) // _PIXELS
-    sampling = 0 if own == DType.BOOL else 2 if cubic else int(linear)
+    sampling = 0 if own == DType.BOOL else _SAMPLINGS.index(kind)
     beyond = tuple(BORDERS).index(border)
     out = c.native(
         "map", [c.cast(x, carrier), map_y, map_x], [(carrier, shape, x.layout)], attrs=(*axes, sampling, beyond),
@@ -110,13 +116,12 @@ def mapped(
 
 
 def mapped_reference(
-    x: Any, layout: str, map_y: Any, map_x: Any, *, linear: bool, fill: float, cubic: bool = False,
-    border: str = "constant",
-) -> Any:  # fmt: skip
+    x: Any, layout: str, map_y: Any, map_x: Any, kind: InterpType, *, fill: float, border: str = "constant"
+) -> Any:
     """Apply :func:`mapped` in NumPy; maps without frames."""
     own = DType.of(x.dtype)
     wide = np.float64 if x.dtype == np.int32 else np.float32
-    plain = not (linear or cubic) or own == DType.BOOL
+    plain = kind == InterpType.INTERP_NN or own == DType.BOOL
     constant = cast_array(np.float64(fill), own)
 
     def shown(frame: Any) -> Any:
@@ -137,7 +142,7 @@ def mapped_reference(
         if plain:
             return at(0, 0).astype(frame.dtype)
         dy, dx = ((m - np.floor(m)).astype(wide)[..., None] for m in places)
-        taps = range(-1, 3) if cubic else range(2)
+        taps = range(-1, 3) if kind == InterpType.INTERP_CUBIC else range(2)
         with np.errstate(all="ignore"):
             lines = [_between([at(k, j).astype(wide) for j in taps], dx) for k in taps]
             return cast_array(_between(lines, dy), own)
@@ -159,9 +164,9 @@ def masked_reference(row: RowContext, x: Any, places: Callable[[Any, Any, int, i
     layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
     height, width = (x.shape[layout.index(name)] for name in "HW")
     own = [g.astype(np.float32) for g in np.indices((height, width))]
-    linear = row["interp_type"] == InterpType.INTERP_LINEAR
-    shift = np.float32(0.5 if linear and half else 0)
+    kind = row["interp_type"]
+    shift = np.float32(0.5 if kind != InterpType.INTERP_NN and half else 0)
     maps = own
     if int(row.number("mask")):
         maps = [np.broadcast_to(p, (height, width)) - shift for p in places(own[0], own[1], height, width)]
-    return mapped_reference(x, layout, maps[0], maps[1], linear=linear, fill=row["fill_value"])
+    return mapped_reference(x, layout, maps[0], maps[1], kind, fill=row["fill_value"])

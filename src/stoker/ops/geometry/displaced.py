@@ -25,7 +25,7 @@ class Displaced(MapArguments, name="_displaced"):
     hidden = True
     inputs = (3, 3)
     alpha = arg("float", 1.0, per_row=True, doc="Factor of the distances.")
-    cases = ({"alpha": 3.0},)
+    cases = ({"alpha": 3.0}, {"alpha": 3.0, "interp_type": "INTERP_CUBIC", "fill_value": 7.0})
 
     @classmethod
     def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
@@ -38,20 +38,20 @@ class Displaced(MapArguments, name="_displaced"):
         alpha = c.scalar("alpha")
         c.require(ex.isfinite(alpha), "expected a finite `alpha`, got {0}", alpha)
         height_and_width(c, x)
-        linear = c.const("interp_type") == InterpType.INTERP_LINEAR
-        half = 0.0 if linear else 0.5
+        kind = c.const("interp_type")
+        half = 0.5 if kind == InterpType.INTERP_NN else 0.0
         maps = [
             c.pointwise([field], own + load(DType.FLOAT) * uniform(alpha) + half)
             for field, own in zip((down, across), pixel_places(), strict=True)
         ]
-        return mapped(c, x, maps[0], maps[1], linear=linear, fill=c.const("fill_value"))
+        return mapped(c, x, maps[0], maps[1], kind, fill=c.const("fill_value"))
 
     def reference(self, row: RowContext, x: Any, down: Any, across: Any) -> Any:
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
-        linear = row["interp_type"] == InterpType.INTERP_LINEAR
-        half, alpha = np.float32(0 if linear else 0.5), np.float32(row.number("alpha"))
+        kind = row["interp_type"]
+        half, alpha = np.float32(0.5 if kind == InterpType.INTERP_NN else 0), np.float32(row.number("alpha"))
         maps = [
             own.astype(np.float32) + field * alpha + half
             for own, field in zip(np.indices(down.shape), (down, across), strict=True)
         ]
-        return mapped_reference(x, layout, maps[0], maps[1], linear=linear, fill=row["fill_value"])
+        return mapped_reference(x, layout, maps[0], maps[1], kind, fill=row["fill_value"])

@@ -7,7 +7,7 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.step import Value
 from ...contract.types import InterpType
-from ._map import MapArguments
+from ._map import MapArguments, interpolation
 
 
 class Elastic(MapArguments, name="elastic"):
@@ -23,11 +23,12 @@ class Elastic(MapArguments, name="elastic"):
     draws = 1
     alpha = arg("float", 50.0, per_row=True, doc="Strength: the factor of the blurred numbers, in pixels.")
     sigma = arg("float", 5.0, per_row=True, doc="Standard deviation of the blur in pixels, above 0.")
-    interp_type = arg(
-        "interp", InterpType.INTERP_LINEAR, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
-        doc="INTERP_NN or INTERP_LINEAR.",
-    )  # fmt: skip
-    cases = ({"alpha": 9.0, "sigma": 1.5}, {"alpha": 30.0, "sigma": 2.0, "interp_type": "INTERP_NN", "fill_value": 9.0})
+    interp_type = interpolation(InterpType.INTERP_LINEAR)
+    cases = (
+        {"alpha": 9.0, "sigma": 1.5},
+        {"alpha": 30.0, "sigma": 2.0, "interp_type": "INTERP_NN", "fill_value": 9.0},
+        {"alpha": 20.0, "sigma": 2.0, "interp_type": "INTERP_CUBIC", "fill_value": 30.0},
+    )
 
     def compose(self, c: Lowering, x: Value) -> Value:
         fields = c.apply("_displacements", x)

@@ -14,7 +14,7 @@ from ...contract.operator import RowContext
 from ...contract.pixel import uniform
 from ...contract.step import Value
 from ...contract.types import InterpType
-from ._map import MapArguments, height_and_width, mapped_reference, pixel_places, sampled
+from ._map import MapArguments, height_and_width, interpolation, mapped_reference, pixel_places, sampled
 
 _RADIAL, _TANGENTIAL = 3, 2
 
@@ -33,14 +33,12 @@ class LensDistortion(MapArguments, name="lens_distortion"):
     tangential = arg("float", (0.0, 0.0), many=True, per_row=True, doc="p1 and p2.")
     focal = arg("float", 1.0, per_row=True, doc="Focal length as a share of the image's width and height.")
     center = arg("float", (0.5, 0.5), many=True, per_row=True, doc="Optical center (x, y) as a share of the extents.")
-    interp_type = arg(
-        "interp", InterpType.INTERP_LINEAR, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
-        doc="INTERP_NN or INTERP_LINEAR.",
-    )  # fmt: skip
+    interp_type = interpolation(InterpType.INTERP_LINEAR)
     cases = (
         {"radial": (0.3, -0.1)},
         {"radial": (-0.2, 0.1, 0.05), "tangential": (0.02, -0.03), "focal": 0.8, "interp_type": "INTERP_NN"},
         {"radial": 0.5, "center": (0.3, 0.6), "fill_value": 50.0},
+        {"radial": (0.4, 0.1), "fill_value": 50.0, "interp_type": "INTERP_CUBIC"},
     )
 
     def lower(self, c: Lowering, x: Value) -> Value:
@@ -70,13 +68,13 @@ class LensDistortion(MapArguments, name="lens_distortion"):
         cross = across * down * 2.0
         moved_x = across * factor + p1 * cross + p2 * (square + across * across * 2.0)
         moved_y = down * factor + p2 * cross + p1 * (square + down * down * 2.0)
-        linear = c.const("interp_type") == InterpType.INTERP_LINEAR
-        half = 0.0 if linear else 0.5
+        kind = c.const("interp_type")
+        half = 0.5 if kind == InterpType.INTERP_NN else 0.0
         places = (
             moved_y * uniform(focal * height) + uniform(middle_y) + half,
             moved_x * uniform(focal * width) + uniform(middle_x) + half,
         )
-        return sampled(c, x, places, linear=linear, fill=c.const("fill_value"))
+        return sampled(c, x, places, kind, fill=c.const("fill_value"))
 
     def reference(self, row: RowContext, x: Any) -> Any:
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
@@ -96,8 +94,8 @@ class LensDistortion(MapArguments, name="lens_distortion"):
         cross = across * down * f32(2)
         moved_x = across * factor + p1 * cross + p2 * (square + across * across * f32(2))
         moved_y = down * factor + p2 * cross + p1 * (square + down * down * f32(2))
-        linear = row["interp_type"] == InterpType.INTERP_LINEAR
-        half = f32(0 if linear else 0.5)
+        kind = row["interp_type"]
+        half = f32(0.5 if kind == InterpType.INTERP_NN else 0)
         map_y = moved_y * f32(focal * height) + f32(middle_y) + half
         map_x = moved_x * f32(focal * width) + f32(middle_x) + half
-        return mapped_reference(x, layout, map_y, map_x, linear=linear, fill=row["fill_value"])
+        return mapped_reference(x, layout, map_y, map_x, kind, fill=row["fill_value"])

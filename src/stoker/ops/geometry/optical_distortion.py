@@ -7,7 +7,7 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.step import Value
 from ...contract.types import InterpType
-from ._map import MapArguments
+from ._map import MapArguments, interpolation
 
 
 class OpticalDistortion(MapArguments, name="optical_distortion"):
@@ -17,11 +17,8 @@ class OpticalDistortion(MapArguments, name="optical_distortion"):
 
     draws = 1
     limit = arg("float", (-0.05, 0.05), many=True, per_row=True, doc="Range of the number.")
-    interp_type = arg(
-        "interp", InterpType.INTERP_LINEAR, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
-        doc="INTERP_NN or INTERP_LINEAR.",
-    )  # fmt: skip
-    cases = ({}, {"limit": (-0.8, 0.8), "fill_value": 9.0, "interp_type": "INTERP_NN"})
+    interp_type = interpolation(InterpType.INTERP_LINEAR)
+    cases = ({}, {"limit": (-0.8, 0.8), "fill_value": 9.0, "interp_type": "INTERP_NN"}, {"interp_type": "INTERP_CUBIC"})
 
     def compose(self, c: Lowering, x: Value) -> Value:
         number = c.apply("random.uniform", range=c.pass_on("limit"))

@@ -18,7 +18,7 @@ from ...contract.pixel import load, unary
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType, InterpType
 from ._axes import each_frame
-from ._map import height_and_width, mapped, mapped_reference
+from ._map import height_and_width, interpolation, mapped, mapped_reference
 
 
 class Remap(Operator, name="experimental.remap"):
@@ -31,12 +31,12 @@ class Remap(Operator, name="experimental.remap"):
 
     gives_bfloat16 = takes_bfloat16 = True
     inputs = (3, 3)
-    interp = arg(
-        "interp", InterpType.INTERP_LINEAR, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
-        doc="INTERP_NN or INTERP_LINEAR.",
-    )  # fmt: skip
+    interp = interpolation(InterpType.INTERP_LINEAR)
     pixel_origin = arg("str", "corner", choices=("corner", "center"), doc="Point of the first pixel that is at (0, 0).")
-    cases = ({}, {"interp": "INTERP_NN"}, {"pixel_origin": "center"})
+    cases = (
+        {}, {"interp": "INTERP_NN"}, {"pixel_origin": "center"}, {"interp": "INTERP_CUBIC", "pixel_origin": "center"},
+        {"interp": "INTERP_CUBIC"},
+    )  # fmt: skip
 
     @classmethod
     def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
@@ -57,12 +57,13 @@ class Remap(Operator, name="experimental.remap"):
         )
         for rows, columns in zip(maps[0].shape, maps[1].shape, strict=True):
             c.require(ex.equal(rows, columns), "expected maps of one shape, got extents of {1} and {0}", rows, columns)
-        linear = c.const("interp") == InterpType.INTERP_LINEAR
+        kind = c.const("interp")
         shift = 0.5 if c.const("pixel_origin") == "corner" else 0.0
-        if shift or not linear:
+        if shift or kind == InterpType.INTERP_NN:
             value = load(DType.FLOAT) - shift
-            maps = [c.pointwise([m], value if linear else unary("round", value)) for m in maps]
-        return mapped(c, x, maps[0], maps[1], linear=linear, fill=0.0)
+            value = unary("round", value) if kind == InterpType.INTERP_NN else value
+            maps = [c.pointwise([m], value) for m in maps]
+        return mapped(c, x, maps[0], maps[1], kind, fill=0.0)
 
     @staticmethod
     def _map(c: Lowering, x: Value, m: Value) -> Value:
@@ -77,17 +78,17 @@ class Remap(Operator, name="experimental.remap"):
         return m
 
     def reference(self, row: RowContext, x: Any, mapx: Any, mapy: Any) -> Any:
-        linear = row["interp"] == InterpType.INTERP_LINEAR
+        kind = row["interp"]
         shift = np.float32(0.5 if row["pixel_origin"] == "corner" else 0)
         maps = [m - shift for m in (mapy, mapx)]
-        maps = maps if linear else [np.rint(m) for m in maps]
+        maps = [np.rint(m) for m in maps] if kind == InterpType.INTERP_NN else maps
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
         number = itertools.count()
 
         def shown(frame: Any) -> Any:
             f = next(number)
             y, x = (_plane(m, f if layout[0] == "F" else None) for m in maps)
-            return mapped_reference(frame, "HWC", y, x, linear=linear, fill=0.0)
+            return mapped_reference(frame, "HWC", y, x, kind, fill=0.0)
 
         return each_frame(x, layout, shown)
 

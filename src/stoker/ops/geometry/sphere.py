@@ -23,7 +23,10 @@ class Sphere(MaskedMapArguments, name="sphere"):
     its fraction, a pixel shows the source at ``middle + t * |t| / d``, in float32. Nearest neighbours have DALI's bits.
     """
 
-    cases = ({}, {"interp_type": "INTERP_LINEAR", "fill_value": 99.0}, {"mask": 0})
+    cases = (
+        {}, {"interp_type": "INTERP_LINEAR", "fill_value": 99.0}, {"mask": 0},
+        {"interp_type": "INTERP_CUBIC", "fill_value": 99.0},
+    )  # fmt: skip
 
     def lower(self, c: Lowering, x: Value) -> Value:
         middles = [n / 2 for n in height_and_width(c, x)]

@@ -105,10 +105,9 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
             c.pointwise([], _on_pixels(place, kind).cast(DType.FLOAT), shape, "FHW"[-len(shape) :]) for place in places
         ]
         fills = c.const("fill_value")
-        samplings = {"linear": kind == InterpType.INTERP_LINEAR, "cubic": kind == InterpType.INTERP_CUBIC}
 
         def sampled(image: Value, fill: float) -> Value:
-            return mapped(c, image, maps[0], maps[1], fill=fill, border=_BORDERS.get(border, border), **samplings)
+            return mapped(c, image, maps[0], maps[1], kind, fill=fill, border=_BORDERS.get(border, border))
 
         if len(fills) == 1 or border != "constant":
             return sampled(x, fills[0])
@@ -140,7 +139,7 @@ def _is_pillows(dtype: DType, border: str) -> bool:
     return dtype == DType.UINT8 and border == "constant"
 
 
-def _kind(dtype: DType, kind: int) -> int:
+def _kind(dtype: DType, kind: InterpType) -> InterpType:
     """Return the interpolation: truth values are not mixed."""
     return InterpType.INTERP_NN if dtype == DType.BOOL else kind
 
@@ -179,9 +178,8 @@ def _mapped_array(x: Any, m: Any, size: Any, row: RowContext) -> Any:
     maps = [(np.floor(p) if kind == InterpType.INTERP_NN else p - 0.5).astype(np.float32) for p in places]
     fills = row["fill_value"] if border == "constant" else row["fill_value"][:1]
     parts = np.split(x, len(fills), axis=2) if len(fills) > 1 else [x]
-    samplings = {"linear": kind == InterpType.INTERP_LINEAR, "cubic": kind == InterpType.INTERP_CUBIC}
     out = [
-        mapped_reference(part, "HWC", maps[0], maps[1], fill=fill, border=_BORDERS.get(border, border), **samplings)
+        mapped_reference(part, "HWC", maps[0], maps[1], kind, fill=fill, border=_BORDERS.get(border, border))
         for part, fill in zip(parts, fills, strict=True)
     ]
     return np.concatenate(out, 2)

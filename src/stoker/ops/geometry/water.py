@@ -37,6 +37,7 @@ class Water(MaskedMapArguments, name="water"):
     cases = (
         {"ampl_x": 3.0, "ampl_y": 2.0, "freq_x": 0.7, "phase_y": 0.3},
         {"ampl_x": 2.5, "interp_type": "INTERP_LINEAR", "fill_value": 7.0},
+        {"ampl_y": 3.0, "freq_y": 0.4, "interp_type": "INTERP_CUBIC", "fill_value": 7.0},
         {"mask": 0},
     )
 
