@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 import tempfile
 import warnings
@@ -48,7 +49,7 @@ from stoker.native import _native  # noqa: E402
 PAGE = ROOT / "docs" / "torchvision.md"
 TEXT = Path(__file__).with_name("page.md")  # text above the tables
 _MARK = "<!-- written by tests/takeover/table.py; the text above its tables is tests/takeover/page.md -->\n"
-RELEASE = "torchvision " + ".".join(torchvision.__version__.split(".")[:2]) + ";"
+RELEASE = ".".join(torchvision.__version__.split(".")[:2])
 TRIED = "*"  # marks a cell that depends on the processor's order of additions in torch
 _DRAWS = 4  # runs of random transforms, each from another state
 
@@ -91,6 +92,12 @@ def page(destination: Destination | None) -> str:
         *_table("From images to tensors", transforms.TO_TENSOR, _TO_TENSOR, destination),
         *_table("Floats", transforms.FLOATS, _OF_FLOATS, destination),
     ])  # fmt: skip
+
+
+def release_of(text: str) -> str:
+    """Return the release of torchvision that a page was measured with."""
+    (release,) = re.findall(r"with torchvision (\d+\.\d+)\.", text)
+    return release
 
 
 def rows_of(text: str) -> dict[str, list[str]]:

@@ -18,7 +18,7 @@ def test_the_page_matches_the_measured_table(kernel_folder: Path) -> None:
     with table.emulated_place(kernel_folder) as destination:
         text = table.page(destination)
     assert "differs by" not in text.split("### Images")[1]
-    if table.RELEASE in text:  # another release has other transforms, and no page
+    if table.release_of(text) == table.RELEASE:  # another release has other transforms, and no page
         written = table.PAGE.read_text(encoding="utf-8")
         assert written.split("### Images")[0] == text.split("### Images")[0], _RUN
         assert other_rows(written, text) == [], _RUN

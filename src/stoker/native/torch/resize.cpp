@@ -18,8 +18,7 @@ namespace stoker::torch_resize {
 
 namespace {
 
-constexpr int64_t kSlack = 64;     // bytes past the end of a row that may be read and written
-constexpr int64_t kMostRows = 16;  // pairs of rows whose addresses are kept on the stack
+constexpr int64_t kSlack = 64;  // bytes past the end of a row that may be read and written
 
 int32_t low(int32_t pair) { return static_cast<int16_t>(pair & 0xffff); }
 int32_t high(int32_t pair) { return pair >> 16; }
@@ -58,81 +57,87 @@ void down_plain(const Taps& taps, int64_t y, const uint8_t* rows, int64_t pitch,
 
 #if STOKER_RESIZE_SUMS
 
-// Three channels, two pixels at a time. Up to `kMost` pairs, or any number (0).
-template <int kMost>
-STOKER_WIDE void across3(const Taps& taps, const uint8_t* row, int64_t first, int64_t last, uint8_t* to) {
+// Filter kRows rows of three channels horizontally. `kMost` pairs, or any number (0).
+template <int kPixel, int kMost>
+STOKER_WIDE void across3(const Taps& taps, const uint8_t* const* rows, int64_t first, int64_t last,
+                         uint8_t* const* to) {
   const int64_t most = kMost ? kMost : taps.most;
   const int32_t half = taps.half();
   const int precision = taps.precision;
-  for (int64_t x = first; x < last; ++x, to += 3) {
-    const uint8_t* from = row + taps.start[static_cast<size_t>(x)] * 3;
-    const int32_t* pair = taps.pairs.data() + x * most;
-    PixelSum sum(half);
-    for (int64_t k = 0; k < most; ++k, from += 6) sum.add(from, pair[k]);
-    sum.store(precision, to);
+  const int32_t* pair = taps.pairs.data() + first * most;
+  const int32_t* const start = taps.start.data();
+  for (int64_t x = first; x < last; ++x, pair += most) {
+    int64_t at = static_cast<int64_t>(start[x]) * kPixel;
+    PixelSums<kPixel> sums(half);
+    int64_t k = 0;
+    for (; k + 1 < most; k += 2, at += 4 * kPixel) sums.add_four(rows, at, pair + k);
+    if (k < most) sums.add(rows, at, pair[k]);
+    sums.store(precision, to, 3 * (x - first));
   }
 }
 
-void across3_any(const Taps& taps, const uint8_t* row, int64_t first, int64_t last, uint8_t* to) {
+template <int kPixel>
+void across3_any(const Taps& taps, const uint8_t* const* rows, int64_t first, int64_t last, uint8_t* const* to) {
   switch (taps.most) {
-    case 1: return across3<1>(taps, row, first, last, to);
-    case 2: return across3<2>(taps, row, first, last, to);
-    case 3: return across3<3>(taps, row, first, last, to);
-    case 4: return across3<4>(taps, row, first, last, to);
-    default: return across3<0>(taps, row, first, last, to);
+    case 1: return across3<kPixel, 1>(taps, rows, first, last, to);
+    case 2: return across3<kPixel, 2>(taps, rows, first, last, to);
+    case 3: return across3<kPixel, 3>(taps, rows, first, last, to);
+    case 4: return across3<kPixel, 4>(taps, rows, first, last, to);
+    case 5: return across3<kPixel, 5>(taps, rows, first, last, to);
+    case 6: return across3<kPixel, 6>(taps, rows, first, last, to);
+    default: return across3<kPixel, 0>(taps, rows, first, last, to);
   }
 }
 
-STOKER_WIDE void down_vectors(const Taps& taps, int64_t y, const uint8_t* rows, int64_t pitch, int64_t last, int64_t n,
+// Compute one output row from pairs of rows. 64 bytes past the end of rows and result may be read and written.
+template <int kMost>
+STOKER_WIDE void down_vectors(const uint8_t* const* rows, const int32_t* pairs, const Taps& taps, int64_t n,
                               uint8_t* to) {
-  const int32_t* pair = taps.pairs.data() + y * taps.most;
-  const int64_t first = taps.start[static_cast<size_t>(y)], most = taps.most;
+  const int64_t most = kMost ? kMost : taps.most;
   const int32_t half = taps.half();
   const int precision = taps.precision;
-  for (int64_t i = 0; i < n; i += kColumns) {  // rows are followed by padding
+  for (int64_t i = 0; i < n; i += kColumns) {
     ColumnSums sums(half);
-    for (int64_t k = 0; k < most; ++k) {
-      const int64_t a = std::min(first + 2 * k, last), b = std::min(a + 1, last);
-      sums.add(rows + a * pitch + i, rows + b * pitch + i, pair[k]);
-    }
-    if (n - i >= kColumns) {
-      sums.store(precision, to + i);
-    } else {
-      uint8_t rest[kColumns];
-      sums.store(precision, rest);
-      std::memcpy(to + i, rest, static_cast<size_t>(n - i));
-    }
+    for (int64_t k = 0; k < most; ++k) sums.add(rows[2 * k] + i, rows[2 * k + 1] + i, pairs[k]);
+    sums.store(precision, to + i);
+  }
+}
+
+void down_any(const uint8_t* const* rows, const int32_t* pairs, const Taps& taps, int64_t n, uint8_t* to) {
+  switch (taps.most) {
+    case 1: return down_vectors<1>(rows, pairs, taps, n, to);
+    case 2: return down_vectors<2>(rows, pairs, taps, n, to);
+    case 3: return down_vectors<3>(rows, pairs, taps, n, to);
+    case 4: return down_vectors<4>(rows, pairs, taps, n, to);
+    case 5: return down_vectors<5>(rows, pairs, taps, n, to);
+    case 6: return down_vectors<6>(rows, pairs, taps, n, to);
+    default: return down_vectors<0>(rows, pairs, taps, n, to);
   }
 }
 
 #endif
 
-void across(const Taps& taps, const uint8_t* row, int64_t channels, int64_t first, int64_t last, uint8_t* to) {
+// Compute one output row; `each` has room for the addresses of the source rows.
+void down(const Taps& taps, int64_t y, const uint8_t* rows, int64_t pitch, int64_t last, int64_t n,
+          const uint8_t** each, uint8_t* to) {
 #if STOKER_RESIZE_SUMS
-  if (channels == 3 && has_wide()) return across3_any(taps, row, first, last, to);
-#endif
-  across_plain(taps, row, channels, first, last, to);
-}
-
-void down(const Taps& taps, int64_t y, const uint8_t* rows, int64_t pitch, int64_t last, int64_t n, uint8_t* to) {
-#if STOKER_RESIZE_SUMS
-  if (has_wide_resize() && taps.most <= kMostRows) {
-    const uint8_t* each[2 * kMostRows];
+  if (has_wide()) {
+    const int32_t* pairs = taps.pairs.data() + y * taps.most;
     const int64_t first = taps.start[static_cast<size_t>(y)];
     for (int64_t k = 0; k < 2 * taps.most; ++k) each[k] = rows + std::min(first + k, last) * pitch;
-    return down_wide(each, taps.pairs.data() + y * taps.most, taps.most, taps.precision, n, to);
+    if (has_wide_resize()) return down_wide(each, pairs, taps.most, taps.precision, n, to);
+    return down_any(each, pairs, taps, n, to);
   }
-  if (has_wide()) return down_vectors(taps, y, rows, pitch, last, n, to);
 #endif
   down_plain(taps, y, rows, pitch, last, n, to);
 }
 
-// Copy a row of the source as contiguous pixels.
-void copy_row(const View& src, int64_t y, uint8_t* to) {
+// Copy a row of the source as pixels of `pixel` bytes: as many as there are channels, or those of the source.
+void copy_row(const View& src, int64_t y, int64_t pixel, uint8_t* to) {
   const uint8_t* row = src.data + y * src.stride[0];
   const int64_t width = src.shape[1], channels = src.shape[2];
-  if (src.stride[2] == 1 && src.stride[1] == channels) {
-    std::memcpy(to, row, static_cast<size_t>(width * channels));
+  if (src.stride[2] == 1 && src.stride[1] == pixel) {
+    std::memcpy(to, row, static_cast<size_t>((width - 1) * pixel + channels));
     return;
   }
   if (src.stride[2] == 1 && src.stride[1] == 4 && channels == 3) {  // Pillow's memory has four bytes per pixel
@@ -184,15 +189,51 @@ struct Resize::State {
   int64_t rows() const { return needed.y1 - needed.y0; }
   int64_t out_columns() const { return sizes.wanted.x1 - sizes.wanted.x0; }
 
-  // Bytes of a source row that the horizontal pass may read.
-  int64_t reach() const {
-    const int64_t narrow = (columns() + 2 * horizontal.most) * sizes.channels + kSlack;
-    return std::max(groups.reach, narrow);
+  // Rows that the horizontal pass filters together.
+  int64_t rows_at_once() const {
+#if STOKER_RESIZE_SUMS
+    if (wide && sizes.channels == 3 && groups.outputs == 0 && made_for != Isa::Plain) return kRows;
+#endif
+    return 1;
   }
 
-  void filter_row(const uint8_t* row, uint8_t* to) const {
-    if (groups.outputs > 0) return across_wide(groups, horizontal.most, horizontal.precision, row, to);
-    across(horizontal, row, sizes.channels, sizes.wanted.x0, sizes.wanted.x1, to);
+  // Bytes of a source row with pixels of `pixel` bytes that the horizontal pass may read.
+  int64_t reach(int64_t pixel) const {
+    return std::max(groups.reach, (columns() + 2 * horizontal.most) * pixel + kSlack);
+  }
+
+  // Filter rows_at_once() rows. Pixels have as many bytes as channels; several rows may also have pixels of four bytes.
+  void filter_rows(const uint8_t* const* rows, int64_t pixel, uint8_t* const* to) const {
+    if (groups.outputs > 0) return across_wide(groups, horizontal.most, horizontal.precision, rows[0], to[0]);
+#if STOKER_RESIZE_SUMS
+    if (rows_at_once() == kRows) {
+      if (pixel == 4) return across3_any<4>(horizontal, rows, sizes.wanted.x0, sizes.wanted.x1, to);
+      return across3_any<3>(horizontal, rows, sizes.wanted.x0, sizes.wanted.x1, to);
+    }
+#endif
+    across_plain(horizontal, rows[0], pixel, sizes.wanted.x0, sizes.wanted.x1, to[0]);
+  }
+
+  // Filter the source horizontally, or copy it. lines: rows_at_once() rows of `room` bytes.
+  void filter_source(const View& src, uint8_t* lines, int64_t room, int64_t pixel, uint8_t* middle,
+                     int64_t pitch) const {
+    const int64_t at_once = rows_at_once(), last = rows() - 1, step = src.stride[0];
+    const int64_t length = (columns() - 1) * pixel + sizes.channels;
+    // Rows are read in place if as many bytes as the filter may read follow in the image's memory.
+    const bool contiguous = src.stride[2] == 1 && src.stride[1] == pixel && step >= length;
+    const uint8_t* from[kRows];
+    uint8_t* to[kRows];
+    for (int64_t y = 0; y <= last; y += at_once) {
+      for (int64_t i = 0; i < at_once; ++i) {  // the last rows are repeated
+        const int64_t row = std::min(y + i, last);
+        const bool in_place = contiguous && row * step + room <= last * step + length;
+        to[i] = middle + row * pitch;
+        from[i] = in_place ? src.data + row * step : lines + i * room;
+        if (!wide) copy_row(src, row, pixel, to[i]);
+        else if (!in_place) copy_row(src, row, pixel, lines + i * room);
+      }
+      if (wide) filter_rows(from, pixel, to);
+    }
   }
 };
 
@@ -207,27 +248,24 @@ bool Resize::run(const View& src, const Sink& sink, Scratch& scratch) const {
   if (src.rank != 3 || src.dtype != DType::U8 || src.shape[0] != rows || src.shape[1] != s.columns() ||
       src.shape[2] != channels)
     return false;
-  const int64_t pitch = values + kSlack, room = s.reach();
-  uint8_t* line = scratch.get(static_cast<size_t>(room + (rows + 1) * pitch));
-  uint8_t* middle = line + room;
-  uint8_t* result = middle + rows * pitch;
-  if (s.wide) std::memset(line, 0, static_cast<size_t>(room));
-  // Rows are read in place if as many bytes as the filter may read follow in the image's memory.
-  const bool contiguous = src.stride[2] == 1 && src.stride[1] == channels && src.stride[0] >= s.columns() * channels;
-  const int64_t bytes = (rows - 1) * src.stride[0] + s.columns() * channels;
-  for (int64_t y = 0; y < rows; ++y) {
-    uint8_t* to = middle + y * pitch;
-    const bool in_place = s.wide && contiguous && y * src.stride[0] + room <= bytes;
-    if (!in_place) copy_row(src, y, s.wide ? line : to);
-    if (s.wide) s.filter_row(in_place ? src.data + y * src.stride[0] : line, to);
-  }
+  // Filters of several rows also read pixels of four bytes, which Pillow's memory has.
+  const int64_t pixel = s.rows_at_once() > 1 && src.stride[2] == 1 && src.stride[1] == 4 ? 4 : channels;
+  const int64_t pitch = values + kSlack, room = s.reach(pixel), line_bytes = s.rows_at_once() * room;
+  const auto addresses = static_cast<int64_t>(sizeof(uint8_t*)) * 2 * s.vertical.most;
+  uint8_t* const memory = scratch.get(static_cast<size_t>(addresses + line_bytes + (rows + 1) * pitch));
+  auto** const each = reinterpret_cast<const uint8_t**>(memory);
+  uint8_t* const lines = memory + addresses;
+  uint8_t* const middle = lines + line_bytes;
+  uint8_t* const result = middle + rows * pitch;
+  if (s.wide) std::memset(lines, 0, static_cast<size_t>(line_bytes));
+  s.filter_source(src, lines, room, pixel, middle, pitch);
   const Region& wanted = s.sizes.wanted;
   if (!s.tall) {
     sink.take(sink.to, 0, wanted.y1 - wanted.y0, middle, pitch);
     return true;
   }
   for (int64_t y = wanted.y0; y < wanted.y1; ++y) {
-    down(s.vertical, y, middle, pitch, rows - 1, values, result);
+    down(s.vertical, y, middle, pitch, rows - 1, values, each, result);
     sink.take(sink.to, y - wanted.y0, y - wanted.y0 + 1, result, pitch);
   }
   return true;
