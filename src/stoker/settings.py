@@ -12,7 +12,7 @@ STOKER_REMOTE_CACHE  folder of blocks of remote objects, or "off" (default: stok
 STOKER_REMOTE_CACHE_MIB  size limit of that folder (default: 16384)
 STOKER_REMOTE_DEADLINE_S  seconds after which the bytes of a remote object are given up (default: 120)
 STOKER_READ_AHEAD_MIB  bytes of local files that are read ahead of the rows from a cold disk; 0: none (default: 64)
-STOKER_VIDEO_CLIP_MIB  largest clip of a video that is decoded (default: 16384)
+STOKER_VIDEO_CLIP_MIB  largest clip of a video that is decoded (default: 16384, or half of the available memory)
 STOKER_DATA          folder of images for tests and benchmarks (default: generated images)
 """
 
@@ -30,6 +30,7 @@ except ImportError:  # Windows
     _HAS_LIMITS = False
 
 _MANY = 8  # cores
+_SMALL_CLIP = 256 << 20  # bytes
 _NO_LIMIT = 1 << 60  # bytes; version 1 of cgroups has a large number where there is no limit
 
 
@@ -97,10 +98,18 @@ def read_ahead_bytes() -> int:
     return (64 if asked is None else asked) << 20
 
 
-def video_clip_bytes() -> int:
-    """Return the size of the largest clip of a video that is decoded, in bytes."""
+def video_clip_bytes(size: float) -> int:
+    """Return the size of the largest clip of a video that is decoded, in bytes.
+
+    Args:
+        size: bytes of the clip. The available memory counts for large ones alone, because it takes 0.3 ms to find.
+    """
     asked = _number("STOKER_VIDEO_CLIP_MIB", 1)
-    return (16384 if asked is None else asked) << 20
+    most = (16384 if asked is None else asked) << 20
+    if asked is None and size > _SMALL_CLIP:
+        available = available_memory()
+        return most if available is None else max(_SMALL_CLIP, min(most, available // 2))
+    return most
 
 
 def _cache(asked: str, folder: str, mib: int | None, default_mib: int) -> tuple[Path, int] | None:

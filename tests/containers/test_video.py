@@ -179,6 +179,16 @@ def test_the_size_of_clips_has_a_limit(h264: str, monkeypatch: pytest.MonkeyPatc
     assert len(eager.decoders.video(data)) == FRAMES
 
 
+def test_a_clip_takes_at_most_half_of_the_available_memory(h264: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of some kilobytes may have hours of black frames."""
+    monkeypatch.setattr("stoker.settings.available_memory", lambda: 800 << 20)
+    data = np.frombuffer(Path(h264).read_bytes(), np.uint8)
+    with pytest.raises(DataError, match=r"at most 400 MiB of frames, got 10000 of .*STOKER_VIDEO_CLIP_MIB"):
+        eager.decoders.video(data, sequence_length=10_000, pad_mode="edge")
+    monkeypatch.setattr("stoker.settings.available_memory", lambda: 0)
+    assert len(eager.decoders.video(data)) == FRAMES
+
+
 @pytest.mark.parametrize("kind", ["h264_open", "h264_ts", "hevc_open", "vp9", "mpeg4_avi"])
 def test_shuffled_clips(folder: Path, kind: str) -> None:
     path = str(make_clip(folder, kind))

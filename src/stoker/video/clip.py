@@ -28,7 +28,8 @@ def excess_of(frames: float, height: int, width: int, item: int) -> str:
         width: width of the frames.
         item: bytes of a value.
     """
-    size, most = frames * height * width * 3 * item, video_clip_bytes()
+    size = frames * height * width * 3 * item
+    most = video_clip_bytes(size)
     if size <= most:
         return ""
     return (
