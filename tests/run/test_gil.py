@@ -105,3 +105,14 @@ def test_a_spinning_thread_costs_its_own_time_only(files: list[str], request: py
         request.getfixturevalue("spinning")
         # Each acquisition waits for the spinner: once per batch, not once per row (which would take 8 s here).
         assert fewest_per_window(pipe.run) <= BATCHES
+
+
+def test_threads_are_joined_without_the_lock_when_their_owner_is_dropped() -> None:
+    # What a thread waits for may need Python, such as a file system that this process serves.
+    plan = _native.Plan()
+    plan.finish(0, 0)
+    owners = [lambda: _native.ReadAhead(1, 1), lambda: _native.Engine(plan, 1), lambda: _native.recipe.WorkerPool(1)]
+    for make in owners:
+        owner, before = make(), _native.gil_acquired()
+        del owner
+        assert _native.gil_acquired() == before + 1

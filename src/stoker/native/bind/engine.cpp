@@ -8,7 +8,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -156,11 +155,7 @@ void bind_run(nb::module_& m) {
                resources->device = std::move(device);
                if (quota) resources->quota = std::move(quota);
              }
-             // In a forked child there are no threads to join, and locks may be held for ever: nothing is destroyed.
-             return std::shared_ptr<Engine>(new Engine(std::move(plan), threads, std::move(resources), limits),
-                                            [pid = ::getpid()](Engine* e) {
-                                              if (::getpid() == pid) delete e;
-                                            });
+             return own_with_threads(new Engine(std::move(plan), threads, std::move(resources), limits));
            }),
            nb::arg("plan"), nb::arg("threads"), nb::arg("device") = nb::none(), nb::arg("quota") = nb::none(),
            nb::arg("max_batch_bytes") = 0, nb::arg("max_batch_bytes_on_device") = 0)
@@ -170,7 +165,8 @@ void bind_run(nb::module_& m) {
       .def("submit", [](Engine& e, JobBox& b) { without_gil_on_device(e, [&] { e.submit(b.job); }); })
       .def("admit", [](Engine& e, JobBox& b) { without_gil_on_device(e, [&] { e.admit(b.job); }); })
       .def_prop_ro("device_bytes", &Engine::device_bytes)
-      .def_prop_ro("pinned_bytes", &Engine::pinned_bytes)
+      .def_prop_ro("pinned_bytes",
+                   [](const Engine& e) { return without_gil_on_device(e, [&] { return e.pinned_bytes(); }); })
       .def("wait",
            [](Engine& e, JobBox& b, double timeout_s) {
              if (b.job->state == JobState::Done) return static_cast<int>(WaitResult::Done);

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 
 namespace stoker {
@@ -42,6 +43,18 @@ auto without_gil(F&& f) {
     take_gil(state);
     throw;
   }
+}
+
+// Own an object whose threads `close` joins. The GIL is released while they end: what a thread waits for may need it,
+// such as a file system that this process serves. In a forked child there are no threads to join, and locks may be held
+// for ever: nothing is destroyed.
+template <class T>
+std::shared_ptr<T> own_with_threads(T* object) {
+  return std::shared_ptr<T>(object, [pid = ::getpid()](T* one) {
+    if (::getpid() != pid) return;
+    without_gil([&] { one->close(); });
+    delete one;
+  });
 }
 
 }  // namespace stoker

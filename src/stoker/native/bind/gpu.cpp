@@ -301,11 +301,12 @@ void bind_gpu(nb::module_& m) {
       .def_prop_ro("reasons", &gpu::GpuWithCpuFallback::reasons);
   nb::class_<jpeg::gpu::Index>(gpu_module, "JpegIndex")
       .def_prop_ro("files", &jpeg::gpu::Index::files)
-      .def_prop_ro("slots", &jpeg::gpu::Index::slots)
+      // The driver is called under the lock that these wait for.
+      .def_prop_ro("slots", [](const jpeg::gpu::Index& i) { return without_gil([&] { return i.slots(); }); })
       .def_prop_ro_static("record_bytes", [](nb::handle) { return jpeg::gpu::Index::record_bytes(); })
       .def("packed", &pack_index)
       .def("unpack", &unpack_index)
-      .def_prop_ro("bytes", &jpeg::gpu::Index::bytes)
+      .def_prop_ro("bytes", [](const jpeg::gpu::Index& i) { return without_gil([&] { return i.bytes(); }); })
       .def_prop_ro("rows_read", &jpeg::gpu::Index::rows_read)
       .def_prop_ro("rows_in_part", &jpeg::gpu::Index::rows_in_part)
       .def_prop_ro("rows_wrong", &jpeg::gpu::Index::rows_wrong);

@@ -46,8 +46,9 @@ void bind_nvjpeg(nb::module_& gpu_module) {
   nb::class_<Engines>(gpu_module, "JpegEngines")
       .def_prop_ro("count", &Engines::count)
       .def_prop_ro("version", &Engines::version)
-      .def_prop_ro("device_bytes", &Engines::device_bytes)
-      .def_prop_ro("driver_bytes", &Engines::driver_bytes);
+      // nvJPEG's threads call the driver under the lock that these wait for.
+      .def_prop_ro("device_bytes", [](const Engines& e) { return without_gil([&] { return e.device_bytes(); }); })
+      .def_prop_ro("driver_bytes", [](const Engines& e) { return without_gil([&] { return e.driver_bytes(); }); });
   nb::class_<Decode, stoker::Kernel>(gpu_module, "OnEngines")
       .def_prop_ro("rows", &Decode::rows)
       .def_prop_ro("reasons", &Decode::reasons)

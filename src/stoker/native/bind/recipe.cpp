@@ -292,7 +292,7 @@ void bind_recipe(nb::module_& m) {
     stoker::without_gil([&] { stoker::recipe::materialize_all(*batch); });
   });
   nb::class_<WorkerPool>(recipe, "WorkerPool")
-      .def(nb::init<int>())
+      .def(nb::new_([](int threads) { return stoker::own_with_threads(new WorkerPool(threads)); }))
       .def("submit", &WorkerPool::submit)
       .def("prioritize", &WorkerPool::prioritize)
       .def("wait", [](WorkerPool& pool, const std::shared_ptr<RecipeBatch>& batch,

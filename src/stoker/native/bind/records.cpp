@@ -5,7 +5,6 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 
 #include "bind/arrays.hpp"
 #include "bind/gil.hpp"
@@ -132,10 +131,7 @@ void bind_read_ahead(nb::module_& m) {
   nb::class_<ReadAhead>(m, "ReadAhead")
       .def(nb::new_([](int threads, uint64_t max_bytes) {
         if (threads < 1) throw nb::value_error("expected at least one thread");
-        // In a forked child there are no threads to join, and locks may be held for ever: nothing is destroyed.
-        return std::shared_ptr<ReadAhead>(new ReadAhead(threads, max_bytes), [pid = ::getpid()](ReadAhead* one) {
-          if (::getpid() == pid) delete one;
-        });
+        return own_with_threads(new ReadAhead(threads, max_bytes));
       }))
       .def("request",
            [](ReadAhead& self, std::shared_ptr<Records> records, const Numbers<int64_t>& samples, uint64_t first_row) {
