@@ -11,6 +11,7 @@ import pytest
 from stoker import eager
 from stoker.contract.errors import ArgumentError, DataError, UnsupportedError
 from stoker.native import _native
+from stoker.ops.image._correlation import correlate_array
 from stoker.ops.reductions._reduction import summed
 
 
@@ -33,6 +34,23 @@ def test_every_instruction_set_filters_to_the_same_bits(dtype: str, shape: tuple
         _native.set_isa(before)
     for found in results.values():
         np.testing.assert_array_equal(found, results["plain"])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
+def test_weights_of_zero_have_the_effect_of_the_reference(dtype: str) -> None:
+    """Terms with them are left out only where that changes no bit: not where values are infinite or NaN."""
+    x = picture((11, 70, 3)).astype(dtype)
+    if dtype == "float32":
+        x[5, 30] = np.inf, np.nan, -np.inf
+    sparse = np.zeros((5, 7), np.float32)
+    sparse[1, 2], sparse[1, 5], sparse[3, 6], sparse[4, 0] = 0.5, -0.0, -1.25, 2.0
+    for weights in (sparse, np.zeros((3, 3), np.float32), np.eye(5, dtype=np.float32)[::-1].copy()):
+        top, left = (n // 2 for n in weights.shape)
+        want = correlate_array(x, weights, top, left, x.shape[:2], "reflect_101")
+        found = eager.filter(x, weights, dtype="float32")
+        np.testing.assert_array_equal(found, want)
+        assert dtype != "float32" or np.isnan(found).any()
+        assert not np.signbit(found[found == 0]).any()
 
 
 def test_a_filter_in_a_border_of_a_value() -> None:

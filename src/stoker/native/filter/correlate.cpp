@@ -2,7 +2,9 @@
 #include "filter/correlate.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/simd.hpp"
 #include "filter/correlate_words.hpp"
@@ -27,22 +29,30 @@ bool filters(DType t) {
   }
 }
 
-// `rows` are the window's source rows as floats, with their padding.
+// Part of a row of the window that has all of its weights but zeros.
+struct Span {
+  int32_t begin, end;
+};
+
+// `rows` are the window's source rows as floats, with their padding. Without `spans` all weights count.
 struct Sum {
   const float* const* rows;
   const Window* window;
   int64_t channels;
   int64_t count;  // values of the output row
   float* out;
+  const Span* spans = nullptr;
 };
 
 template <bool kFused, int64_t kWide>
 [[gnu::always_inline]] inline void sum_tile(const Sum& s, int64_t x0) {
   float sums[kWide] = {};
-  const float* weight = s.window->weights;
+  const int64_t width = s.window->width;
   for (int64_t i = 0; i < s.window->height; ++i) {
-    const float* from = s.rows[i] + x0;
-    for (int64_t j = 0; j < s.window->width; ++j, from += s.channels) {
+    const int64_t begin = s.spans ? s.spans[i].begin : 0, end = s.spans ? s.spans[i].end : width;
+    const float* weight = s.window->weights + i * width + begin;
+    const float* from = s.rows[i] + begin * s.channels + x0;
+    for (int64_t j = begin; j < end; ++j, from += s.channels) {
       const float w = *weight++;
       for (int64_t k = 0; k < kWide; ++k) {
         if constexpr (kFused) sums[k] = __builtin_fmaf(from[k], w, sums[k]);
@@ -196,10 +206,29 @@ bool check(const View& src, const Window& window, const View& dst, bool* done) {
   return *done || (src.shape[0] >= 1 && src.shape[1] >= 1) || window.border == Border::Constant;
 }
 
+// Return whether terms with a weight of zero change no sum: values are finite, and a sum that starts as +0 never becomes
+// -0 unless a product that underflows is added without being rounded.
+bool may_skip_zeros(const View& src, const Window& window) {
+  return !window.fused && src.dtype != DType::F16 && src.dtype != DType::F32 && std::isfinite(window.fill) &&
+         window.width <= std::numeric_limits<int32_t>::max();
+}
+
+// Find the spans of a window's rows. Lines of `motion_blur` have about two weights per row.
+void find_spans(const Window& window, Span* spans) {
+  const float* row = window.weights;
+  for (int64_t i = 0; i < window.height; ++i, row += window.width) {
+    int64_t begin = 0, end = window.width;
+    while (begin < end && row[begin] == 0) ++begin;
+    while (end > begin && row[end - 1] == 0) --end;
+    spans[i] = {static_cast<int32_t>(begin), static_cast<int32_t>(end)};
+  }
+}
+
 // Memory of a filter: the rows that the window's height needs, and rows to convert.
 struct Room {
   int64_t* columns;
   float** rows;
+  Span* spans;  // `height`
   float* kept;  // `height` rows of `padded` floats
   float *sums, *wide;
   uint8_t* staged;
@@ -211,10 +240,11 @@ struct Room {
     padded = values + kTile;
     const int64_t row = dst.shape[1] * dst.shape[2] + kTile, widest = std::max(src.shape[1] * src.shape[2], row);
     const auto floats = static_cast<size_t>(padded * height + row + widened + kTile);
-    const auto words = static_cast<size_t>(width + height);
+    const auto words = static_cast<size_t>(width + 2 * height);
     uint8_t* room = scratch.get(words * 8 + floats * sizeof(float) + static_cast<size_t>(widest) * sizeof(float));
     columns = reinterpret_cast<int64_t*>(room);
     rows = reinterpret_cast<float**>(columns + width);
+    spans = reinterpret_cast<Span*>(rows + height);
     kept = reinterpret_cast<float*>(room + words * 8);
     sums = kept + padded * height;
     wide = sums + row;
@@ -234,10 +264,12 @@ bool correlate(const View& src, const Window& window, const View& dst, Scratch& 
   const Room room(src, dst, width, height, width * channels, 0, scratch);
   const FloatRows source(src, window, width, room.columns, room.staged);
   const SumRow sum = window.fused ? choose<true>() : choose<false>();
+  const bool skips = may_skip_zeros(src, window);
+  if (skips) find_spans(window, room.spans);
   for (int64_t next = 0, y = 0; y < dst.shape[0]; ++y) {
     for (; next < y + height; ++next) source.read(next - window.top, room.row(next, height));  // rows not yet read
     for (int64_t i = 0; i < height; ++i) room.rows[i] = room.row(y + i, height);
-    sum({room.rows, &window, channels, dst.shape[1] * channels, room.sums});
+    sum({room.rows, &window, channels, dst.shape[1] * channels, room.sums, skips ? room.spans : nullptr});
     store_row(room.sums, dst, y, room.staged);
   }
   return true;
