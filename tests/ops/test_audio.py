@@ -377,6 +377,30 @@ def test_many_channels_and_rates() -> None:
         assert eager.decoders.audio(file, downmix=True)[0].shape == (30,)
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_samples_have_the_same_bits_with_every_instruction_set(channels: int) -> None:
+    rng, before = np.random.default_rng(channels), _native.get_isa()
+    whole = rng.integers(-(1 << 31), 1 << 31, (517, channels))  # vectors of all sizes leave a rest
+    special = [np.nan, np.inf, -np.inf, 1e-42, 1.0, -1.0, 0.49999, 1.5 / 32767, 2.5 / 32767, 3e38]
+    floats = np.resize([*special, *rng.uniform(-1.2, 1.2, 501)], (517, channels))
+    files = [write_wav(whole >> (32 - bits), 16000, bits=bits) for bits in (8, 16, 24, 32)]
+    files += [write_wav(floats.astype(dtype), 16000) for dtype in (np.float32, np.float64)]
+    results = {}
+    try:
+        for isa in _native.instruction_sets():
+            _native.set_isa(isa)
+            results[isa] = [
+                np.asarray(eager.decoders.audio(file, dtype=dtype, downmix=downmix)[0]).tobytes()
+                for file in files
+                for dtype in ("float32", "int16", "int32")
+                for downmix in (False, True)
+            ]
+    finally:
+        _native.set_isa(before)
+    assert len(set(results["plain"])) > len(files)
+    assert all(result == results["plain"] for result in results.values())
+
+
 def test_ranges_are_parts_of_the_whole() -> None:
     file = write_wav(pcm(1000), 1000)
     whole = np.asarray(eager.decoders.audio(file)[0])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker import eager, fn, pipeline_def, types
+from stoker import eager, fn, math, pipeline_def, types
 from stoker.contract.errors import ArgumentError, DataError, StateError, UnsupportedError
 
 REFUSED = (ArgumentError, DataError, UnsupportedError)
@@ -74,6 +74,21 @@ CHAINS: dict[str, Chain] = {
     "stft, not centred": lambda x: fn.stft(x, nfft=120, window_length=80, window_step=31, center_windows=False),
     "kaldi": lambda x: fn.features.kaldi_fbank(x, num_mel_bins=20, sample_frequency=8000.0),
     "kaldi, mirrored": lambda x: fn.features.kaldi_fbank(x, sample_frequency=8000.0, snip_edges=False),
+    "nemo": lambda x: fn.features.nemo(x, features=20, sample_rate=8000.0, normalize="none"),
+    "nemo, short frames": lambda x: fn.features.nemo(
+        x, features=20, sample_rate=8000.0, window_size=0.007, n_fft=64, preemph=0.0, normalize="none"
+    ),
+    "inverse": lambda x: fn.istft(fn.stft(x, nfft=120, window_length=80, window_step=31), window_length=80, nfft=120,
+                                  window_step=31),
+    "inverse, far steps": lambda x: fn.istft(
+        fn.stft(x, nfft=75, window_length=40, window_step=50), nfft=75, window_length=40, window_step=50
+    ),
+    "inverse, not centred": lambda x: fn.istft(
+        fn.stft(x, nfft=64, window_length=64, window_step=16, center_windows=False) * 0.5, window_length=64,
+        window_step=16, center_windows=False,
+    ),
+    "numbers with the signal": lambda x: math.log(math.abs(1 - fn.features.kaldi_fbank(
+        32768 * x, num_mel_bins=20, sample_frequency=8000.0)) + 1e-3),
     "clamp": lambda x: fn.preemphasis_filter(x),
     "zero": lambda x: fn.preemphasis_filter(x, border="zero", preemph_coeff=0.5),
     "reflect": lambda x: fn.preemphasis_filter(x, border="reflect"),
@@ -182,6 +197,8 @@ def test_a_stream_takes_one_signal_after_the_other() -> None:
         (lambda x: fn.normalize(x), "`normalize` cannot stream: expected a `mean` and a `stddev`"),
         (lambda x: fn.to_decibels(fn.spectrogram(x)), "largest value of the whole signal"),
         (lambda x: fn.features.whisper(x), r"`features\.whisper` cannot stream: .* depend on the whole signal"),
+        (lambda x: fn.features.nemo(x), r"`features\.nemo` cannot stream: expected `normalize=\"none\"`"),
+        (lambda x: fn.istft(fn.stft(x), length=500), "`istft` cannot stream: expected no `length`"),
         (lambda x: fn.loudness_normalize(x), "`loudness_normalize` cannot stream"),
         (lambda x: fn.mfcc(fn.spectrogram(x), axis=1), "another axis than that of time"),
         (lambda x: fn.power_spectrum(x, axis=0), "another axis than that of time"),
@@ -201,6 +218,8 @@ def test_functions_that_are_no_chains_are_refused() -> None:
         (lambda x: x, "that applies operators, got none"),
         (lambda x: 3, "expected a function that returns"),
         (lambda x: fn.mix_noise(x, x, snr=3.0), "operators of one input"),
+        (lambda x: x + x, "operators of one input"),
+        (lambda x: x * np.ones(3, np.float32), "operators of one input and numbers"),
         (lambda x: fn.preemphasis_filter(x, preemph_coeff=x), "arguments that are nodes"),
         ("spectrogram", "expected a function, got"),
     ):

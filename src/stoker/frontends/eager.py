@@ -378,7 +378,7 @@ def stream(function: Callable[[Any], Any]) -> Stream:
 
     Args:
         function: function of one node that applies operators of ``fn``, one to the result of the other, with constant
-            arguments.
+            arguments, and arithmetic with numbers.
 
     Raises:
         ArgumentError: the function is no such chain.

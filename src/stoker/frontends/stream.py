@@ -7,7 +7,7 @@ keeps the inputs that later outputs still need, and calls the operator on them w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from .data_node import DataNode
 from .definition import GraphBuilder
 
 _TIME = 0  # axis of time of the chain's input
+_NUMBERS = (bool, int, float, np.generic)  # operands that may stand with the signal
 _LONGEST = 1 << 24  # inputs after which a stage must have an output
 
 
@@ -35,16 +36,24 @@ class EagerCalls:
     batches: Callable[[str, list[Any], dict[str, Any], int], tuple[Batch, ...]]
 
 
+@dataclass(frozen=True)
+class _Given:
+    """Inputs and arguments of a call, as they were given."""
+
+    inputs: tuple[Any, ...]
+    arguments: dict[str, Any]
+
+
 class _Recorder(GraphBuilder):
-    """Graph builder that keeps the arguments of calls as they were given."""
+    """Graph builder that keeps what its calls were given, by node."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.given: dict[int, dict[str, Any]] = {}
+        self.given: dict[int, _Given] = {}
 
-    def call(self, name: str, inputs: Any, arguments: dict[str, Any]) -> Any:
-        given = dict(arguments)
-        result = super().call(name, inputs, arguments)
+    def _add(self, name: str, inputs: Sequence[Any], arguments: dict[str, Any], draw: int) -> Any:
+        given = _Given(tuple(inputs), dict(arguments))
+        result = super()._add(name, inputs, arguments, draw)
         self.given[len(self.nodes) - 1] = given
         return result
 
@@ -52,9 +61,10 @@ class _Recorder(GraphBuilder):
 class _Stage:
     """Operator of a chain, with the inputs that it still needs."""
 
-    def __init__(self, node: Node, given: Mapping[str, Any], calls: EagerCalls) -> None:
+    def __init__(self, node: Node, given: _Given, calls: EagerCalls) -> None:
         self.operator, self.args, self.text = node.operator, node.args, f"made at {node.source_line}"
-        self._given, self._calls = given, calls
+        self._inputs = [None if isinstance(x, DataNode) else Constant(x) for x in given.inputs]  # None: the signal
+        self._arguments, self._calls = given.arguments, calls
 
     def open(self, x: Any, layout: str, axis: int) -> tuple[Any, str, int]:
         """Prepare for a signal.
@@ -81,7 +91,8 @@ class _Stage:
             if count > _LONGEST:
                 raise UnsupportedError(f"`eager.stream`: `{self.operator.name}` needs too many inputs for one output")
         zeros = np.zeros((*x.shape[:axis], count, *x.shape[axis + 1 :]), x.dtype)
-        (batch,) = self._calls.batches(self.operator.name, [Constant(zeros, layout=layout)], dict(self._given), 1)
+        inputs = self._with_signal(Constant(zeros, layout=layout))
+        (batch,) = self._calls.batches(self.operator.name, inputs, dict(self._arguments), 1)
         sample = np.asarray(batch[0])
         if not 0 <= self.rule.axis < sample.ndim:
             raise UnsupportedError(f"`eager.stream`: `{self.operator.name}` gives no axis of time")
@@ -114,7 +125,11 @@ class _Stage:
     def _call(self, x: Any) -> Any:
         x = np.ascontiguousarray(x)
         wrapped = Constant(x, layout=self.layout) if self.layout else x
-        return self._calls.one(self.operator.name, [wrapped], dict(self._given))
+        return self._calls.one(self.operator.name, self._with_signal(wrapped), dict(self._arguments))
+
+    def _with_signal(self, signal: Any) -> list[Any]:
+        """Return all inputs of a call: the signal, and numbers with it."""
+        return [signal if x is None else x for x in self._inputs]
 
 
 class Stream:
@@ -212,18 +227,22 @@ def make_stream(function: Callable[[Any], Any], calls: EagerCalls) -> Stream:
     while edge != node.edge:
         one = builder.nodes[edge.node]
         text = f"made at {one.source_line}"
-        if len(one.inputs) != 1 or one.edges or one.guards:
+        given = builder.given[one.id]
+        signals = [x for x in given.inputs if isinstance(x, DataNode)]
+        others = [x for x in given.inputs if not isinstance(x, (DataNode, *_NUMBERS))]
+        if len(signals) != 1 or others or one.edges or one.guards:
             raise ArgumentError(
-                f"`eager.stream`: expected operators of one input and constant arguments, got `{one.operator.name}` "
-                f"with {len(one.inputs)} inputs and {len(one.edges)} arguments that are nodes — {text}"
+                f"`eager.stream`: expected operators of one input and numbers, with constant arguments, got "
+                f"`{one.operator.name}` with {len(signals) + len(others)} inputs and {len(one.edges)} arguments that "
+                f"are nodes — {text}"
             )
         if one.operator.draws or one.operator.scope != "row" or not one.operator.pure or one.outputs != 1:
             raise UnsupportedError(
                 f"`eager.stream`: expected operators without random numbers and with one output, got "
                 f"`{one.operator.name}` — {text}"
             )
-        stages.append(_Stage(one, builder.given.get(one.id, {}), calls))
-        edge = one.inputs[0]
+        stages.append(_Stage(one, given, calls))
+        edge = signals[0].edge
     if not stages:
         raise ArgumentError("`eager.stream`: expected a function that applies operators, got none")
     return Stream(stages[::-1])

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audio/wav.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <type_traits>
+
+#include "audio/samples.hpp"
 
 namespace stoker::wav {
 
 namespace {
-
-template <class T>
-T load(const uint8_t* p) {
-  T x;
-  std::memcpy(&x, p, sizeof x);
-  return x;
-}
 
 bool is(const uint8_t* p, const char (&name)[5]) { return std::memcmp(p, name, 4) == 0; }
 
@@ -101,91 +93,10 @@ Parsed parse_start(const uint8_t* data, size_t have, size_t size, Wave* wave, st
   return damaged(error, "got one without samples (no `data` chunk)");
 }
 
-namespace {
-
-// Number of a file as float32 (F64: the rounded number).
-template <Sample kSample>
-float float_of(const uint8_t* p) {
-  if constexpr (kSample == Sample::U8) return static_cast<float>(*p - 128) * 0x1p-7f;
-  else if constexpr (kSample == Sample::I16) return static_cast<float>(load<int16_t>(p)) * 0x1p-15f;
-  else if constexpr (kSample == Sample::I24)
-    return static_cast<float>(static_cast<int32_t>(uint32_t{p[0]} << 8 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 24)) *
-           0x1p-31f;
-  else if constexpr (kSample == Sample::I32) return static_cast<float>(load<int32_t>(p)) * 0x1p-31f;
-  else if constexpr (kSample == Sample::F32) return load<float>(p);
-  else return static_cast<float>(load<double>(p));
-}
-
-// Number of a file as an integer of 32 bits; not for floats.
-template <Sample kSample>
-int32_t whole_of(const uint8_t* p) {
-  if constexpr (kSample == Sample::U8) return static_cast<int32_t>(static_cast<uint32_t>(*p ^ 0x80) << 24);
-  else if constexpr (kSample == Sample::I16)
-    return static_cast<int32_t>(static_cast<uint32_t>(load<uint16_t>(p)) << 16);
-  else if constexpr (kSample == Sample::I24)
-    return static_cast<int32_t>(uint32_t{p[0]} << 8 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 24);
-  else return load<int32_t>(p);
-}
-
-template <class Out>
-Out quantized(float x) {
-  if constexpr (std::is_same_v<Out, float>) {
-    return x;
-  } else {
-    constexpr double kMost = sizeof(Out) == 2 ? 32767.0 : 2147483647.0;
-    const double scaled = static_cast<double>(x) * kMost;
-    if (!(scaled > -kMost - 1)) return x != x ? Out{0} : static_cast<Out>(-kMost - 1);
-    return scaled < kMost ? static_cast<Out>(std::nearbyint(scaled)) : static_cast<Out>(kMost);
-  }
-}
-
-template <Sample kSample, class Out>
-void convert_all(const uint8_t* p, int64_t count, Out* out) {
-  constexpr bool kFloats = kSample == Sample::F32 || kSample == Sample::F64;
-  for (int64_t i = 0; i < count; ++i, p += size_of(kSample)) {
-    if constexpr (std::is_same_v<Out, float>) out[i] = float_of<kSample>(p);
-    else if constexpr (kFloats) out[i] = quantized<Out>(float_of<kSample>(p));
-    else out[i] = static_cast<Out>(whole_of<kSample>(p) >> (32 - 8 * static_cast<int>(sizeof(Out))));
-  }
-}
-
-template <Sample kSample, class Out>
-void convert_mean(const uint8_t* p, int64_t count, int64_t channels, Out* out) {
-  const float part = 1.0f / static_cast<float>(channels);
-  for (int64_t i = 0; i < count; ++i) {
-    float sum = float_of<kSample>(p) * part;
-    p += size_of(kSample);
-    for (int64_t c = 1; c < channels; ++c, p += size_of(kSample)) sum += float_of<kSample>(p) * part;
-    out[i] = quantized<Out>(sum);
-  }
-}
-
-template <Sample kSample, class Out>
-void convert_as(const uint8_t* p, const Wave& wave, int64_t count, bool downmix, Out* out) {
-  if (downmix && wave.channels > 1) convert_mean<kSample>(p, count, wave.channels, out);
-  else convert_all<kSample>(p, count * wave.channels, out);
-}
-
-template <Sample kSample>
-void convert_from(const uint8_t* p, const Wave& wave, int64_t count, bool downmix, DType dtype, uint8_t* out) {
-  if (dtype == DType::F32) convert_as<kSample>(p, wave, count, downmix, reinterpret_cast<float*>(out));
-  else if (dtype == DType::I16) convert_as<kSample>(p, wave, count, downmix, reinterpret_cast<int16_t*>(out));
-  else convert_as<kSample>(p, wave, count, downmix, reinterpret_cast<int32_t*>(out));
-}
-
-}  // namespace
-
 void convert(const uint8_t* data, const Wave& wave, int64_t first, int64_t count, bool downmix, DType dtype,
              uint8_t* out) {
-  const uint8_t* p = data + wave.offset + first * wave.channels * size_of(wave.sample);
-  switch (wave.sample) {
-    case Sample::U8: return convert_from<Sample::U8>(p, wave, count, downmix, dtype, out);
-    case Sample::I16: return convert_from<Sample::I16>(p, wave, count, downmix, dtype, out);
-    case Sample::I24: return convert_from<Sample::I24>(p, wave, count, downmix, dtype, out);
-    case Sample::I32: return convert_from<Sample::I32>(p, wave, count, downmix, dtype, out);
-    case Sample::F32: return convert_from<Sample::F32>(p, wave, count, downmix, dtype, out);
-    case Sample::F64: return convert_from<Sample::F64>(p, wave, count, downmix, dtype, out);
-  }
+  samples().convert(data + wave.offset + first * wave.channels * size_of(wave.sample), wave, count, downmix, dtype,
+                    out);
 }
 
 }  // namespace stoker::wav

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "base/tensor.hpp"
@@ -19,6 +20,13 @@ constexpr int64_t size_of(Sample s) {
     case Sample::F64: return 8;
     default: return 4;
   }
+}
+
+template <class T>
+T load(const uint8_t* p) {
+  T x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
 }
 
 constexpr int64_t kMostChannels = 1024;

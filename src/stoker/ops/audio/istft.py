@@ -10,12 +10,14 @@ import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
+from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext
+from ...contract.operator import RowContext, Spec
 from ...contract.samples import Rows, each
 from ...contract.step import Value
+from ...contract.streaming import StreamRule
 from ._signals import signals
-from ._transforms import FrameArguments, Framing, PlainFrames, as_complex, as_pairs, expect_spectra
+from ._transforms import PAIR, FrameArguments, Framing, PlainFrames, as_complex, as_pairs, expect_spectra
 
 
 class Istft(FrameArguments, name="istft"):
@@ -54,6 +56,24 @@ class Istft(FrameArguments, name="istft"):
             length = c.scalar("length")
             c.require(ex.both(length >= 0, length <= 1 << 40), "expected `length` from 0 to 2**40, got {0}", length)
         return framing.inverse(c, x, center, length)
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        if args["length"] is not None:
+            raise UnsupportedError("expected no `length`: a stream has the samples that its frames cover")
+        if axis != PAIR.index("t"):
+            raise UnsupportedError(f"expected the frames along axis 1, got them along axis {axis}")
+        step, points = args["window_step"], args["nfft"] or args["window_length"]
+        before = points // 2 if args["center_windows"] else 0
+
+        def covered(frames: int) -> int:
+            return max((frames - 1) * step + points - 2 * before, 0) if frames else 0
+
+        def start(o: int, last: bool) -> tuple[int, int]:
+            first = max(-(-(o + before - points + 1) // step), 0)  # the first frame that covers the sample
+            return first, o - first * step
+
+        return StreamRule(0, lambda n: min(max(n * step - before, 0), covered(n)), covered, start)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         length = None if row["length"] is None else int(row.number("length"))

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
+from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.pixel import binary, load, unary, uniform
 from ...contract.samples import Rows
 from ...contract.step import Value
+from ...contract.streaming import StreamRule, framed
 from ...contract.types import DType
 from ._front_end import (
     floats,
@@ -101,6 +104,19 @@ class Nemo(Operator, name="features.nemo"):
         middle = load(DType.FLOAT64, 1).cast(DType.FLOAT)
         deviation = unary("sqrt", load(DType.FLOAT, 2)) + uniform(_EPSILON)
         return c.pointwise([x, mean, variance], binary("div", load(DType.FLOAT) - middle, deviation))
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        if args["normalize"] != "none":
+            raise UnsupportedError(
+                f'expected `normalize="none"`, got {args["normalize"]!r}: mean and deviation depend on the whole '
+                "signal; `normalize` with a given `mean` and `stddev` can follow"
+            )
+        rate = args["sample_rate"]
+        length, step = (math.floor(args[name] * rate + 1e-6) for name in ("window_size", "window_stride"))
+        # Pre-emphasis takes one sample more. A frame exists only if all samples up to the next one do.
+        rule = framed(1, length + 1, step, lambda n: n // step, before=length // 2 + 1, least=2 * step)
+        return replace(rule, ready=lambda n: min(rule.ready(n), n // step))
 
     def reference(self, row: RowContext, x: Any) -> Any:
         wide, rate = x.reshape(-1).astype(np.float64), row["sample_rate"]

@@ -13,9 +13,10 @@ from ...contract import expr as ex
 from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.pixel import COMPARISONS, Px, binary, load, select, unary, uniform
 from ...contract.step import Value, ViewOp
+from ...contract.streaming import StreamRule, elementwise
 from ...contract.types import DType, promote
 from ._arithmetic_reference import arithmetic_reference
 
@@ -70,6 +71,10 @@ class Arithmetic(Operator, name="_arithmetic"):
         if op in ("and", "or", "xor", "not", "shl", "shr", "idiv", "mod", "pow"):
             return [tuple(rng.integers(1, 9, (4, 5)).astype(np.int32) for _ in range(count)) for _ in range(2)]
         return [tuple(rng.uniform(1.0, 1.9, (4, 5)).astype(np.float32) for _ in range(count)) for _ in range(2)]
+
+    @classmethod
+    def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
+        return elementwise(axis)  # the other operands of a stream are numbers
 
     @classmethod
     def subject(cls, args: Mapping[str, Any]) -> str:
