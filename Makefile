@@ -27,7 +27,7 @@
 #   make test-jax, test-tf, test-paddle, test-mxnet  the loaders of these frameworks, each in an environment of its own; gigabytes
 #   make test-ray [TIMES=4]                   actors on a cluster of several nodes on this machine, nodes that fail
 #   make test-triton                          exported models in a real Triton server on this machine
-#   make test-servers                         the guide's servers, FastAPI's and LitServe's, on this machine
+#   make test-servers                         the servers of the guide (FastAPI, LitServe, KServe) on this machine
 #   make test-containers                      files of the formats' own libraries; stores of objects on this machine
 #   make video-zoo [ZOO="h264 ts"] [SECONDS=60]  every frame of 170 made videos with a full decode; spoilt videos
 #   make trainers                             train, validate and resume in Lightning, Hugging Face, Accelerate, DDP and FSDP
@@ -178,7 +178,7 @@ test-triton: .venv-triton/.package
 
 # Ray listens on the machine's address, so the cluster has a network of its own.
 test-ray: .venv-ray/.package
-	@TIMES=$(or $(TIMES),4) tests/frameworks/ray_network.sh .venv-ray/bin/python -m pytest -W ignore $(subst --max-worker-restart=0,,$(HANGS)) tests/frameworks/ray_batches.py $(TESTS)
+	@TIMES=$(or $(TIMES),4) tests/frameworks/ray_network.sh .venv-ray/bin/python -m pytest -W ignore $(subst --max-worker-restart=0,,$(HANGS)) tests/frameworks/ray_batches.py tests/frameworks/ray_serving.py $(TESTS)
 
 test-servers: .venv-servers/.package
 	@.venv-servers/bin/python -m pytest -W ignore::DeprecationWarning tests/serve/web_servers.py $(TESTS)

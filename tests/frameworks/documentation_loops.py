@@ -17,7 +17,17 @@ from tests.photographs import write_photographs
 PACKAGES = {
     page: {name for needs, _, _ in BLOCK.findall(page.read_text(encoding="utf-8")) for name in needs.split()}
     - {"torchvision"}  # `make test` runs its blocks
-    - {"fastapi", "jax", "litserve", "paddle", "tensorflow"}  # their own environments do
+    - {
+        "cupy",
+        "fastapi",
+        "jax",
+        "kserve",
+        "litserve",
+        "mxnet",
+        "paddle",
+        "ray",
+        "tensorflow",
+    }  # their own environments do
     for page in PAGES
 }
 

@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from stoker import ArgumentError, DataError, StateError, UnsupportedError, types
 from stoker.jax import Loader, shard_of, to_jax
-from tests.frameworks.batches import DTYPES, expected, ragged, run_page, typed
+from tests.frameworks.batches import DTYPES, check_same_training, expected, ragged, run_page, typed
 from tests.photographs import write_photographs
 from tests.run.pipelines import ROOT, environment, files_of, training
 
@@ -214,6 +214,11 @@ def test_another_shard_than_the_shardings_is_refused(files: list[str]) -> None:
 def test_wrong_arguments(files: list[str], options: dict[str, Any], text: str) -> None:
     with training(files) as pipe, pytest.raises(ArgumentError, match=text):
         Loader(pipe, **options)
+
+
+@pytest.mark.leaks("JAX keeps threads that compile")
+def test_the_same_training_as_in_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_same_training("jax", tmp_path, monkeypatch)
 
 
 def test_the_guide(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from stoker import ArgumentError, types
 from stoker.paddle import Loader
-from tests.frameworks.batches import DTYPES, expected, ragged, run_page, typed
+from tests.frameworks.batches import DTYPES, check_same_training, expected, ragged, run_page, typed
 from tests.photographs import write_photographs
 from tests.run.pipelines import files_of, training
 
@@ -94,6 +94,10 @@ def test_a_model_trains(files: list[str]) -> None:
             optimizer.step()
             optimizer.clear_grad()
         assert np.isfinite(float(loss))
+
+
+def test_the_same_training_as_in_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_same_training("paddle", tmp_path, monkeypatch)
 
 
 def test_the_guide(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from stoker import ArgumentError, DataError, fn, pipeline_def, types
 from stoker.tf import Loader, dataset
-from tests.frameworks.batches import DTYPES, expected, ragged, run_page, typed
+from tests.frameworks.batches import DTYPES, check_same_training, expected, ragged, run_page, typed
 from tests.photographs import write_photographs
 from tests.run.pipelines import files_of, training
 
@@ -160,6 +160,10 @@ def test_an_error_of_a_row_reaches_the_loop(files: list[str], tmp_path: Path) ->
 
     with training([*files[:6], str(bad)], shuffle=False) as pipe, pytest.raises(tf.errors.OpError, match=r"bad\.jpg"):
         list(dataset(pipe))
+
+
+def test_the_same_training_as_in_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_same_training("tf", tmp_path, monkeypatch)
 
 
 def test_the_guide(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers of the guide, as its page has them, on this machine: `make test-servers`."""
+"""The servers of the guide, as its page has them, on this machine: `make test-servers`.
+
+`make test-ray` runs its part for Ray Serve.
+"""
 
 from __future__ import annotations
 
 import base64
 import contextlib
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -21,8 +23,8 @@ import httpx
 import pytest
 
 from tests.photographs import write_photographs
+from tests.serve.guide import blocks_for
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "servers.md"
 pytestmark = pytest.mark.leaks("the servers keep threads and connections")
 SERVE = """
 if __name__ == "__main__":
@@ -32,14 +34,25 @@ if __name__ == "__main__":
 """
 
 
+SERVE_KSERVE = """
+if __name__ == "__main__":
+    import sys
+
+    kserve.ModelServer(http_port=int(sys.argv[1]), enable_grpc=False, workers=1).start([Preprocess("preprocess")])
+"""
+
+
+def write_program(package: str, serve: str, folder: Path) -> Path:
+    """Write the blocks for a package as a program that serves if it is run."""
+    path = folder / f"{package}_of_the_guide.py"
+    path.write_text("\n".join([*blocks_for(package), serve]), encoding="utf-8")
+    return path
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the page's blocks as one program, which serves by LitServe if it is run."""
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
-    path = tmp_path_factory.mktemp("servers") / "servers_of_the_guide.py"
-    path.write_text("\n".join(blocks) + SERVE, encoding="utf-8")
-    return path
+    """Return the page's program for FastAPI and LitServe, which serves by LitServe if it is run."""
+    return write_program("litserve", SERVE, tmp_path_factory.mktemp("servers"))
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +113,25 @@ def test_litserve(page: dict[str, Any], program: Path, contents: list[bytes]) ->
             answers = list(pool.map(send, [*contents, b"not an image"]))
     assert [a["mean"] for a in answers[:-1]] == pytest.approx(want, abs=1e-6)
     assert "expected an image" in answers[-1]["error"]
+
+
+def test_kserve(page: dict[str, Any], contents: list[bytes], tmp_path: Path) -> None:
+    want = [float(image.mean()) for image in page["endpoint"](contents)]
+    program = write_program("kserve", SERVE_KSERVE, tmp_path)
+    with served(program, "/v2/health/ready", str(program)) as address:
+        models = address.removesuffix("/predict") + "/v2/models/preprocess/infer"
+
+        def send(*parts: bytes) -> httpx.Response:
+            texts = [base64.b64encode(part).decode() for part in parts]
+            rows = {"name": "content", "datatype": "BYTES", "shape": [len(texts)], "data": texts}
+            return httpx.post(models, json={"inputs": [rows]}, timeout=60)
+
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(send, contents))
+        together, bad = send(*contents[:3]), send(b"not an image")
+    assert [a.json()["outputs"][0]["data"] for a in answers] == [[mean] for mean in want]
+    assert together.json()["outputs"][0]["data"] == want[:3]
+    assert bad.status_code == 400 and "expected an image" in bad.text
 
 
 def _wait(address: str, server: Any, log: Path) -> None:

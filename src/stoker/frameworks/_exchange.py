@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,7 +40,9 @@ def as_capsule(array: Any, dtype: DType) -> Any:
 
 def as_labels(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return integers, one per row, as a new aligned int64 array ``(N,)``."""
-    labels = empty((array.size,), np.dtype(np.int64))
+    memory = np.empty(array.size + _ALIGNMENT // 8, np.int64)
+    start = -memory.ctypes.data % _ALIGNMENT // 8
+    labels = memory[start : start + array.size]
     labels[:] = array.reshape(-1)
     return labels
 
@@ -61,7 +64,7 @@ def require_type(dtype: DType, substitutes: Mapping[DType, DType], framework: st
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return a new array at a multiple of 64 bytes, as the engine's blocks are."""
-    count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    count = math.prod(shape) * dtype.itemsize
     memory = np.empty(count + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
     return memory[start : start + count].view(dtype).reshape(shape)

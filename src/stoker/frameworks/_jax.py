@@ -241,6 +241,8 @@ def _of_rows(sharding: Any) -> Any:
 def _labels(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return labels as int32 ``(N,)``; DataError if one does not fit."""
     flat = array.reshape(-1)
+    if flat.dtype == np.int32:
+        return flat
     if flat.size and flat.itemsize > 2 and (int(flat.max()) > 2**31 - 1 or int(flat.min()) < -(2**31)):
         raise DataError(f"`Loader`: expected labels that int32 holds, got {int(flat.max())} and {int(flat.min())}")
     return flat.astype(np.int32)

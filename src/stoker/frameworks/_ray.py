@@ -137,6 +137,9 @@ class Remote(Pipeline):
     machine fails, Ray starts its actors on others, which compute the lost batches again, with the same bits. States are
     those of the pipeline, and can be exchanged with it, also with another number of actors or shards.
 
+    The pipeline's `error_limit` holds for each actor by itself: an actor counts the bad rows of its own batches against
+    the rows of the whole epoch. So up to `actors` times as many rows may be replaced or skipped before an error.
+
     The pipeline's own shards are this process's: every rank of a training makes a Remote of its own. This process opens
     the data sets too, to know their size; all machines must see the same files.
 

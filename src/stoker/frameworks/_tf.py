@@ -16,7 +16,7 @@ from ..executor.delivery import Delivered
 from ..frontends.pipeline import Pipeline
 from ..graph.plan import Plan, PlannedOutput
 from ._epochs import EpochLoader, is_integer, is_label
-from ._exchange import as_capsule, empty
+from ._exchange import as_capsule, as_labels, empty
 
 TF_TYPES = {
     DType.BOOL: tf.bool, DType.UINT8: tf.uint8, DType.UINT16: tf.uint16, DType.UINT32: tf.uint32,
@@ -134,6 +134,8 @@ def _tensor(output: Any, planned: PlannedOutput) -> Any:
         return _ragged(list(output) if isinstance(output, (list, np.ndarray)) else _rows_on_host(output), planned)
     if isinstance(output, list):  # all rows were left out
         return tf.zeros((0, *(planned.shape or ())), TF_TYPES[planned.dtype])
+    if isinstance(output, np.ndarray) and is_label(output, planned):  # TensorFlow's operations take much longer
+        return tf.experimental.dlpack.from_dlpack(as_capsule(as_labels(output), DType.INT64))
     tensor = tf.experimental.dlpack.from_dlpack(as_capsule(output, planned.dtype))
     return tf.cast(tf.reshape(tensor, [-1]), tf.int64) if is_label(output, planned) else tensor
 
