@@ -131,7 +131,7 @@ def _sanitized(mask: Any, boxes: Any) -> Any:
     target = {"masks": mask, "boxes": boxes, "labels": torch.arange(len(boxes))}
     try:
         return v2.SanitizeBoundingBoxes()(target)["masks"]
-    except (ValueError, RuntimeError) as error:
+    except (IndexError, ValueError, RuntimeError) as error:
         return f"{type(error)} {error}"
 
 

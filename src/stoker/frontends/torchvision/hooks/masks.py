@@ -109,5 +109,6 @@ def _target(original: Callable[..., Any], mask: torch.Tensor, args: Any, kwargs:
     bound = _signature(original).bind(mask, *args, **kwargs).arguments
     height, width = mask.shape[-2:]
     size = _geometry._compute_resized_output_size((height, width), size=bound["size"], max_size=bound.get("max_size"))
-    mode = bound.get("interpolation", "nearest")
-    return size, _geometry._check_interpolation(mode).value == "nearest-exact"
+    # older releases have no such argument; the newer ones' default is "nearest" too, whatever the signature says
+    given = _geometry._check_interpolation(bound["interpolation"]).value if "interpolation" in bound else "nearest"
+    return size, given == "nearest-exact"
