@@ -21,7 +21,7 @@ from benchmarks.library import DALI, STOKER, load
 ORDER = 45
 CPU_US_PER_RECORD = Unit("CPU us/record")
 _RECORDS = 2048
-_BATCH = 32
+_BATCHES = (32, 256)
 _FORMATS = ("tfrecord", "recordio", "tar")
 
 
@@ -98,27 +98,27 @@ def _per_record(run: Callable[[], int]) -> Sample:
     return Sample(read)
 
 
-def read_ranges(data: Data, *, form: str, batches: int = 0) -> Sample:
+def read_ranges(data: Data, *, form: str, places: int = 1) -> Sample:
     """Read the ranges of the records: the floor.
 
     Args:
-        batches: number of batches whose memory takes turns; 0: one buffer for all records, which stays in the cache.
+        places: number of records whose memory takes turns; 1: one buffer for all records, which stays in the cache.
     """
     path, _, ranges = _write(data, form, _no_checksum)
     descriptor = os.open(path, os.O_RDONLY)
     most = max(size for _, size in ranges)
-    memory = memoryview(bytearray(most * max(batches * _BATCH, 1)))
-    places = [memory[i * most : (i + 1) * most] for i in range(max(batches * _BATCH, 1))]
+    memory = memoryview(bytearray(most * places))
+    parts = [memory[i * most : (i + 1) * most] for i in range(places)]
 
     def run() -> int:
         for i, (at, size) in enumerate(ranges):
-            os.preadv(descriptor, [places[i % len(places)][:size]], at)
+            os.preadv(descriptor, [parts[i % places][:size]], at)
         return len(ranges)
 
     return _per_record(run)
 
 
-def run_reader(data: Data, *, library: str, form: str) -> Sample:
+def run_reader(data: Data, *, library: str, form: str, batch: int) -> Sample:
     """Read the bytes of the images as a pipeline's output, on one thread."""
     checksum = _no_checksum
     if library == STOKER:
@@ -131,7 +131,7 @@ def run_reader(data: Data, *, library: str, form: str) -> Sample:
     lib = load(library)
     path, index, _ = _write(data, form, checksum)
 
-    @lib.pipeline_def(batch_size=_BATCH, num_threads=1, device_id=None, seed=7)
+    @lib.pipeline_def(batch_size=batch, num_threads=1, device_id=None, seed=7)
     def reading() -> Any:
         readers = lib.fn.readers
         if form == "tar":
@@ -150,33 +150,34 @@ def run_reader(data: Data, *, library: str, form: str) -> Sample:
 
     def run() -> int:
         pipeline.run()
-        return _BATCH
+        return batch
 
     return _per_record(run)
 
 
-def _contenders(form: str) -> tuple[Contender, ...]:
+def _contenders(form: str, batch: int) -> tuple[Contender, ...]:
     return (
-        Contender("stoker", "run_reader", {"library": STOKER, "form": form}),
-        Contender("DALI", "run_reader", {"library": DALI, "form": form}, "peers"),
-        Contender("pread", "read_ranges", {"form": form, "batches": 3}),
+        Contender("stoker", "run_reader", {"library": STOKER, "form": form, "batch": batch}),
+        Contender("DALI", "run_reader", {"library": DALI, "form": form, "batch": batch}, "peers"),
+        Contender("pread", "read_ranges", {"form": form, "places": 3 * batch}),
         Contender("pread, one buffer", "read_ranges", {"form": form}),
     )
 
 
 CASES = tuple(
     Case(
-        f"container-{form}",
-        f"Raw records of a {name}",
+        f"container-{form}-{batch}",
+        f"Raw records of a {name} in batches of {batch}",
         CPU_US_PER_RECORD,
-        _contenders(form),
+        _contenders(form, batch),
         (
             Bar("against reads of the same ranges", "stoker", ("pread",), at_most=1.15, goal=1.05),
             Bar("against DALI", "stoker", ("DALI",), at_most=1.0),
         ),
-        note=f"{_RECORDS} records in the page cache, batch {_BATCH}, one thread; the output is the images' bytes. "
+        note=f"{_RECORDS} records in the page cache, batch {batch}, one thread; the output is the images' bytes. "
         "`pread` reads into the memory of three batches in turn, as a pipeline does, and delivers nothing. Stoker "
         "compares the checksums of TFRecord, DALI does not.",
     )
     for form, name in zip(_FORMATS, ("TFRecord file", "RecordIO file", "tar file"), strict=True)
+    for batch in _BATCHES
 )
