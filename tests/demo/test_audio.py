@@ -17,7 +17,8 @@ from stoker.demo.run import main
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audio, "CLIPS", 6)
-    monkeypatch.setattr(audio, "_SECONDS", 0.1)
+    monkeypatch.setattr(audio, "_SECONDS", 0.02)
+    monkeypatch.setattr(audio, "_ROUNDS", 2)
 
 
 def test_the_whole_demonstration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

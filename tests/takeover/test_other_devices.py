@@ -13,10 +13,12 @@ import torch
 import stoker.torchvision
 from stoker import ArgumentError, DeviceError
 from stoker.frontends.torchvision.loader import delivery
+from tests.complete import sample
+
+WAYS = [(0, "pageable"), (0, "page-locked"), (2, "pageable"), (2, "page-locked")]
 
 
-@pytest.mark.parametrize("memory", ["pageable", "page-locked"])
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(("workers", "memory"), sample(WAYS, 2))  # each starts torch in a new process
 def test_batches_arrive_on_a_registered_device(files: Path, workers: int, memory: str) -> None:
     if not hasattr(torch._C, "_acc"):
         pytest.skip("this torch cannot register a device in Python (torch._C._acc), which the test needs")
