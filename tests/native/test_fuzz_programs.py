@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from built_objects import built_object
 
 from native_layers import NATIVE, list_sources
 
@@ -34,11 +35,13 @@ def test_each_program_compiles(target: str, form: str) -> None:
 
 
 def linked(folder: Path, target: str) -> Path:
-    """Link the sources of `fuzz/run.sh`."""
-    sources = [*list_sources([target]), FUZZ / f"{target}_fuzz.cpp"]
+    """Link the sources of `fuzz/run.sh`: the objects of `make setup`, and those that it lacks."""
+    built = {source: built_object(source) for source in list_sources([target])}
+    sources = [*(source for source, found in built.items() if not found), FUZZ / f"{target}_fuzz.cpp"]
     objects = [folder / f"{number}.o" for number in range(len(sources))]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda s, o: compiled(*FORMS["standalone"], "-c", s, "-o", o), sources, objects))
+    objects += filter(None, built.values())
     program = folder / f"{target}_fuzz"
     compiled(*objects, "-o", program)
     return program
@@ -54,8 +57,7 @@ def test_the_program_of_files_runs(tmp_path: Path, jpegs: Path) -> None:
 
 
 def test_the_program_of_audio_files_runs(tmp_path: Path) -> None:
-    program = tmp_path / "audio_fuzz"
-    compiled(*FORMS["standalone"], *list_sources(["audio"]), FUZZ / "audio_fuzz.cpp", "-o", program)
+    program = linked(tmp_path, "audio")
     done = subprocess.run([program, "0", "1"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     runs, accepted, other, damaged = (int(part.split()[-1]) for part in done.stderr.split(","))
@@ -100,9 +102,7 @@ def test_the_fuzzer_of_the_gpu_decoder_starts(tmp_path: Path) -> None:
 def test_the_program_of_containers_finds_nothing_in_a_second(tmp_path: Path) -> None:
     """Link the sources of `fuzz/run.sh` and run them on mutations of the seed files. The laws hold in this run too."""
     subprocess.run([sys.executable, FUZZ / "make_container_corpus.py", tmp_path / "corpus"], check=True)
-    sources = [*list_sources(["container"]), FUZZ / "container_fuzz.cpp"]
-    program = tmp_path / "container_fuzz"
-    compiled(*FORMS["standalone"], "-O1", *sources, "-o", program)
+    program = linked(tmp_path, "container")
     files = sorted(map(str, (tmp_path / "corpus").iterdir()))
     done = subprocess.run([program, "1", "1", *files], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
