@@ -143,6 +143,28 @@ def test_ranges_types_and_means_are_those_of_the_whole() -> None:
 
 
 @with_libopus
+def test_a_part_after_a_preroll_decodes_only_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encoded(48000 * 8, 48000)
+    whole = decode(data)[48000 * 6 : 48000 * 7]
+    part = {"offset": 6.0, "duration": 1.0}
+    np.testing.assert_array_equal(decode(data, **part), whole)
+    np.testing.assert_array_equal(decode(data, **part, preroll=3.0), whole)
+    np.testing.assert_array_equal(decode(data, **part, preroll=9.0), whole)
+    short = decode(data, **part, preroll=0.0)
+    assert not np.array_equal(short, whole)
+    np.testing.assert_allclose(short[24000:], whole[24000:], atol=1e-3)  # the state converges
+    monkeypatch.setattr(decoder, "libopus", lambda: b"")
+    np.testing.assert_allclose(decode(data, **part, max_samples=500000), whole, atol=5e-7)
+    np.testing.assert_allclose(decode(data, **part, max_samples=500000, preroll=3.0), whole, atol=5e-7)
+
+
+def test_a_preroll_is_checked() -> None:
+    for wrong in (-0.1, float("nan"), float("inf")):
+        with pytest.raises(REFUSED, match="`preroll` of at least 0 seconds"):
+            decode(encoded(4000), preroll=wrong)
+
+
+@with_libopus
 @pytest.mark.parametrize("segments", [1, 2, 7, 255])
 def test_packets_may_lie_on_several_pages(segments: int) -> None:
     data = encoded(48000, 48000, 2)

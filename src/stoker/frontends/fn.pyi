@@ -4196,6 +4196,7 @@ class decoders:
         dtype: DTypeLike = DType.FLOAT,
         offset: float | DataNode = 0.0,
         duration: float | DataNode = 0.0,
+        preroll: float | None = None,
         max_samples: int = 1073741824,
         on_error: Literal["raise", "replace", "skip"] | None = None,
         name: str | None = None,
@@ -4216,6 +4217,10 @@ class decoders:
         for most. Files that are cut off, and Ogg files without the page that ends them, are errors of their row; DALI
         returns what is left.
 
+        The samples of a part of an Opus file depend on all packets before it, which are therefore decoded too. A `preroll`
+        limits them: after 1 second of it, all measured parts had the samples of the whole; after the 0.08 seconds of
+        RFC 7845, 4.6, some began with errors of half of the largest sample.
+
         Args:
             sample_rate: Resample to this rate in Hz, which is the second output too; 0: keep it.
             quality: Quality of resampling, 0 to 100 (`audio_resample`).
@@ -4224,6 +4229,8 @@ class decoders:
             dtype: Element type: FLOAT, INT16 or INT32.
             offset: First second to decode. WAV files decode nothing else.
             duration: Seconds to decode, at most to the end of the file; 0: all of them.
+            preroll: Seconds to decode before `offset` in Opus files; by default all that is before it, for exact
+                samples. No effect on other files.
             max_samples: Files that declare more samples (of all channels) are errors. 0: no limit.
             on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
                 pipeline's `on_error` says.

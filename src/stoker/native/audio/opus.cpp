@@ -156,8 +156,8 @@ size_t scratch_bytes(const Stream& stream) {
   return static_cast<size_t>(kMostInPacket) * static_cast<size_t>(stream.channels) * sizeof(float);
 }
 
-bool decode(const Library& library, const uint8_t* data, size_t size, const Stream& stream, int64_t first,
-            int64_t count, bool downmix, DType dtype, float* scratch, uint8_t* out, std::string* error) {
+bool decode(const Library& library, const uint8_t* data, size_t size, const Stream& stream, const Part& part,
+            bool downmix, DType dtype, float* scratch, uint8_t* out, std::string* error) {
   constexpr int kSetGain = 4034;
   int code = 0;
   const std::unique_ptr<void, void (*)(void*)> decoder(
@@ -174,14 +174,19 @@ bool decode(const Library& library, const uint8_t* data, size_t size, const Stre
   ogg::Packet packet;
   packets.next(&packet);  // the header and the comments
   packets.next(&packet);
-  // Everything is decoded from the start, because a decoder's state depends on all packets before.
-  const int64_t begin = stream.skipped + first, end = begin + count;
+  // A decoder's state depends on all packets before, so without a limit all of them are decoded.
+  const int64_t begin = stream.skipped + part.first, end = begin + part.count;
+  const int64_t needed = part.before < 0 || part.before > begin ? 0 : begin - part.before;
   for (int64_t at = 0; at < end;) {
     if (!packets.next(&packet)) {
-      *error = "expected " + std::to_string(count) + " frames, got " + std::to_string(at - begin);
+      *error = "expected " + std::to_string(part.count) + " frames, got " + std::to_string(at - begin);
       return false;
     }
     const int32_t wanted = duration_of(packet) / (kRate / stream.rate);
+    if (at + wanted <= needed) {
+      at += wanted;
+      continue;
+    }
     const int got = library.decode(decoder.get(), packet.data, static_cast<int32_t>(packet.size), scratch, wanted, 0);
     if (got != wanted) {
       *error = "expected a packet of " + std::to_string(wanted) + " samples, got " +

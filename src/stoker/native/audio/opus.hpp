@@ -32,8 +32,14 @@ const Library* open_library(const std::string& path);
 // Floats of the decoder for one packet.
 size_t scratch_bytes(const Stream& stream);
 
-// Write frames from `first` on, like wav::convert. They must lie within the stream.
-bool decode(const Library& library, const uint8_t* data, size_t size, const Stream& stream, int64_t first,
-            int64_t count, bool downmix, DType dtype, float* scratch, uint8_t* out, std::string* error);
+// Frames of a stream to decode.
+struct Part {
+  int64_t first, count;
+  int64_t before;  // frames to decode before `first`, for the decoder's state; negative: all
+};
+
+// Write the frames of a part, like wav::convert. They must lie within the stream.
+bool decode(const Library& library, const uint8_t* data, size_t size, const Stream& stream, const Part& part,
+            bool downmix, DType dtype, float* scratch, uint8_t* out, std::string* error);
 
 }  // namespace stoker::opus

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that read audio files: WAV natively, Opus by libopus, other formats in the steps' Python twins.
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -68,7 +69,8 @@ class AudioHeader : public Kernel {
   }
 };
 
-// Samples of a file, [frames, channels] or their means over the channels, [frames]. Parameter: the first frame.
+// Samples of a file, [frames, channels] or their means over the channels, [frames]. Parameters: the first frame, and the
+// seconds before it that a decoder with a state decodes, negative: all.
 class DecodeAudio : public Kernel {
  public:
   DecodeAudio(bool downmix, const std::string& libopus)
@@ -78,7 +80,7 @@ class DecodeAudio : public Kernel {
     return {.kernel = "decode_audio",
             .in = {port_of(DType::U8, 1)},
             .out = {{.types = types(DType::F32, DType::I16, DType::I32), .least_rank = rank, .most_rank = rank}},
-            .params = 1};
+            .params = 2};
   }
   bool fits(const Call& c) const override { return is_contiguous_file(c); }
   Outcome run(const Call& c) const override {
@@ -101,8 +103,12 @@ class DecodeAudio : public Kernel {
       return Outcome::Python;
     }
     auto* const scratch = reinterpret_cast<float*>(c.work[0].get(opus::scratch_bytes(found.opus)));
-    const bool decoded = opus::decode(*libopus_, file.data, static_cast<size_t>(file.shape[0]), found.opus, first,
-                                      count, downmix_, out.dtype, scratch, out.data, c.error);
+    const double before = std::ceil(c.params[1] * static_cast<double>(found.rate()));
+    const bool is_limited = before >= 0 && before < static_cast<double>(found.frames());
+    const opus::Part part{
+        .first = first, .count = count, .before = is_limited ? static_cast<int64_t>(before) : int64_t{-1}};
+    const bool decoded = opus::decode(*libopus_, file.data, static_cast<size_t>(file.shape[0]), found.opus, part,
+                                      downmix_, out.dtype, scratch, out.data, c.error);
     return decoded ? Outcome::Ok : Outcome::Error;
   }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import io
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,13 +70,15 @@ def twin_decode(dtype: DType, downmix: bool) -> Callable[..., None]:
     """Return a twin that writes the frames from ``params[0]`` on."""
 
     def twin(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
-        (data,), out, first = inputs, outputs[0], int(params[0])
+        (data,), out, first, preroll = inputs, outputs[0], int(params[0]), params[1]
         form = audio_container(data)
         if form is not None:
             _read_by_pyav(bytes(data), form, first, out, dtype, downmix)
             return
         header = flac_header(data)
-        read = _read_by_libsndfile if header is None else functools.partial(_read_flac, channels=header[1])
+        read: Callable[..., tuple[Any, bool]] = functools.partial(_read_by_libsndfile, preroll=preroll)
+        if header is not None:
+            read = functools.partial(_read_flac, channels=header[1])
         x, done = read(data, first, out, dtype, downmix)
         if len(x) != len(out):
             raise DataError(f"expected {len(out)} frames from frame {first} on, as the header says, got {len(x)}")
@@ -106,13 +109,20 @@ def _read_by_pyav(data: bytes, form: str, first: int, out: Any, dtype: DType, do
         at += len(block)
 
 
-def _read_by_libsndfile(data: Any, first: int, out: Any, dtype: DType, downmix: bool) -> tuple[Any, bool]:
+def _read_by_libsndfile(
+    data: Any, first: int, out: Any, dtype: DType, downmix: bool, *, preroll: float
+) -> tuple[Any, bool]:
     with _opened(data) as file:
         as_floats = (downmix and file.channels > 1) or dtype == DType.FLOAT or file.subtype in _FLOATS
         try:
-            if first:
-                file.seek(first)
             kind = "float32" if as_floats else dtype.numpy.name
+            begin = first
+            if file.subtype == "OPUS":  # libsndfile decodes only 80 ms before the position, which is not exact
+                begin = 0 if preroll < 0 else max(first - math.ceil(preroll * file.samplerate), 0)
+            if begin:
+                file.seek(begin)
+            for at in range(begin, first, _BLOCK):
+                file.read(min(_BLOCK, first - at), dtype="float32")
             return file.read(len(out), dtype=kind, always_2d=True), False
         except RuntimeError as error:
             raise DataError(f"expected {len(out)} frames from frame {first} on: {error}") from None
