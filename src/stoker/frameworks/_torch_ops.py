@@ -9,7 +9,7 @@ gradients are repeatable bit for bit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -291,12 +291,20 @@ _register()
 
 def _require(holds: bool, name: str, text: str) -> None:
     if not holds:
-        raise ArgumentError(f"`stoker.torch.ops.{name}`: {text}")
+        _refuse(name, text)
+
+
+def _refuse(name: str, text: str) -> NoReturn:
+    raise ArgumentError(f"`stoker.torch.ops.{name}`: {text}")
+
+
+# Calls with few boxes take microseconds, so no check makes its text before it fails.
 
 
 def _on_cpu(name: str, *tensors: Tensor) -> None:
     for x in tensors:
-        _require(isinstance(x, Tensor), name, f"expected a tensor, got {type(x).__name__}")
+        if not isinstance(x, Tensor):
+            _refuse(name, f"expected a tensor, got {type(x).__name__}")
         if x.device.type not in ("cpu", "meta"):
             raise UnsupportedError(
                 f"`stoker.torch.ops.{name}`: expected tensors on the CPU, got one on {x.device}. The operator has "
@@ -304,25 +312,28 @@ def _on_cpu(name: str, *tensors: Tensor) -> None:
             )
 
 
-def _expect_floats(name: str, first: Tensor, *others: Tensor) -> None:
-    types = {first.dtype, *(x.dtype for x in others)}
-    ok = len(types) == 1 and first.dtype in (torch.float32, torch.float64)
-    shown = ", ".join(sorted(str(t).removeprefix("torch.") for t in types))
-    _require(ok, name, f"expected tensors of one type, float32 or float64, got {shown}")
+def _expect_floats(name: str, first: Tensor, second: Tensor) -> None:
+    dtype = first.dtype
+    if dtype is not second.dtype or dtype not in (torch.float32, torch.float64):
+        shown = ", ".join(sorted({str(t).removeprefix("torch.") for t in (dtype, second.dtype)}))
+        _refuse(name, f"expected tensors of one type, float32 or float64, got {shown}")
 
 
 def _check_boxes(name: str, boxes: Tensor, scores: Tensor, labels: Tensor | None, columns: int) -> Tensor | None:
-    _on_cpu(name, boxes, scores, *(() if labels is None else (labels,)))
+    _on_cpu(name, boxes, scores)
     _expect_floats(name, boxes, scores)
-    text = f"expected boxes of shape (N, {columns}), got {tuple(boxes.shape)}"
-    _require(boxes.ndim == 2 and boxes.shape[1] == columns, name, text)
-    for x, what in ((scores, "scores"), (labels, "labels")):
-        if x is not None:
-            ok = x.ndim == 1 and x.shape[0] == boxes.shape[0]
-            _require(ok, name, f"expected {what} of shape ({boxes.shape[0]},), got {tuple(x.shape)}")
+    if boxes.ndim != 2 or boxes.shape[1] != columns:
+        _refuse(name, f"expected boxes of shape (N, {columns}), got {tuple(boxes.shape)}")
+    count = boxes.shape[0]
+    if scores.ndim != 1 or scores.shape[0] != count:
+        _refuse(name, f"expected scores of shape ({count},), got {tuple(scores.shape)}")
     if labels is None:
         return None
-    _require(not labels.is_floating_point(), name, f"expected labels of an integer type, got {labels.dtype}")
+    _on_cpu(name, labels)
+    if labels.ndim != 1 or labels.shape[0] != count:
+        _refuse(name, f"expected labels of shape ({count},), got {tuple(labels.shape)}")
+    if labels.is_floating_point():
+        _refuse(name, f"expected labels of an integer type, got {labels.dtype}")
     return labels.to(torch.int64)
 
 

@@ -85,18 +85,6 @@ template <class T>
   }
 }
 
-template <class T>
-using Suppress = void (*)(const Columns<T>&, const Box<T>&, int64_t, int64_t, T, bool);
-
-template <class T>
-void suppress_plain(const Columns<T>& c, const Box<T>& b, int64_t begin, int64_t end, T least, bool skips) {
-  suppress_in(c, b, begin, end, least, skips);
-}
-template <class T>
-STOKER_WIDE void suppress_wide(const Columns<T>& c, const Box<T>& b, int64_t begin, int64_t end, T least, bool skips) {
-  suppress_in(c, b, begin, end, least, skips);
-}
-
 // Boxes whose centres are in one cell of a grid, in the order of visit, with bounds of their corners: a box that ends
 // before the lowest x0 or begins after the highest x1 overlaps none of them.
 template <class T>
@@ -148,8 +136,11 @@ class Visit {
     arrange();
   }
 
-  void run(int64_t most, uint8_t* kept) {
-    const Suppress<T> suppress = has_wide() ? suppress_wide<T> : suppress_plain<T>;
+  void run(int64_t most, uint8_t* kept) { has_wide() ? run_wide(most, kept) : run_in(most, kept); }
+
+ private:
+  STOKER_WIDE void run_wide(int64_t most, uint8_t* kept) { run_in(most, kept); }
+  [[gnu::always_inline]] void run_in(int64_t most, uint8_t* kept) {
     const int64_t count = side_ * side_;
     for (int64_t i = begin_, found = 0; i < end_ && found < most; ++i) {
       const uint32_t at = place_[i];
@@ -161,13 +152,11 @@ class Visit {
         Cell<T>& cell = cell_[k];
         if (skips_ && cell.is_apart(b)) continue;
         while (cell.head < cell.end && number(cell.head) <= i) ++cell.head;
-        suppress(cells_, b, cell.head, cell.end, least_, skips_);
+        suppress_in(cells_, b, cell.head, cell.end, least_, skips_);
         if (++cell.visits >= kVisitsPerPass) remove_dead(cell);
       }
     }
   }
-
- private:
   int64_t number(int64_t at) const { return cells_.rank[at]; }  // position in `sorted_`
 
   void arrange() {
