@@ -156,6 +156,10 @@ def test_commands_exist(command: list[str], data_dir: Path, tmp_path: Path, monk
         assert set(re.findall(r"\[(\w+)\]", " ".join(command[2:]))) <= set(extras)
     elif command[:2] == ["python", "-m"]:
         assert importlib.util.find_spec(command[2]) is not None
+    elif command[0] == "torchrun":  # `make trainers` runs it; here its options are parsed
+        from torch.distributed.run import parse_args
+
+        assert parse_args(command[1:]).training_script == "train.py"
     else:
         assert command[0] == "stoker"
         monkeypatch.chdir(tmp_path)
