@@ -40,10 +40,9 @@ class Pieces {
     at_ += bytes_of<T>(n);
     return piece;
   }
-  // Whole cache lines, an odd number of them: columns of 4,096 bytes would all compete for the same places in the cache.
   template <class T>
   static size_t bytes_of(int64_t n) {
-    return ((static_cast<size_t>(n) * sizeof(T) + 63) / 64 | 1) * 64;
+    return (static_cast<size_t>(n) * sizeof(T) + 63) & ~size_t{63};
   }
 
  private:
