@@ -156,6 +156,14 @@ def test_no_memory_for_a_contiguous_copy() -> None:
         eager.flip(wide)
 
 
+def test_a_list_of_files_ends_at_its_first_row_that_is_no_path() -> None:
+    pipe = Pipeline(batch_size=1, num_threads=1, device_id=None)
+    with pipe:
+        pipe.set_outputs(*fn.readers.file(files=np.broadcast_to(np.array(3, ">i2"), (2**31, 2**30))))
+    with pytest.raises(ArgumentError, match=r"expected a list of paths as `files`, got array"):
+        pipe.build()
+
+
 def test_a_header_is_read_from_bytes_alone() -> None:
     with pytest.raises(ArgumentError, match=r"expected the bytes of a file .uint8, one axis., got uint16 with 3 axes"):
         eager.peek_image_shape(IMAGE.astype(np.uint16))

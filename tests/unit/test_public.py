@@ -18,6 +18,7 @@ import stoker
 from stoker import types
 from stoker.contract import errors
 from stoker.frontends import registry
+from stoker.native import _native
 
 # Public names. Removing one is a breaking change; add new ones here on purpose.
 PUBLIC = {
@@ -78,6 +79,7 @@ def test_import_brings_in_no_framework_and_no_codec() -> None:
     assert "stoker.demo" not in loaded
 
 
+@pytest.mark.skipif(_native.sanitized, reason="a sanitizer takes time of its own at start")
 def test_import_is_light(tmp_path: Path) -> None:
     # Processor time of this process only. The modules are compiled, as after an installation. The least of many
     # measurements counts: programs that share caches and cores only add to it.

@@ -151,8 +151,13 @@ def _paths(files: Any) -> list[str]:
     """Return the paths of a list as strings."""
     if as_path(files) is None:
         with contextlib.suppress(Exception):  # a foreign iterable may raise anything
-            names: list[Any] = [f if type(f) is str else as_path(f) for f in files]
-            if all(isinstance(name, str) for name in names):
+            names: list[str] = []
+            for file in files:
+                name = file if type(file) is str else as_path(file)
+                if not isinstance(name, str):
+                    break  # a view of an array may have 2**61 rows
+                names.append(name)
+            else:
                 return names
     raise ArgumentError(f"expected a list of paths as `files`, got {brief(files)}")
 
