@@ -3,7 +3,7 @@
 #
 #   make demo [DATA=~/photos] [OUT=folder]    demonstration on a folder of photographs
 #   make test [TESTS=tests/unit]              lint, types, layers, tests in PROCESSES=2 processes
-#   make test-complete [TESTS=tests/cuda]     the tests with all cases of those of which make test runs a sample; an hour
+#   make test-complete [TESTS=tests/cuda]     the tests with all cases of those of which make test runs a sample
 #   make check                                lint, types, layers, generated files; no tests
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
 #   make fuzz [SECONDS=60] [JOBS=16]          hostile bytes into decoders and containers, hostile numbers into recipes and plans, under sanitizers
@@ -71,7 +71,8 @@ demo: $(VENV)/.package
 HANGS := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 # Bytecode is written, because pytest rewrites the assertions of each file without it, in each process.
 test test-complete: export PYTHONDONTWRITEBYTECODE :=
-test-complete: export STOKER_COMPLETE := 1
+# A GPU runs in seconds what its emulation takes minutes for, so nothing is left out there.
+test-complete test-gpu: export STOKER_COMPLETE := 1
 test test-complete: check
 	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(HANGS) $(TESTS)
 

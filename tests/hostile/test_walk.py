@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from stoker.frontends.registry import names
-from tests.complete import COMPLETE
 from tests.hostile.cases import targets
 from tests.hostile.planted import PLANTED
 from tests.hostile.walk import ROOT, Limits, Walk, write_files
 
-CALLS, PARTS = 8000 if COMPLETE else 2000, 4
+CALLS, PARTS = 8000, 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -298,7 +298,7 @@ def _refuse(name: str, text: str) -> NoReturn:
     raise ArgumentError(f"`stoker.torch.ops.{name}`: {text}")
 
 
-# Calls with few boxes take microseconds, so no check makes its text before it fails.
+# Calls with few boxes take microseconds, so these checks make a text only when they fail.
 
 
 def _on_cpu(name: str, *tensors: Tensor) -> None:

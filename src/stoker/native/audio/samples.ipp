@@ -47,7 +47,7 @@ template <Sample kSample, class Out>
 void convert_all(const uint8_t* p, int64_t count, Out* out) {
   constexpr bool kFloats = kSample == Sample::F32 || kSample == Sample::F64;
   if constexpr (std::is_same_v<Out, Stored<kSample>>) {
-    std::memcpy(out, p, static_cast<size_t>(count) * sizeof(Out));
+    if (count > 0) std::memcpy(out, p, static_cast<size_t>(count) * sizeof(Out));  // no samples may have no address
     return;
   }
   for (int64_t i = 0; i < count; ++i, p += size_of(kSample)) {
