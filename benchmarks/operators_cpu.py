@@ -11,12 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import selectors
 import statistics
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -27,6 +26,7 @@ from benchmarks.cases import operators
 from benchmarks.data import Data
 from benchmarks.harness import turns
 from benchmarks.machine import ROOT
+from benchmarks.process import ContenderFailed, read_answer
 from benchmarks.worker import measure_loop
 
 BAR = 1.1
@@ -139,8 +139,9 @@ class Server:
         """Return milliseconds per image, or None if the library fails; standard error has the reason."""
         request = {"function": contender.function, "options": dict(contender.options), "seconds": seconds}
         assert self._popen.stdin is not None
-        self._popen.stdin.write(json.dumps(request).encode() + b"\n")
-        self._popen.stdin.flush()
+        with suppress(BrokenPipeError):  # it has ended, and so gives no answer
+            self._popen.stdin.write(json.dumps(request).encode() + b"\n")
+            self._popen.stdin.flush()
         found = self._answer()
         if "failed" in found:
             print(f"{self.name}, {contender.options}: {found['failed']}", file=sys.stderr)
@@ -148,17 +149,10 @@ class Server:
         return float(1e3 * found["cpu_s"] / found["items"])
 
     def _answer(self) -> dict[str, Any]:
-        stdout = self._popen.stdout
-        assert stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(stdout, selectors.EVENT_READ)
-            if not selector.select(LIMIT_S):
-                raise TimeoutError(f"{self.name} did not answer within {LIMIT_S:.0f} s")
-        line = stdout.readline()
-        if not line:
-            raise RuntimeError(f"the process of {self.name} ended with {self._popen.wait()}")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        try:
+            return read_answer(self._popen, LIMIT_S)
+        except ContenderFailed as error:
+            raise ContenderFailed(f"{self.name}: {error}") from None
 
 
 def serve(data: Data) -> None:

@@ -126,6 +126,25 @@ def combine(answers: list[dict[str, Any]]) -> Round:
     return Round(1 / rate, cpu_s, items, sum(answer["checksum"] for answer in answers), rested)
 
 
+def read_answer(process: subprocess.Popen[bytes], limit_s: float) -> dict[str, Any]:
+    """Return the next line that a process writes, which is JSON.
+
+    Raises:
+        ContenderFailed: it writes none within ``limit_s`` seconds, or has ended.
+    """
+    stdout = process.stdout
+    assert stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(stdout, selectors.EVENT_READ)
+        if not selector.select(limit_s):
+            raise ContenderFailed(f"no answer within {limit_s:.0f} s")
+    line = stdout.readline()
+    if not line:
+        raise ContenderFailed(f"its process ended with {process.wait()}")
+    fields: dict[str, Any] = json.loads(line)
+    return fields
+
+
 class _Process:
     """One worker process and the two pipes to it."""
 
@@ -168,16 +187,10 @@ class _Process:
         return versions
 
     def answer(self, limit_s: float) -> dict[str, Any]:
-        stdout = self._popen.stdout
-        assert stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(stdout, selectors.EVENT_READ)
-            if not selector.select(limit_s):
-                raise ContenderFailed(f"no answer within {limit_s:.0f} s: {self._last_words()}")
-        line = stdout.readline()
-        if not line:
-            raise ContenderFailed(f"its process ended with {self._popen.wait()}: {self._last_words()}")
-        fields: dict[str, Any] = json.loads(line)
+        try:
+            fields = read_answer(self._popen, limit_s)
+        except ContenderFailed as error:
+            raise ContenderFailed(f"{error}: {self._last_words()}") from None
         if "absent" in fields:
             raise ContenderAbsent(fields["absent"])
         if "failed" in fields:
