@@ -17,6 +17,8 @@ from idle_clock import IdleClock
 from photographs import write_photographs
 from sharing import share
 
+from tests.forked import ForkServer
+
 _SETTLE_S = 3.0  # time for stopped threads to end on an idle machine
 
 # All runs use the same examples, and no example fails because a busy machine is slow. To search for new examples:
@@ -30,6 +32,7 @@ settings.load_profile("steady")
 def pytest_configure(config: pytest.Config) -> None:
     # torch starts its thread pool on first use and keeps it, which would look like a leak.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads of tests with more would keep a core busy
     # A shell that starts the tests in the background ignores Ctrl-C, and child processes would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     share(config)
@@ -61,6 +64,13 @@ def images(jpegs: Path) -> Path:
     """Return the folder in ``STOKER_DATA`` (class folders of JPEG files), or the synthetic one."""
     path = os.environ.get("STOKER_DATA")
     return Path(path) if path else jpegs
+
+
+@pytest.fixture(scope="session")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    """Return a server of programs that find torch and torchvision imported."""
+    with ForkServer(tmp_path_factory.mktemp("forked")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import uuid
 import warnings
 from pathlib import Path
@@ -17,7 +15,8 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.stateful import Stateful
 
 from stoker.torch import Loader
-from tests.run.pipelines import counting_rows, environment, files_of, training
+from tests.forked import ForkServer
+from tests.run.pipelines import counting_rows, files_of, training
 
 
 def rows(loader: Loader) -> list[bytes]:
@@ -80,39 +79,39 @@ def test_a_trainer_may_set_the_epoch(jpegs: Path) -> None:
     loader.close()
 
 
-def ranks(world: int, folder: Path, files: list[str], steps: int, **more: Any) -> list[dict[str, Any]]:
+def ranks(
+    forked: ForkServer, world: int, folder: Path, files: list[str], steps: int, **more: Any
+) -> list[dict[str, Any]]:
     """Return the records of all ranks: ``steps`` batches, saved, and restored. With 0, only restore the last."""
     arguments = {"world": world, "steps": steps, "files": files, "checkpoint": str(folder / "checkpoint"),
             "meeting": str(folder / uuid.uuid4().hex), "sharding": None, "stateful": False, **more}  # fmt: skip
-    command = [sys.executable, "-m", "tests.run.rank"]
-    running = [
-        subprocess.Popen([*command, json.dumps({**arguments, "rank": r})], stdout=subprocess.PIPE, env=environment())
-        for r in range(world)
-    ]
-    outputs = [process.communicate(timeout=300)[0] for process in running]
-    assert [process.returncode for process in running] == [0] * world
-    return [json.loads(out) for out in outputs]
+    running = [forked.start("-m", "tests.run.rank", json.dumps({**arguments, "rank": r})) for r in range(world)]
+    done = [program.wait() for program in running]
+    assert [rank.returncode for rank in done] == [0] * world, done
+    return [json.loads(rank.stdout) for rank in done]
 
 
 def in_turn(parts: list[Any]) -> list[Any]:
     return [row for turn in zip(*parts, strict=True) for row in turn]
 
 
-def test_ranks_save_one_state_and_any_number_of_ranks_resumes(jpegs: Path, tmp_path: Path) -> None:
+def test_ranks_save_one_state_and_any_number_of_ranks_resumes(jpegs: Path, tmp_path: Path, forked: ForkServer) -> None:
     files = files_of(jpegs)[:12]
-    first = ranks(2, tmp_path, files, steps=1)
+    first = ranks(forked, 2, tmp_path, files, steps=1)
     rest = in_turn([r["rest"] for r in first])
     assert len(rest) == 8
     assert in_turn([r["restored"] for r in first]) == rest
-    assert in_turn([r["restored"] for r in ranks(3, tmp_path, files, steps=0)])[:8] == rest
+    assert in_turn([r["restored"] for r in ranks(forked, 3, tmp_path, files, steps=0)])[:8] == rest
 
 
 @pytest.mark.parametrize("more", [{"sharding": "contiguous"}, {"stateful": True}], ids=str)
-def test_a_state_of_one_shard_is_saved_for_each_rank(more: dict[str, Any], jpegs: Path, tmp_path: Path) -> None:
+def test_a_state_of_one_shard_is_saved_for_each_rank(
+    more: dict[str, Any], jpegs: Path, tmp_path: Path, forked: ForkServer
+) -> None:
     files = files_of(jpegs)[:12]
-    first = ranks(2, tmp_path, files, steps=1, **more)
+    first = ranks(forked, 2, tmp_path, files, steps=1, **more)
     assert first[0]["rest"] != first[1]["rest"]
     assert [r["restored"] for r in first] == [r["rest"] for r in first]
     if "sharding" in more:
-        errors = [r["error"] for r in ranks(3, tmp_path, files, steps=0, **more)]
+        errors = [r["error"] for r in ranks(forked, 3, tmp_path, files, steps=0, **more)]
         assert all("Missing key" in e and f"pipeline, shard {n} of 3" in e for n, e in enumerate(errors)), errors

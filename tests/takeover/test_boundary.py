@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import inspect
 import io
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ from torchvision.transforms import functional, v2
 
 import stoker.torchvision
 from stoker.frontends.torchvision.hooks.changes import FetchChanges, hooked_code
+from tests.forked import ForkServer
 from tests.takeover.conftest import exactly
 from tests.takeover.lazily import lazily
 
@@ -78,12 +76,10 @@ print("done")
 
 
 @pytest.mark.parametrize("mode", ["enabled", "in a fetch"])
-def test_models_and_transforms_are_compiled(mode: str, tmp_path: Path) -> None:
+def test_models_and_transforms_are_compiled(mode: str, tmp_path: Path, forked: ForkServer) -> None:
     script = tmp_path / "compiling.py"
     script.write_text(COMPILING)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    command = [sys.executable, "-W", "ignore", str(script), mode]
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    done = forked.run(script, mode)
     assert done.stdout == "done\n", done.stderr
 
 

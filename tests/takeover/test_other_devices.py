@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,18 +12,17 @@ import stoker.torchvision
 from stoker import ArgumentError, DeviceError
 from stoker.frontends.torchvision.loader import delivery
 from tests.complete import sample
+from tests.forked import ForkServer
 
 WAYS = [(0, "pageable"), (0, "page-locked"), (2, "pageable"), (2, "page-locked")]
 
 
-@pytest.mark.parametrize(("workers", "memory"), sample(WAYS, 2))  # each starts torch in a new process
-def test_batches_arrive_on_a_registered_device(files: Path, workers: int, memory: str) -> None:
+@pytest.mark.parametrize(("workers", "memory"), sample(WAYS, 2))
+def test_batches_arrive_on_a_registered_device(files: Path, workers: int, memory: str, forked: ForkServer) -> None:
     if not hasattr(torch._C, "_acc"):
         pytest.skip("this torch cannot register a device in Python (torch._C._acc), which the test needs")
     program = Path(__file__).with_name("other_device.py")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(program), str(files), str(workers), memory], capture_output=True, text=True
-    )
+    done = forked.run(program, files, str(workers), memory)
     assert done.stdout.endswith("equal\n"), done.stderr
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from torchvision.transforms.v2 import functional as v2  # isort: skip
 
 from stoker.frontends.torchvision.pillow.image import LazyImage
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor, is_lazy
+from tests.forked import ForkServer
 from tests.takeover import trials
 from tests.takeover.lazily import lazily
 
@@ -214,10 +213,9 @@ def test_a_change_in_place_is_visible(photo: Path, change: str) -> None:
         assert torch.equal(x, expected)
 
 
-def test_a_pickled_image_needs_no_take_over(photo: Path, tmp_path: Path) -> None:
+def test_a_pickled_image_needs_no_take_over(photo: Path, tmp_path: Path, forked: ForkServer) -> None:
     with lazily():
         (tmp_path / "tensor.pickle").write_bytes(pickle.dumps(LOADED["ToTensor"](photo)))
     program = "import pickle, sys; pickle.load(open(sys.argv[1], 'rb')); print('stoker' in sys.modules)"
-    command = [sys.executable, "-c", program, str(tmp_path / "tensor.pickle")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False"]
+    done = forked.run("-c", program, tmp_path / "tensor.pickle")
+    assert done.stdout.split() == ["False"], done.stderr

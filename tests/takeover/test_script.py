@@ -7,8 +7,6 @@ import hashlib
 import inspect
 import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from stoker.frontends.torchvision import counts
 from stoker.frontends.torchvision.hooks import switch
 from stoker.frontends.torchvision.ir import packing
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor
+from tests.forked import ForkServer
 from tests.takeover.conftest import exactly
 from tests.takeover.lazily import lazily
 from tests.takeover.scripts import Slow, Tolerant, Views, WorkerNames, classification, erasing, run, second_generation
@@ -270,7 +269,7 @@ def test_a_custom_collate_function(files: Path, workers: int) -> None:
         equal(untouched, run(classification(str(files), workers, collate_fn=mixed)))
 
 
-def test_the_module_runs_a_script_with_spawned_workers(files: Path, tmp_path: Path) -> None:
+def test_the_module_runs_a_script_with_spawned_workers(files: Path, tmp_path: Path, forked: ForkServer) -> None:
     script = tmp_path / "train.py"
     script.write_text(
         "import sys, hashlib\n"
@@ -282,20 +281,11 @@ def test_the_module_runs_a_script_with_spawned_workers(files: Path, tmp_path: Pa
         "    print(hashlib.sha256(b''.join(x.numpy().tobytes() for x, _ in run(loader))).hexdigest())\n"
         "    import stoker.torchvision; print(stoker.torchvision.is_enabled(), __name__, sys.argv[2:])\n"
     )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    launch = (
-        "import tests.takeover.declared, runpy; "
-        "runpy.run_module('stoker.torchvision', run_name='__main__', alter_sys=True)"
-    )
-
-    def output(*command: str) -> list[str]:
-        done = subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, timeout=100)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
-
+    launch = "import runpy; runpy.run_module('stoker.torchvision', run_name='__main__', alter_sys=True)"
     untouched = b"".join(x.numpy().tobytes() for x, _ in run(classification(str(files), 1)))
-    ours = output("-c", launch, str(script), str(files), "--lr", "1")
-    assert ours == [hashlib.sha256(untouched).hexdigest(), "True __main__ ['--lr', '1']"]
+    done = forked.run("-c", launch, script, files, "--lr", "1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [hashlib.sha256(untouched).hexdigest(), "True __main__ ['--lr', '1']"]
 
 
 def changed_by_fetches() -> list[Any]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,9 +12,8 @@ import torch
 
 import stoker.torchvision
 from stoker import ArgumentError, DeviceError, UnsupportedError
+from tests.forked import PATHS, ForkServer
 from tests.takeover.scripts import classification, run
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_without_a_gpu(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,21 +34,16 @@ def test_without_a_gpu(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
-def test_the_module_takes_a_device(tmp_path: Path) -> None:
+def test_the_module_takes_a_device(tmp_path: Path, forked: ForkServer) -> None:
     script = tmp_path / "train.py"
     script.write_text("import sys; print(sys.argv)")
-    launch = (
-        "import tests.takeover.declared, runpy; "
-        "runpy.run_module('stoker.torchvision', run_name='__main__', alter_sys=True)"
-    )
-    command = [sys.executable, "-c", launch, "--device", "cuda", str(script), "--device", "x"]
-    path = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH")]))
+    launch = "import runpy; runpy.run_module('stoker.torchvision', run_name='__main__', alter_sys=True)"
+    path = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""}
-    refused = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    refused = forked.run("-c", launch, "--device", "cuda", script, "--device", "x", env=env)
     assert refused.returncode and "expected a GPU for 'cuda'" in refused.stderr
-    command[command.index("cuda")] = "cpu"
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
-    assert "'--device', 'x']" in ran.stdout
+    ran = forked.run("-c", launch, "--device", "cpu", script, "--device", "x", env=env)
+    assert ran.returncode == 0 and "'--device', 'x']" in ran.stdout, ran.stderr
 
 
 def test_refused_without_the_gil(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.forked import ForkServer
 
 # A limit of address space refuses stacks of 8 MiB, which native threads have, and allows Python's small ones.
 LIMITED = """
@@ -86,22 +86,19 @@ scheduler.close()
 )
 
 
-def run(program: str, *arguments: str) -> list[str]:
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], cwd=root, capture_output=True, text=True, timeout=120, check=False
-    )
+def run(forked: ForkServer, program: str, *arguments: str | Path) -> list[str]:
+    done = forked.run("-c", program, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def test_a_refused_order_does_not_run() -> None:
+def test_a_refused_order_does_not_run(forked: ForkServer) -> None:
     """The caller may free the memory of a refused order; missing threads start with the next order."""
-    lines = run(FAILING_POOL)
+    lines = run(forked, FAILING_POOL)
     assert [line.partition(":")[0] for line in lines] == ["refused", "refused"]
 
 
-def test_the_consumer_gets_an_error_if_no_thread_starts(files: Path) -> None:
+def test_the_consumer_gets_an_error_if_no_thread_starts(files: Path, forked: ForkServer) -> None:
     """The consumer gets an error. Later batches are materialized, and so is this one on its next request."""
-    lines = run(FAILING_SCHEDULER, str(files / "bee" / "3.jpg"))
+    lines = run(forked, FAILING_SCHEDULER, files / "bee" / "3.jpg")
     assert [line.partition(":")[0] for line in lines] == ["refused", "refused"]
