@@ -103,6 +103,8 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
         self, c: Lowering, x: Value, number: int, limits: Sequence[Value]
     ) -> dict[int, tuple[Scalar, Scalar]]:
         """Return the windows of all axes: whole ones, but for the axes that each row names."""
+        if number > x.rank:  # before each is compared with each: a tensor of thousands would take hours
+            raise ArgumentError(f"`{self.name}`: expected different axes of a tensor with {x.rank}, got {number} axes")
         axes: list[Scalar] = []
         for i in range(number):
             axis = c.scalar("axes", i)
