@@ -53,7 +53,7 @@ struct Unroll {
 }  // namespace stoker::own
 
 using namespace stoker::own;
-STOKER_PASS(test_unroll, 32, Unroll<Types<U8, U8>>::whole)
+STOKER_PASS(test_unroll, 32, 16, Unroll<Types<U8, U8>>::whole)
 """
 
 

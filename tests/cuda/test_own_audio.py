@@ -65,6 +65,23 @@ def test_the_mel_chain(layout: str) -> None:
     compare_rows([signals(900, 333, 5000), coefficients], ["", ""], chain)
 
 
+@pytest.mark.parametrize("layout", ["ft", "tf"])
+def test_frames_that_are_read_in_pairs_of_samples(layout: str) -> None:
+    """Long signals whose frames begin at even samples: alone, filtered, with weighted sums, and with both."""
+    form = {"window_length": 64, "window_step": 32, "layout": layout}
+    more = {"nfilter": 70, "sample_rate": 8000.0}
+
+    def spectra(x: Any) -> Any:
+        filtered = fn.preemphasis_filter(x, border="reflect")
+        return (
+            fn.spectrogram(x, **form), fn.spectrogram(filtered, power=1, **form),
+            fn.mel_filter_bank(fn.spectrogram(x, **form), **more),
+            fn.mel_filter_bank(fn.spectrogram(fn.preemphasis_filter(x, border="zero"), **form), **more),
+        )  # fmt: skip
+
+    compare_rows([signals(9000, 2500)], [""], spectra)
+
+
 def test_normalized_floats() -> None:
     """Columns, rows, several axes, several chunks of a sum; a column without deviation, infinities, views."""
     rng = np.random.default_rng(5)

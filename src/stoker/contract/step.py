@@ -147,11 +147,18 @@ class CompiledPass:
         name: name of the function.
         threads: threads of a block.
         max_shared_bytes: maximum of dynamic shared memory of a block over all rows; 0: none.
+        resident_threads: threads of a multiprocessor that must have registers, by which the compiler limits them.
     """
 
     name: str
     threads: int = 256
     max_shared_bytes: int = 0
+    resident_threads: int = 512
+
+    @property
+    def resident_blocks(self) -> int:
+        """Blocks of a multiprocessor that must have registers."""
+        return max(self.resident_threads // self.threads, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +191,21 @@ class LaunchPass:
             of the batch's largest row.
         max_shared_bytes: maximum over all rows; a row that needs more is an error. GPUs have at least 48 KiB for a
             block, data-center GPUs up to 227 KiB.
+        resident_threads: threads of a multiprocessor that must have registers, at most 2048. More threads hide the
+            latency of memory better, and have fewer registers each.
     """
 
     blocks: Scalar
     threads: int = 256
     shared_bytes: Scalar = 0
     max_shared_bytes: int = 0
+    resident_threads: int = 512
 
     def __post_init__(self) -> None:
         if self.threads % 32 or not 32 <= self.threads <= 1024:
             raise ValueError(f"expected threads of a block to be a multiple of 32, at most 1024, got {self.threads}")
+        if not 32 <= self.resident_threads <= 2048:
+            raise ValueError(f"expected resident_threads to be 32 to 2048, got {self.resident_threads}")
         if not 0 <= self.max_shared_bytes <= MAX_SHARED_BYTES:
             raise ValueError(f"expected max_shared_bytes to be 0 to {MAX_SHARED_BYTES}, got {self.max_shared_bytes}")
         if not self.max_shared_bytes and not (isinstance(self.shared_bytes, int) and self.shared_bytes == 0):
@@ -220,7 +232,9 @@ class Launches:
 
     def kernel(self) -> OwnKernel:
         """Return the part of the description that kernels are compiled from."""
-        passes = tuple(CompiledPass(name, p.threads, p.max_shared_bytes) for name, p in self._passes().items())
+        passes = tuple(
+            CompiledPass(name, p.threads, p.max_shared_bytes, p.resident_threads) for name, p in self._passes().items()
+        )
         return OwnKernel(self.name, passes, self.constants, self.source)
 
     def numbers(self) -> tuple[Scalar, ...]:
@@ -326,6 +340,22 @@ class Tiles:
     axis: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Ability of an operator's own GPU kernel to share a launch with its neighbours in a chain of :class:`Tiles`. The
+    pass for joints reads it.
+
+    Attributes:
+        name: name of the joint, which neighbours have in common.
+        launches: of the kernel that can do the others' work as well: return the launches of all, for whether there is a
+            step before, and the elements per position that the step after computes, 0 if there is none. None: the
+            kernel is such a neighbour.
+    """
+
+    name: str
+    launches: Callable[[bool, Scalar], Launches] | None = None
+
+
 ALIASES = OutputMemory(aliases=True)
 ALLOCATES = OutputMemory(allocates=True)
 
@@ -345,6 +375,7 @@ class Native:
         file: use of files.
         memory: memory of the outputs.
         tiles: form in which the kernel can join a chain that runs part by part.
+        joint: form in which the kernel can share a launch on a GPU.
         other_rows_of: input of which the kernel reads other rows than its own. All rows must have arrived before. The
             kernel receives that value's number after its constants.
     """
@@ -359,6 +390,7 @@ class Native:
     file: FileAccess = FileAccess()
     memory: OutputMemory = OutputMemory()
     tiles: Tiles | None = None
+    joint: Joint | None = None
     other_rows_of: int | None = None
 
     def __repr__(self) -> str:

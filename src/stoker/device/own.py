@@ -24,7 +24,7 @@ def own_sources(
     def source(name: str, own: CompiledPass) -> str:
         scope = "using namespace stoker::own;\n"
         function = f"{kernel.name}<{arguments}>::{own.name}"
-        return f'#include "{header}"\n\n{scope}STOKER_PASS({name}, {own.threads}, {function})\n'
+        return f'#include "{header}"\n\n{scope}STOKER_PASS({name}, {own.threads}, {own.resident_blocks}, {function})\n'
 
     names = {p: f"stoker_{kernel.name.lower()}_{p.name}" for p in kernel.passes}
     return tuple((names[p], source(names[p], p)) for p in kernel.passes)
@@ -40,5 +40,6 @@ def _users_sources(kernel: OwnKernel, elements: Sequence[str], inputs: int) -> t
         name = f"stoker_user_{own.name}"
         numbers = f"st_kernel_{own.name}, {count}" if count >= 0 else f"st_kernel_{own.name}"
         form = f"st::impl::{'Threads' if count >= 0 else 'Blocks'}<st::Row, {numbers}>::pass"
-        found.append((name, f'{head}{kernel.source}\n#line 1 "launch"\nSTOKER_PASS({name}, {own.threads}, {form})\n'))
+        entry = f"STOKER_PASS({name}, {own.threads}, {own.resident_blocks}, {form})"
+        found.append((name, f'{head}{kernel.source}\n#line 1 "launch"\n{entry}\n'))
     return tuple(found)

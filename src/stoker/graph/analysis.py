@@ -17,6 +17,7 @@ from .node import Graph
 from .passes.decode_window import push_windows
 from .passes.equal_steps import merge_equal_steps
 from .passes.fusion import fuse
+from .passes.joints import join_launches
 from .passes.partial_reads import read_parts
 from .passes.placement import place, place_steps
 from .passes.tiles import join_tiles
@@ -27,6 +28,7 @@ STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
     ("decode_window", push_windows),
     ("fusion", fuse),
     ("tiles", join_tiles),
+    ("joints", join_launches),
 )
 PARTS = "partial_reads"
 PLANES = "planes"

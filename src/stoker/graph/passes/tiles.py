@@ -9,19 +9,19 @@ give the whole output, once it has all columns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...contract.expr import Scalar
-from ...contract.step import Native, Step, StepList, Tiles
+from ...contract.step import GpuForm, Launches, Native, Step, StepList, Tiles
 from ..lower import number_sources
 
 MAX_LINKS = 8  # native/kernels/tiled.cpp
 
 
 @dataclass(frozen=True, slots=True)
-class _Chain:
+class Chain:
     """Numbers of steps that can be joined, and the axis of the last one's positions."""
 
     members: tuple[int, ...]
@@ -29,12 +29,48 @@ class _Chain:
 
 
 def join_tiles(steps: StepList) -> StepList:
-    """Join all chains."""
+    """Join all chains on the CPU."""
+    result: list[Step | None] = list(steps.steps)
+    for chain in find_chains(steps, _tiles_on_cpu):
+        body = steps.steps[chain.members[-1]].body
+        assert isinstance(body, Native) and body.tiles is not None
+        if chain.axis is not None and len(chain.members) > 1 and body.tiles.gives != "samples":
+            replace_chain(result, steps, chain)
+    return with_steps(steps, result)
+
+
+def with_steps(steps: StepList, result: Sequence[Step | None]) -> StepList:
+    """Return the list with other steps; None: the step is left out."""
+    return StepList([s for s in result if s is not None], steps.values, steps.outputs, steps.fed, steps.readers)
+
+
+def replace_chain(
+    result: list[Step | None], steps: StepList, chain: Chain, own: Launches | None = None
+) -> None:  # fmt: skip
+    """Put one step that runs a chain in place of its steps.
+
+    Args:
+        own: its form for GPUs.
+    """
+    members = [steps.steps[number] for number in chain.members]
+    assert chain.axis is not None
+    for number in chain.members:
+        result[number] = None
+    joined = _step_of(members, chain.axis)
+    if own is not None:
+        assert isinstance(joined.body, Native)
+        body = replace(joined.body, params=(*joined.body.params, *own.numbers()), gpu=GpuForm(own.kernel()))
+        joined = replace(joined, body=body)
+    result[chain.members[-1]] = joined
+
+
+def find_chains(steps: StepList, select: Callable[[Step, StepList], Tiles | None]) -> list[Chain]:
+    """Return the chains of steps for which ``select`` returns the trait."""
     users = Counter(v for step in steps.steps for v in (*step.inputs, *(guard for guard, _ in step.guards)))
     kept = set(steps.outputs).union(*(number_sources(step, steps) for step in steps.steps))
-    chains: dict[int, _Chain] = {}  # by the value that the last step computes
+    chains: dict[int, Chain] = {}  # by the value that the last step computes
     for number, step in enumerate(steps.steps):
-        tiles = _tiles(step, steps)
+        tiles = select(step, steps)
         if tiles is None:
             continue
         first = step.inputs[0]
@@ -45,21 +81,18 @@ def join_tiles(steps: StepList) -> StepList:
         if len(chain.members) > 1:
             del chains[first]
         chains[step.outputs[0]] = chain
-    result: list[Step | None] = list(steps.steps)
-    for chain in chains.values():
-        body = steps.steps[chain.members[-1]].body
-        assert isinstance(body, Native) and body.tiles is not None
-        if chain.axis is not None and len(chain.members) > 1 and body.tiles.gives != "samples":
-            for number in chain.members:
-                result[number] = None
-            result[chain.members[-1]] = _step_of([steps.steps[number] for number in chain.members], chain.axis)
-    return StepList([s for s in result if s is not None], steps.values, steps.outputs, steps.fed, steps.readers)
+    return list(chains.values())
 
 
-def _tiles(step: Step, steps: StepList) -> Tiles | None:
+def _tiles_on_cpu(step: Step, steps: StepList) -> Tiles | None:
     """Return the trait of a step that may join a chain on the CPU."""
+    return None if step.on_gpu else tiles_of(step, steps)
+
+
+def tiles_of(step: Step, steps: StepList) -> Tiles | None:
+    """Return the trait of a step that may join a chain."""
     body = step.body
-    if not isinstance(body, Native) or step.on_gpu or step.frames is not None or not step.inputs:
+    if not isinstance(body, Native) or step.frames is not None or not step.inputs:
         return None
     if body.twin is not None or body.codec or len(step.outputs) != 1:
         return None
@@ -67,9 +100,9 @@ def _tiles(step: Step, steps: StepList) -> Tiles | None:
     return body.tiles if body.tiles is not None and (body.tiles.gives == "samples" or is_matrix) else None
 
 
-def _joined(before: _Chain | None, number: int, tiles: Tiles, steps: StepList) -> _Chain | None:
+def _joined(before: Chain | None, number: int, tiles: Tiles, steps: StepList) -> Chain | None:
     """Return the chain that ends with a step: with the steps before, or alone; None if it cannot be the first."""
-    alone = _Chain((number,), tiles.axis) if tiles.takes != "columns" else None
+    alone = Chain((number,), tiles.axis) if tiles.takes != "columns" else None
     if before is None or len(before.members) == MAX_LINKS:
         return alone
     step, last = steps.steps[number], steps.steps[before.members[-1]]
@@ -83,7 +116,7 @@ def _joined(before: _Chain | None, number: int, tiles: Tiles, steps: StepList) -
     ):
         return alone
     axes = {axis for axis in (before.axis, tiles.axis) if axis is not None}
-    return _Chain((*before.members, number), axes.pop() if axes else None) if len(axes) < 2 else alone
+    return Chain((*before.members, number), axes.pop() if axes else None) if len(axes) < 2 else alone
 
 
 def _step_of(members: Sequence[Step], axis: int | None) -> Step:

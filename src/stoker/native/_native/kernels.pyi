@@ -132,6 +132,17 @@ def crop_window(draw: int, own_seed: bool, seed: int, attempts: int, /) -> Kerne
         attempts: draws before the fallback
     """
 
+def dct_table(coefficients: int, type: int, normalize: bool, lifter: float, points: int, /) -> Kernel:
+    """Rows of a discrete cosine transform of a known number of values, in the kernel's memory.
+
+    Args:
+        coefficients: number of rows
+        type: 1 to 4
+        normalize: orthonormal
+        lifter: liftering coefficient, 0: none
+        points: number of values
+    """
+
 def dct_weights(coefficients: int, type: int, normalize: bool, lifter: float, /) -> Kernel:
     """Rows of a discrete cosine transform.
 
@@ -368,6 +379,21 @@ def median(frame: int, height: int, width: int, channel: int, /) -> Kernel:
         height: the axis, -1: none
         width: the axis, -1: none
         channel: the axis, -1: none
+    """
+
+def mel_table(
+    filters: int, sample_rate: float, low: float, high: float, htk: bool, normalize: bool, bins: int, /
+) -> Kernel:
+    """Triangular filters over a known number of bins, in the kernel's memory.
+
+    Args:
+        filters: number of filters
+        sample_rate: of the signal, in Hz
+        low: lowest frequency in Hz
+        high: highest frequency in Hz
+        htk: HTK's mel scale, else Slaney's
+        normalize: divide by half the width of the filter
+        bins: of the spectrum
     """
 
 def mel_weights(filters: int, sample_rate: float, low: float, high: float, htk: bool, normalize: bool, /) -> Kernel:

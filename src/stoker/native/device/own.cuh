@@ -66,13 +66,27 @@ inline void store(uint8_t* p, typename E::Register x) {
   else *reinterpret_cast<typename E::Memory*>(p) = static_cast<typename E::Memory>(x);
 }
 
-// Minimum number of resident blocks per multiprocessor, by which the compiler limits registers.
-constexpr int resident_blocks(int threads) { return threads >= 512 ? 1 : 512 / threads; }
-
 // a / b, for a >= 0 and b > 0. A division of 32 bits takes a fraction of the time.
 inline int64_t quotient(int64_t a, int64_t b) {
   if ((static_cast<uint64_t>(a) | static_cast<uint64_t>(b)) >> 32) return a / b;
   return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+}
+
+// Offset in bytes of element i of a tensor, in the order of its axes.
+inline int64_t offset_of(const Port& port, int64_t i) {
+  int64_t offset = 0;
+  for (int d = static_cast<int>(port.rank) - 1; d >= 0; --d) {
+    const int64_t above = quotient(i, port.shape[d]);
+    offset += (i - above * port.shape[d]) * port.stride[d];
+    i = above;
+  }
+  return offset;
+}
+// Whether its elements of `bytes` follow each other without gaps.
+inline bool is_contiguous(const Port& port, int64_t bytes) {
+  for (int d = static_cast<int>(port.rank) - 1; d >= 0; bytes *= port.shape[d--])
+    if (port.shape[d] > 1 && port.stride[d] != bytes) return false;
+  return true;
 }
 
 // Array type, since shared memory is declared by a type and a name.
@@ -109,9 +123,9 @@ struct Image {
 }  // namespace stoker::own
 
 // Define a kernel for pass `function` of an operator: function(row, block) runs for each of a row's blocks, which have
-// `threads` threads.
-#define STOKER_PASS(name, threads, ...)                                                                          \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(threads, stoker::own::resident_blocks(threads))                             \
+// `threads` threads. The compiler limits registers so that `resident` blocks fit on a multiprocessor.
+#define STOKER_PASS(name, threads, resident, ...)                                                                \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(threads, resident)                                                          \
       name(uint64_t slots, uint64_t slot_bytes, uint64_t starts, uint64_t count, uint64_t first) {               \
     const stoker::gpu::RowBlock& work = stoker::gpu::find_work(starts, count, first);                            \
     __VA_ARGS__(stoker::own::Row{reinterpret_cast<const uint8_t*>(slots) + work.row * slot_bytes}, work.number); \

@@ -37,12 +37,10 @@ struct Decibels {
     int64_t elements = 1;
     for (int d = 0; d < y.rank; ++d) elements *= y.shape[d];
     const int64_t begin = block * kElements, end = begin + kElements < elements ? begin + kElements : elements;
+    constexpr int64_t kBytes = sizeof(float);
+    const bool dense = is_contiguous(x, kBytes);
     for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {
-      int64_t offset = 0, left = i;
-      for (int d = static_cast<int>(x.rank) - 1; d >= 0; --d) {
-        offset += left % x.shape[d] * x.stride[d];
-        left /= x.shape[d];
-      }
+      const int64_t offset = dense ? i * kBytes : offset_of(x, i);
       const float v = *reinterpret_cast<const float*>(x.data + static_cast<uint64_t>(offset)) * scale;
       reinterpret_cast<float*>(y.data)[i] = xm::log2f<Lane>(v < floor ? floor : v) * factor;
     }

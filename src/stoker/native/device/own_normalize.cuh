@@ -65,8 +65,8 @@ struct Normalize {
     for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {
       int64_t offset = 0, left = i, column = 0, apart = 1;
       STOKER_UNROLL for (int d = kRank - 1; d >= 0; --d) {
-        const int64_t at = left % y.shape[d];
-        left /= y.shape[d];
+        const int64_t above = quotient(left, y.shape[d]), at = left - above * y.shape[d];
+        left = above;
         offset += at * x.stride[d];
         if (kGone >> d & 1) continue;
         column += at * apart;

@@ -233,7 +233,7 @@ std::shared_ptr<Kernel> make_power_spectrum(int32_t axis, bool magnitude) {
   return std::make_shared<PowerSpectrum>(axis, magnitude);
 }
 
-// Sums over the elements of an axis. Inputs: data, weights [rows, bins].
+// Sums over the elements of an axis. Inputs: data, weights [rows, 2 + widest band].
 class Project : public tiled::Kernel {
  public:
   explicit Project(int32_t axis) : axis_(axis) {}
@@ -247,21 +247,22 @@ class Project : public tiled::Kernel {
   }
   bool fits(const Call& c) const override {
     const View &x = *c.in[0], &weights = *c.in[1], &out = *c.out[0];
-    if (weights.shape[1] == x.shape[axis_] && weights.shape[0] == out.shape[axis_] && alike_but_for(x, out, axis_) &&
-        weights.elements() <= std::numeric_limits<int32_t>::max())
+    if (weights.shape[0] == out.shape[axis_] && alike_but_for(x, out, axis_) && are_possible(weights, x.shape[axis_]))
       return true;
-    *c.error = "expected weights for " + std::to_string(x.shape[axis_]) + " elements along the axis, got " +
-               std::to_string(weights.shape[1]);
+    *c.error = "expected " + std::to_string(out.shape[axis_]) + " rows of weights for ranges of " +
+               std::to_string(x.shape[axis_]) + " elements along the axis, got " + std::to_string(weights.shape[0]);
     return false;
   }
   Outcome run(const Call& c) const override {
     const AroundAxis in(*c.in[0], axis_);
-    const signal::Weights weights{contiguous_floats(*c.in[1], c.work[1]), c.in[1]->shape[0], c.in[1]->shape[1]};
+    const View& given = *c.in[1];
+    const int64_t rows = given.shape[0];
+    uint8_t* const expanded = c.work[3].get(static_cast<size_t>(expanded_bytes(rows, in.extent)) + 1);
+    expand(given, in.extent, expanded);
+    const auto* bands = reinterpret_cast<const int32_t*>(expanded);
+    const signal::Weights weights = weights_in(expanded, rows, in.extent);
     const float* x = contiguous_floats(*c.in[0], c.work[2]);
     float* to = floats(c.out[0]);
-    auto* bands =
-        reinterpret_cast<int32_t*>(c.work[3].get(static_cast<size_t>(weights.rows) * 2 * sizeof(int32_t) + 1));
-    find_bands(weights, bands);
     uint8_t* memory = c.work[0].get(static_cast<size_t>(signal::project_bytes(weights.bins, weights.rows)) + 1);
     const auto project = signal::kernels().project;
     if (in.inner == 1) {
@@ -278,43 +279,64 @@ class Project : public tiled::Kernel {
   bool measure(tiled::Link* link) const override {
     const Call& c = *link->call;
     const View& weights = *c.in[1];
-    const bool alone = link->before == nullptr;
-    if (alone || weights.shape[1] != link->before->bins || weights.elements() > std::numeric_limits<int32_t>::max()) {
-      *c.error = "expected columns of " + std::to_string(weights.shape[1]) + " elements";
+    if (link->before == nullptr || !are_possible(weights, link->before->bins)) {
+      *c.error = "expected columns, and rows of weights for ranges of them";
       return false;
     }
     link->positions = link->before->positions;
     link->bins = weights.shape[0];
-    return is_contiguous(c, weights);
+    return true;
   }
   int64_t bytes(const tiled::Link& link) const override {
-    return band_bytes(link) + link.before->bins * signal::kMostOfGroup * static_cast<int64_t>(sizeof(float));
+    return expanded_bytes(link.bins, link.before->bins) +
+           link.before->bins * signal::kMostOfGroup * static_cast<int64_t>(sizeof(float));
   }
-  void begin(const tiled::Link& link) const override {
-    find_bands(weights_of(link), reinterpret_cast<int32_t*>(link.memory));
-  }
+  void begin(const tiled::Link& link) const override { expand(*link.call->in[1], link.before->bins, link.memory); }
   void columns(const tiled::Link& link, int64_t first, float* out) const override {
-    auto* tile = reinterpret_cast<float*>(link.memory + band_bytes(link));
+    const int64_t bins = link.before->bins;
+    auto* tile = reinterpret_cast<float*>(link.memory + expanded_bytes(link.bins, bins));
     link.before->columns(first, tile);
-    signal::kernels().group_project(tile, weights_of(link), reinterpret_cast<const int32_t*>(link.memory), out);
+    signal::kernels().group_project(tile, weights_in(link.memory, link.bins, bins),
+                                    reinterpret_cast<const int32_t*>(link.memory), out);
   }
 
  private:
-  static signal::Weights weights_of(const tiled::Link& link) {
-    const View& weights = *link.call->in[1];
-    return {floats(weights), weights.shape[0], weights.shape[1]};
+  // Rows of weights as the step gets them: the first bin with a weight, the bin after the last one, and the weights
+  // between them (signal::banded).
+  static bool are_possible(const View& weights, int64_t bins) {
+    int64_t all = 0;
+    if (weights.shape[1] < 2 || __builtin_mul_overflow(weights.shape[0], bins, &all) ||
+        all > std::numeric_limits<int32_t>::max())
+      return false;
+    if (weights.device) return true;  // the GPU's kernel stays within the bins
+    for (int64_t r = 0; r < weights.shape[0]; ++r) {
+      const float begin = weight(weights, r, 0), end = weight(weights, r, 1);
+      if (!(begin >= 0 && begin <= end && end <= static_cast<float>(bins))) return false;
+      if (static_cast<int64_t>(end) - static_cast<int64_t>(begin) > weights.shape[1] - 2) return false;
+    }
+    return true;
   }
-  static int64_t band_bytes(const tiled::Link& link) {
-    return (link.bins * 2 * static_cast<int64_t>(sizeof(int32_t)) + 63) / 64 * 64;
+  static float weight(const View& weights, int64_t row, int64_t column) {
+    return *reinterpret_cast<const float*>(weights.data + row * weights.stride[0] + column * weights.stride[1]);
   }
-  static void find_bands(const signal::Weights& w, int32_t* bands) {
-    for (int64_t r = 0; r < w.rows; ++r) {
-      const float* row = w.weights + r * w.bins;
-      int64_t begin = 0, end = w.bins;
-      while (begin < end && row[begin] == 0.0f) ++begin;
-      while (end > begin && row[end - 1] == 0.0f) --end;
-      bands[2 * r] = static_cast<int32_t>(begin);
-      bands[2 * r + 1] = static_cast<int32_t>(end);
+
+  // Memory of a row's expanded weights: the bands, then all weights.
+  static int64_t band_bytes(int64_t rows) { return (rows * 2 * static_cast<int64_t>(sizeof(int32_t)) + 63) / 64 * 64; }
+  static int64_t expanded_bytes(int64_t rows, int64_t bins) {
+    return band_bytes(rows) + (rows * bins * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
+  }
+  static signal::Weights weights_in(const uint8_t* expanded, int64_t rows, int64_t bins) {
+    return {reinterpret_cast<const float*>(expanded + band_bytes(rows)), rows, bins};
+  }
+  // Weights outside of a band are not read.
+  static void expand(const View& given, int64_t bins, uint8_t* memory) {
+    auto* bands = reinterpret_cast<int32_t*>(memory);
+    auto* weights = reinterpret_cast<float*>(memory + band_bytes(given.shape[0]));
+    for (int64_t r = 0; r < given.shape[0]; ++r, weights += bins) {
+      const auto begin = static_cast<int32_t>(weight(given, r, 0)), end = static_cast<int32_t>(weight(given, r, 1));
+      bands[2 * r] = begin;
+      bands[2 * r + 1] = end;
+      for (int32_t b = begin; b < end; ++b) weights[b] = weight(given, r, 2 + b - begin);
     }
   }
   int32_t axis_;
@@ -388,7 +410,8 @@ class Preemphasis : public tiled::Kernel {
   bool measure(tiled::Link* link) const override {
     link->positions = link->call->in[0]->elements();
     link->bins = 1;
-    return is_contiguous(*link->call, *link->call->in[0]);
+    // A GPU reads a signal with its strides.
+    return link->call->in[0]->device || is_contiguous(*link->call, *link->call->in[0]);
   }
   void samples(const tiled::Link& link, int64_t first, int64_t count, float* out) const override {
     filter(*link.call, floats(*link.call->in[0]), first, count, out);
@@ -416,86 +439,6 @@ std::shared_ptr<Kernel> make_preemphasis(int before) {
   return std::make_shared<Preemphasis>(static_cast<Before>(before));
 }
 
-// Weights for an axis whose extent is the parameter. The last ones are kept.
-template <class Form, std::vector<float> (*kMake)(const Form&, int64_t)>
-class WeightsOf : public Kernel {
- public:
-  WeightsOf(const char* name, Form form, int64_t rows, int64_t least)
-      : name_(name), form_(form), rows_(rows), least_(least) {}
-  Ports ports() const override { return {.kernel = name_, .out = {port_of(DType::F32, 2)}, .params = 1}; }
-  bool fits(const Call& c) const override {
-    const int64_t bins = offset_of(c.params[0]);
-    if (c.out[0]->shape[0] == rows_ && c.out[0]->shape[1] == bins && bins >= least_ && bins <= kMostBins) return true;
-    *c.error = "expected " + std::to_string(least_) + " to " + std::to_string(kMostBins) + " bins, got " +
-               std::to_string(bins);
-    return false;
-  }
-  Outcome run(const Call& c) const override {
-    const int64_t bins = offset_of(c.params[0]);
-    std::shared_ptr<const std::vector<float>> weights;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!last_ || last_bins_ != bins) last_ = std::make_shared<std::vector<float>>(kMake(form_, bins));
-      last_bins_ = bins;
-      weights = last_;
-    }
-    std::memcpy(c.out[0]->data, weights->data(), weights->size() * sizeof(float));
-    return Outcome::Ok;
-  }
-
- private:
-  static constexpr int64_t kMostBins = fft::kMaxSamples;
-  const char* name_;
-  Form form_;
-  int64_t rows_, least_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<const std::vector<float>> last_;
-  mutable int64_t last_bins_ = 0;
-};
-
-constexpr int64_t kMostRows = 1 << 16;
-
-void require_rows(int64_t rows) {
-  if (rows < 1 || rows > kMostRows) throw std::invalid_argument("expected 1 to 65536 rows of weights");
-}
-
-std::shared_ptr<Kernel> make_mel_weights(int64_t filters, double sample_rate, double low, double high, bool htk,
-                                         bool normalize) {
-  require_rows(filters);
-  return std::make_shared<WeightsOf<signal::Mel, signal::mel_weights>>(
-      "mel_weights", signal::Mel{filters, sample_rate, low, high, htk, normalize}, filters, 2);
-}
-
-std::shared_ptr<Kernel> make_dct_weights(int64_t coefficients, int type, bool normalize, double lifter) {
-  require_rows(coefficients);
-  if (type < 1 || type > 4) throw std::invalid_argument("expected a type from 1 to 4");
-  return std::make_shared<WeightsOf<signal::Dct, signal::dct_weights>>(
-      "dct_weights", signal::Dct{coefficients, type, normalize, lifter}, coefficients, type == 1 ? 2 : 1);
-}
-
-// Table of a transform.
-class FftTable : public Kernel {
- public:
-  explicit FftTable(int32_t nfft) : table_(signal::fft_table(fft::plan_of(nfft))) {}
-  Ports ports() const override { return {.kernel = "fft_table", .out = {port_of(DType::F32, 1)}}; }
-  bool aliases() const override { return true; }
-  Outcome run(const Call& c) const override {
-    View& out = *c.out[0];
-    out.data = reinterpret_cast<uint8_t*>(const_cast<float*>(table_.data()));
-    out.shape[0] = static_cast<int64_t>(table_.size());
-    out.set_contiguous_strides();
-    return Outcome::Ok;
-  }
-
- private:
-  std::vector<float> table_;
-};
-
-std::shared_ptr<Kernel> make_fft_table(int32_t nfft) {
-  if (nfft < 1 || nfft > fft::kMaxSamples) throw std::invalid_argument("expected nfft from 1 to 2**20");
-  return std::make_shared<FftTable>(nfft);
-}
-
 const Registered kSpectrogram{"spectrogram",
                               "Power of the spectrum of frames of a signal.",
                               make_spectrogram,
@@ -515,25 +458,6 @@ const Registered kPreemphasis{"preemphasis",
                               "Differences of a signal and its delayed form.",
                               make_preemphasis,
                               {{"before", "the sample before the first one: the first one, zero, the second one"}}};
-const Registered kMelWeights{"mel_weights",
-                             "Triangular filters over the bins of a spectrum.",
-                             make_mel_weights,
-                             {{"filters", "number of filters"},
-                              {"sample_rate", "of the signal, in Hz"},
-                              {"low", "lowest frequency in Hz"},
-                              {"high", "highest frequency in Hz"},
-                              {"htk", "HTK's mel scale, else Slaney's"},
-                              {"normalize", "divide by half the width of the filter"}}};
-const Registered kDctWeights{"dct_weights",
-                             "Rows of a discrete cosine transform.",
-                             make_dct_weights,
-                             {{"coefficients", "number of rows"},
-                              {"type", "1 to 4"},
-                              {"normalize", "orthonormal"},
-                              {"lifter", "liftering coefficient, 0: none"}}};
-const Registered kFftTable{
-    "fft_table", "Factors of a transform.", make_fft_table, {{"nfft", "points of the transform"}}};
-
 }  // namespace
 
 }  // namespace stoker

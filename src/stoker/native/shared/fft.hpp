@@ -167,11 +167,11 @@ struct Plan {
   int32_t filter;                // Bluestein: the transform of the conjugate chirp / length, for all of `length`
   int32_t floats;                // of the table
 
-  bool is_odd() const { return (samples & 1) != 0; }
-  bool has_chirp() const { return length != points; }
+  constexpr bool is_odd() const { return (samples & 1) != 0; }
+  constexpr bool has_chirp() const { return length != points; }
 };
 
-inline int32_t without_factors(int32_t n) {  // other than 2, 3 and 5
+constexpr int32_t without_factors(int32_t n) {  // other than 2, 3 and 5
   const int32_t factors[] = {2, 3, 5};
   for (const int32_t f : factors)
     while (n % f == 0) n /= f;
@@ -179,7 +179,7 @@ inline int32_t without_factors(int32_t n) {  // other than 2, 3 and 5
 }
 
 // 1 <= samples <= kMaxSamples
-inline Plan plan_of(int32_t samples) {
+constexpr Plan plan_of(int32_t samples) {
   Plan plan = {};
   plan.samples = samples;
   plan.bins = samples / 2 + 1;

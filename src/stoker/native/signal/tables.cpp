@@ -92,6 +92,40 @@ double hz_of(double mel, bool htk) {
 
 }  // namespace
 
+namespace {
+
+// Return the range of bins of a row that have weights.
+std::pair<int64_t, int64_t> band_of(const float* row, int64_t bins) {
+  int64_t begin = 0, end = bins;
+  while (begin < end && row[begin] == 0.0f) ++begin;
+  while (end > begin && row[end - 1] == 0.0f) --end;
+  return {begin, end};
+}
+
+}  // namespace
+
+int64_t widest_band(const std::vector<float>& weights, int64_t rows, int64_t bins) {
+  int64_t widest = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto [begin, end] = band_of(weights.data() + r * bins, bins);
+    widest = std::max(widest, end - begin);
+  }
+  return widest;
+}
+
+std::vector<float> banded(const std::vector<float>& weights, int64_t rows, int64_t bins, int64_t width) {
+  std::vector<float> all(static_cast<size_t>(rows * width));
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = weights.data() + r * bins;
+    float* to = all.data() + r * width;
+    const auto [begin, end] = band_of(row, bins);
+    to[0] = static_cast<float>(begin);
+    to[1] = static_cast<float>(end);
+    std::copy(row + begin, row + end, to + 2);
+  }
+  return all;
+}
+
 std::vector<float> mel_weights(const Mel& mel, int64_t bins) {
   std::vector<float> weights(static_cast<size_t>(mel.filters * bins));
   const double low = mel_of(mel.low, mel.htk), high = mel_of(mel.high, mel.htk);

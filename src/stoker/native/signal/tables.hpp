@@ -21,6 +21,12 @@ struct Mel {
 // Return [filters][bins] weights.
 std::vector<float> mel_weights(const Mel& mel, int64_t bins);
 
+// Return rows of weights in bands, [rows][width]: the first bin with a weight, the bin after the last one, and the weights
+// between them.
+std::vector<float> banded(const std::vector<float>& weights, int64_t rows, int64_t bins, int64_t width);
+// Return the bins of the widest band.
+int64_t widest_band(const std::vector<float>& weights, int64_t rows, int64_t bins);
+
 // Discrete cosine transform of `points` values, of type 1 to 4.
 struct Dct {
   int64_t coefficients;

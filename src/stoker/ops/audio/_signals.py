@@ -13,10 +13,12 @@ from ...contract import expr as ex
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.samples import Rows, each
-from ...contract.step import Launches, Tiles, Value, ViewOp
+from ...contract.step import ALIASES, Joint, Launches, Tiles, Value, ViewOp
 from ...contract.streaming import StreamRule, elementwise
 from ...contract.types import DType
 
+_MOST_WEIGHTS = 1 << 24  # of a table that is made while planning
+SPECTRA = "spectra"  # the joint of a filter, a spectrogram and weighted sums (contract.step.Joint)
 _THREADS = 256  # sums of a GPU block (native/device/own_project.cuh)
 MAX_NFFT = 1 << 20  # native/shared/fft.hpp
 _LONGEST = 1 << 40  # native/base/whole.hpp: kFarApart
@@ -50,25 +52,44 @@ def frequency_axis(c: Lowering, x: Value) -> int:
 
 
 def along_axis(c: Lowering, x: Value, axis: int, kernel: str, rows: int, constants: tuple[Any, ...]) -> Value:
-    """Return the sums over an axis, weighted by the rows that ``kernel`` computes for its extent."""
+    """Return the sums over an axis, weighted by the rows that kernel ``<kernel>_weights`` computes for its extent.
+
+    If the extent is known while planning, the rows are a table of ``<kernel>_table``, as wide as the widest band.
+    """
     bins = x.shape[axis]
-    (weights,) = c.native(kernel, [], [(DType.FLOAT, (rows, bins), "")], attrs=constants, params=(bins,))
-    return _projected(c, x, axis, weights)
+    if ex.is_static(bins) and 2 <= bins <= _MOST_WEIGHTS // rows:
+        weights = c.opaque(DType.FLOAT, 2)
+        c.emit(f"{kernel}_table", [], [weights], attrs=(*constants, bins), memory=ALIASES)
+    else:
+        result = [(DType.FLOAT, (rows, bins + 2), "")]
+        (weights,) = c.native(f"{kernel}_weights", [], result, attrs=constants, params=(bins,))
+    return _projected(c, x, axis, rows, weights)
 
 
 def weighted_by(c: Lowering, x: Value, axis: int, weights: Any) -> Value:
     """Return the sums over an axis, weighted by constant rows, float32 ``(rows, bins)``."""
-    return _projected(c, x, axis, c.constant(weights))
+    return _projected(c, x, axis, len(weights), c.constant(_banded(weights)))
 
 
-def _projected(c: Lowering, x: Value, axis: int, weights: Value) -> Value:
-    rows = weights.shape[0]
+def _banded(weights: Any) -> Any:
+    """Return the first bin with a weight, the bin after the last one, and the weights between them, of each row."""
+    bins = [np.flatnonzero(row) for row in weights]
+    ends = [(int(b[0]), int(b[-1]) + 1) if len(b) else (0, 0) for b in bins]
+    found = np.zeros((len(weights), 2 + max(end - begin for begin, end in ends)), np.float32)
+    for to, row, (begin, end) in zip(found, weights, ends, strict=True):
+        to[:2] = begin, end
+        to[2 : 2 + end - begin] = row[begin:end]
+    return found
+
+
+def _projected(c: Lowering, x: Value, axis: int, rows: int, weights: Value) -> Value:
     shape = (*x.shape[:axis], rows, *x.shape[axis + 1 :])
     sums = (math.prod(shape) + _THREADS - 1) // _THREADS
-    own = Launches("Project", {"bands": rows, "sums": sums}, 8 * rows)
+    own = Launches("Project", {"sums": sums})
     tiles = in_tiles("columns", "columns", 1 - axis) if x.rank == 2 else None
     return c.native(
-        "project", [x, weights], [(DType.FLOAT, shape, x.layout)], attrs=(axis,), params=(axis,), own=own, tiles=tiles
+        "project", [x, weights], [(DType.FLOAT, shape, x.layout)], attrs=(axis,), params=(axis,), own=own, tiles=tiles,
+        joint=Joint(SPECTRA),
     )[0]  # fmt: skip
 
 

@@ -13,11 +13,11 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
-from ...contract.step import Launches, Value, ViewOp
+from ...contract.step import Joint, Launches, Value, ViewOp
 from ...contract.streaming import StreamRule
 from ...contract.types import DType
 from ..generic.cast import cast_array
-from ._signals import in_tiles, mono, signals
+from ._signals import SPECTRA, in_tiles, mono, signals
 
 _ELEMENTS = 2048  # of a GPU block (native/device/own_preemphasis.cuh)
 _BORDERS = ("clamp", "zero", "reflect")  # native/kernels/signal.cpp
@@ -55,7 +55,7 @@ class PreemphasisFilter(Operator, name="preemphasis_filter"):
         own = Launches("Preemphasis", {"filter": (one.shape[0] + _ELEMENTS - 1) // _ELEMENTS})
         (y,) = c.native(
             "preemphasis", [one], [(DType.FLOAT, one.shape, "")], attrs=(border,), params=(coefficient, border),
-            own=own, tiles=in_tiles("", "samples"),
+            own=own, tiles=in_tiles("", "samples"), joint=Joint(SPECTRA),
         )  # fmt: skip
         y = c.cast(y, c.const("dtype"))
         return y if len(shape) == 1 else c.view(y, [ViewOp("insert", 1)], layout)

@@ -4,21 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
-from ...contract.expr import Scalar
+from ...contract.expr import Scalar, is_static
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
-from ...contract.step import ALIASES, MAX_SHARED_BYTES, Launches, LaunchPass, Value
+from ...contract.step import ALIASES, MAX_SHARED_BYTES, Joint, Launches, LaunchPass, Value
 from ...contract.streaming import StreamRule, framed
 from ...contract.types import DType
 from ...native import _native
-from ._signals import MAX_NFFT, at_least, expect_floats, in_tiles, mono, signals
+from ._signals import MAX_NFFT, SPECTRA, at_least, expect_floats, in_tiles, mono, signals
 
 
 class Spectrogram(Operator, name="spectrogram"):
@@ -84,10 +85,11 @@ class Spectrogram(Operator, name="spectrogram"):
         c.emit("fft_table", [], [table], attrs=(nfft,), memory=ALIASES)
         attrs = (nfft, step, center and c.const("reflect_padding"), c.const("power") == 1, by_time)
         own, numbers = _launches(nfft, frames)
+        joint = Joint(SPECTRA, partial(_short_launches, nfft, frames)) if not numbers else None
         return c.native(
             "spectrogram", [x, c.constant(window), table], [(DType.FLOAT, shape, c.const("layout"))], attrs=attrs,
             params=(frames, start, *map(int, attrs), *numbers), own=own,
-            tiles=in_tiles("samples", "columns", 0 if by_time else 1),
+            tiles=in_tiles("samples", "columns", 0 if by_time else 1), joint=joint,
         )[0]  # fmt: skip
 
     @classmethod
@@ -128,16 +130,44 @@ def window_of(given: Any, length: int) -> Any:
 
 _FRAMES = 16  # of a GPU block, at most
 _SHARED_BYTES = 96 * 1024  # of a block with several frames, so that a multiprocessor has two blocks
+_BLOCK_POINTS = 4096  # of all frames of a block that transforms them in registers, 16 for each of its 256 threads
+_SHARED_TABLE = 2048  # points of the longest transform with its factors in shared memory, fewer than two floats a point
 
 
-def _launches(nfft: int, frames: Scalar) -> tuple[Launches, tuple[int, int]]:
-    """Return the form for GPUs, and its numbers: the frames of a block, and whether they fit into shared memory.
+def _launches(nfft: int, frames: Scalar) -> tuple[Launches, tuple[int, ...]]:
+    """Return the form for GPUs, and its numbers."""
+    length = nfft if nfft % 2 else nfft // 2
+    has_chirp = _without_factors(length) != 1
+    if 1 < length <= _BLOCK_POINTS and not has_chirp:
+        return _short_launches(nfft, frames), ()
+    if has_chirp:  # Bluestein's algorithm (native/shared/fft.hpp)
+        length = 1 << (2 * length - 2).bit_length()
+    return _long_launches(length, frames)
+
+
+def _short_launches(nfft: int, frames: Scalar, filters: bool = False, sums: Scalar = 0) -> Launches:
+    """Return the form for transforms in registers, compiled for their points (native/device/own_shortspectrogram.cuh).
+
+    Args:
+        nfft: points of the transform.
+        frames: frames of the row.
+        filters: filter the signal first.
+        sums: rows of weights of sums over the bins; 0: return the bins themselves.
+    """
+    length = nfft if nfft % 2 else nfft // 2
+    count = 1 << min(_BLOCK_POINTS // length, 2 * _FRAMES).bit_length() - 1
+    points = length + (length - 1) // 16 | 1  # of a frame, with unused ones
+    shared = 8 * (count * points + (length if length <= _SHARED_TABLE else 0))
+    one = LaunchPass((frames + count - 1) // count, 256, shared, shared, resident_threads=1024)
+    projects = not (is_static(sums) and sums == 0)
+    return Launches("ShortSpectrogram", {"frames": one}, constants=(nfft, count, int(filters), int(projects)))
+
+
+def _long_launches(length: int, frames: Scalar) -> tuple[Launches, tuple[int, int]]:
+    """Return the form for all sizes, and its numbers: the frames of a block, and whether they fit into shared memory.
 
     A frame has two pairs of arrays, in which every sixteenth element is unused (native/device/own_spectrogram.cuh).
     """
-    length = nfft if nfft % 2 else nfft // 2
-    if _without_factors(length) != 1:  # Bluestein's algorithm (native/shared/fft.hpp)
-        length = 1 << (2 * length - 2).bit_length()
     frame_bytes = 4 * 4 * (length + length // 16 + 1)
     if frame_bytes > MAX_SHARED_BYTES:
         return Launches("Spectrogram", {"frames": frames}, frames * frame_bytes), (1, 0)

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constants of spectra as steps: the same numbers for every row.
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/whole.hpp"
+#include "kernels/registry.hpp"
+#include "plan/check.hpp"
+#include "run/job.hpp"
+#include "signal/tables.hpp"
+
+namespace stoker {
+
+namespace {
+
+constexpr int64_t kMostBins = fft::kMaxSamples;
+
+// Weights in bands (signal::banded) for an axis whose extent is the parameter. The last ones are kept.
+template <class Form, std::vector<float> (*kMake)(const Form&, int64_t)>
+class WeightsOf : public Kernel {
+ public:
+  WeightsOf(const char* name, Form form, int64_t rows, int64_t least)
+      : name_(name), form_(form), rows_(rows), least_(least) {}
+  Ports ports() const override { return {.kernel = name_, .out = {port_of(DType::F32, 2)}, .params = 1}; }
+  bool fits(const Call& c) const override {
+    const int64_t bins = offset_of(c.params[0]);
+    if (c.out[0]->shape[0] == rows_ && c.out[0]->shape[1] == bins + 2 && bins >= least_ && bins <= kMostBins)
+      return true;
+    *c.error = "expected " + std::to_string(least_) + " to " + std::to_string(kMostBins) + " bins, got " +
+               std::to_string(bins);
+    return false;
+  }
+  Outcome run(const Call& c) const override {
+    const int64_t bins = offset_of(c.params[0]);
+    std::shared_ptr<const std::vector<float>> weights;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!last_ || last_bins_ != bins)
+        last_ = std::make_shared<std::vector<float>>(signal::banded(kMake(form_, bins), rows_, bins, bins + 2));
+      last_bins_ = bins;
+      weights = last_;
+    }
+    std::memcpy(c.out[0]->data, weights->data(), weights->size() * sizeof(float));
+    return Outcome::Ok;
+  }
+
+ private:
+  const char* name_;
+  Form form_;
+  int64_t rows_, least_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const std::vector<float>> last_;
+  mutable int64_t last_bins_ = 0;
+};
+
+constexpr int64_t kMostRows = 1 << 16;
+
+void require_rows(int64_t rows) {
+  if (rows < 1 || rows > kMostRows) throw std::invalid_argument("expected 1 to 65536 rows of weights");
+}
+
+void require_dct(int64_t coefficients, int type) {
+  require_rows(coefficients);
+  if (type < 1 || type > 4) throw std::invalid_argument("expected a type from 1 to 4");
+}
+int64_t least_points(int type) { return type == 1 ? 2 : 1; }
+
+std::shared_ptr<Kernel> make_mel_weights(int64_t filters, double sample_rate, double low, double high, bool htk,
+                                         bool normalize) {
+  require_rows(filters);
+  return std::make_shared<WeightsOf<signal::Mel, signal::mel_weights>>(
+      "mel_weights", signal::Mel{filters, sample_rate, low, high, htk, normalize}, filters, 2);
+}
+
+std::shared_ptr<Kernel> make_dct_weights(int64_t coefficients, int type, bool normalize, double lifter) {
+  require_dct(coefficients, type);
+  return std::make_shared<WeightsOf<signal::Dct, signal::dct_weights>>(
+      "dct_weights", signal::Dct{coefficients, type, normalize, lifter}, coefficients, least_points(type));
+}
+
+// Numbers that are the same for every row.
+class Table : public Kernel {
+ public:
+  Table(const char* name, std::vector<float> values, std::vector<int64_t> shape)
+      : name_(name), values_(std::move(values)), shape_(std::move(shape)) {}
+  Ports ports() const override {
+    return {.kernel = name_, .out = {port_of(DType::F32, static_cast<int32_t>(shape_.size()))}};
+  }
+  bool aliases() const override { return true; }
+  Outcome run(const Call& c) const override {
+    View& out = *c.out[0];
+    out.data = reinterpret_cast<uint8_t*>(const_cast<float*>(values_.data()));
+    std::copy(shape_.begin(), shape_.end(), out.shape);
+    out.set_contiguous_strides();
+    return Outcome::Ok;
+  }
+
+ private:
+  const char* name_;
+  std::vector<float> values_;
+  std::vector<int64_t> shape_;
+};
+
+std::shared_ptr<Kernel> make_fft_table(int32_t nfft) {
+  if (nfft < 1 || nfft > fft::kMaxSamples) throw std::invalid_argument("expected nfft from 1 to 2**20");
+  std::vector<float> values = signal::fft_table(fft::plan_of(nfft));
+  const auto size = static_cast<int64_t>(values.size());
+  return std::make_shared<Table>("fft_table", std::move(values), std::vector<int64_t>{size});
+}
+
+// Weights in bands for an axis whose extent is known while planning.
+template <class Form, std::vector<float> (*kMake)(const Form&, int64_t)>
+std::shared_ptr<Kernel> make_table_of(const char* name, const Form& form, int64_t rows, int64_t least, int64_t bins) {
+  if (bins < least || bins > kMostBins)
+    throw std::invalid_argument("expected " + std::to_string(least) + " to " + std::to_string(kMostBins) + " bins");
+  const std::vector<float> weights = kMake(form, bins);
+  const int64_t width = signal::widest_band(weights, rows, bins) + 2;
+  return std::make_shared<Table>(name, signal::banded(weights, rows, bins, width), std::vector<int64_t>{rows, width});
+}
+
+std::shared_ptr<Kernel> make_mel_table(int64_t filters, double sample_rate, double low, double high, bool htk,
+                                       bool normalize, int64_t bins) {
+  require_rows(filters);
+  const signal::Mel mel{filters, sample_rate, low, high, htk, normalize};
+  return make_table_of<signal::Mel, signal::mel_weights>("mel_table", mel, filters, 2, bins);
+}
+
+std::shared_ptr<Kernel> make_dct_table(int64_t coefficients, int type, bool normalize, double lifter, int64_t points) {
+  require_dct(coefficients, type);
+  const signal::Dct dct{coefficients, type, normalize, lifter};
+  return make_table_of<signal::Dct, signal::dct_weights>("dct_table", dct, coefficients, least_points(type), points);
+}
+
+const Registered kMelWeights{"mel_weights",
+                             "Triangular filters over the bins of a spectrum.",
+                             make_mel_weights,
+                             {{"filters", "number of filters"},
+                              {"sample_rate", "of the signal, in Hz"},
+                              {"low", "lowest frequency in Hz"},
+                              {"high", "highest frequency in Hz"},
+                              {"htk", "HTK's mel scale, else Slaney's"},
+                              {"normalize", "divide by half the width of the filter"}}};
+const Registered kDctWeights{"dct_weights",
+                             "Rows of a discrete cosine transform.",
+                             make_dct_weights,
+                             {{"coefficients", "number of rows"},
+                              {"type", "1 to 4"},
+                              {"normalize", "orthonormal"},
+                              {"lifter", "liftering coefficient, 0: none"}}};
+const Registered kFftTable{
+    "fft_table", "Factors of a transform.", make_fft_table, {{"nfft", "points of the transform"}}};
+const Registered kMelTable{"mel_table",
+                           "Triangular filters over a known number of bins, in the kernel's memory.",
+                           make_mel_table,
+                           {{"filters", "number of filters"},
+                            {"sample_rate", "of the signal, in Hz"},
+                            {"low", "lowest frequency in Hz"},
+                            {"high", "highest frequency in Hz"},
+                            {"htk", "HTK's mel scale, else Slaney's"},
+                            {"normalize", "divide by half the width of the filter"},
+                            {"bins", "of the spectrum"}}};
+const Registered kDctTable{"dct_table",
+                           "Rows of a discrete cosine transform of a known number of values, in the kernel's memory.",
+                           make_dct_table,
+                           {{"coefficients", "number of rows"},
+                            {"type", "1 to 4"},
+                            {"normalize", "orthonormal"},
+                            {"lifter", "liftering coefficient, 0: none"},
+                            {"points", "number of values"}}};
+
+}  // namespace
+
+}  // namespace stoker
