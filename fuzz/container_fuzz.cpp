@@ -2,7 +2,8 @@
 // Fuzzing of the parsers of container files: for libFuzzer (LLVMFuzzerTestOneInput), or with its own mutations when built
 // with STOKER_FUZZ_STANDALONE. All parsers read every input. In addition to the sanitizers' checks, these laws hold:
 // ranges of records ascend without overlap; a damaged file's last range reaches its end; what a scan finds can be read;
-// counts of values are the numbers of values that are copied; every instruction set has the same checksum.
+// counts of values are the numbers of values that are copied; every instruction set has the same checksum; polygons that
+// are painted part by part are those of the whole, in bounded memory.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/scratch.hpp"
 #include "base/simd.hpp"
 #include "container/crc32c.hpp"
 #include "container/datum.hpp"
@@ -30,7 +32,7 @@ using namespace stoker;  // NOLINT: a program of one file
 
 struct Counts {
   uint64_t runs = 0, records = 0, members = 0, joined = 0, features = 0, masks = 0, zipped = 0, values = 0, fields = 0,
-           blocks = 0;
+           blocks = 0, polygons = 0;
 } counts;
 
 void report() {
@@ -38,9 +40,9 @@ void report() {
   std::fprintf(
       stderr,
       "runs %llu, records %llu, members %llu, joined %llu, features %llu, masks %llu, zipped %llu, values %llu, "
-      "fields %llu, blocks %llu\n",
+      "fields %llu, blocks %llu, polygons %llu\n",
       n(counts.runs), n(counts.records), n(counts.members), n(counts.joined), n(counts.features), n(counts.masks),
-      n(counts.zipped), n(counts.values), n(counts.fields), n(counts.blocks));
+      n(counts.zipped), n(counts.values), n(counts.fields), n(counts.blocks), n(counts.polygons));
 }
 
 [[noreturn]] void broken_law(const char* law) {
@@ -207,6 +209,34 @@ void run_masks(const uint8_t* data, size_t size) {
   counts.masks += is_right && size >= 16;
 }
 
+// The input as the corners of a polygon. An image that is painted part by part, or with another type, is the same.
+void run_polygon(const uint8_t* data, size_t size) {
+  const auto count = static_cast<int64_t>(size / 8);
+  const std::unique_ptr<float[]> corners(new float[static_cast<size_t>(2 * count)]);
+  if (count > 0) std::memcpy(corners.get(), data, static_cast<size_t>(8 * count));
+  const int64_t height = 1 + static_cast<int64_t>(size) % 23, width = 1 + static_cast<int64_t>(size) % 61;
+  const auto pixels = static_cast<size_t>(height * width);
+  const std::unique_ptr<int32_t[]> whole(new int32_t[pixels]());
+  Scratch work;
+  const bool is_right = paint_polygon<int32_t>(corners.get(), count, 1, {whole.get(), height, width}, work);
+  bool is_possible = true;
+  for (int64_t i = 0; i < 2 * count; ++i)
+    is_possible &=
+        corners[static_cast<size_t>(i)] >= -kMaxCoordinate && corners[static_cast<size_t>(i)] <= kMaxCoordinate;
+  require(is_right == is_possible, "coordinates are numbers within the limits");
+  require(std::all_of(whole.get(), whole.get() + pixels, [](int32_t p) { return p == 0 || p == 1; }),
+          "pixels are painted once");
+  for (const int64_t most : {int64_t{1}, 2 * count, 7 * count}) {
+    const std::unique_ptr<uint8_t[]> parts(new uint8_t[pixels]());
+    Scratch little;
+    paint_polygon<uint8_t>(corners.get(), count, 1, {parts.get(), height, width}, little, most);
+    require(little.capacity() <= std::max<size_t>(4096, 32 * static_cast<size_t>(std::max(most, count))),
+            "the memory of crossings is bounded");
+    require(std::equal(parts.get(), parts.get() + pixels, whole.get()), "parts of an image are those of the whole");
+  }
+  counts.polygons += is_right && std::any_of(whole.get(), whole.get() + pixels, [](int32_t p) { return p == 1; });
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -219,6 +249,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   run_lmdb(data, size);
   run_parts(data, size);
   run_masks(data, size);
+  run_polygon(data, size);
   check_values({data, size});
   if (counts.runs % 16 == 0) {
     const Isa before = isa();

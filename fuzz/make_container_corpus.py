@@ -33,6 +33,8 @@ def files() -> Iterator[tuple[str, bytes]]:
     yield "recordio", recordio([image_record(1.0, b"jpeg"), MAGIC * 3 + b"abc" + MAGIC, b""])[0]
     corners = np.array([0, 0, 9.4, 2, 12, 17.6, -3, 5, 3, 40], np.float32).view(np.int32)
     yield "masks", np.array([1, 0, 10, *corners, 2, 1, 4, 3, 20, 7, 30, 1, 0, 10, *corners[::-1]], np.int32).tobytes()
+    yield "polygon", corners.tobytes()
+    yield "polygon-large", np.array([-1e6, 3, 1e6, 7, 30, -1e6, 30, 1e6, 2.5, 2.5], np.float32).tobytes()
     yield "zip", stored_zip(MEMBERS[:2])
     records = {b"%d" % i: datum(data=b"x" * i * 9, label=i, shape=(1, 3, 3 * i), encoded=False) for i in range(9)}
     yield "lmdb", lmdb(records, page=256)

@@ -69,6 +69,31 @@ void check_bound() {
   expect(ahead.pending() == 0 && records->requested == at_end, "a closed queue takes records");
 }
 
+// Records of one file, one behind the other; the first one of each hundred begins elsewhere.
+class Adjacent final : public Records {
+ public:
+  size_t size() const override { return kRecords; }
+  bool read(size_t, BufferAllocator&, View&, std::string&) const override { return false; }
+  int64_t cost(size_t) const override { return kBytes; }
+  ReadAheadOutcome read_ahead(size_t) const override { return {kBytes, false}; }
+  bool follows(size_t before, size_t i) const override { return i == before + 1 && i % 100 != 0; }
+};
+
+void check_order() {
+  const auto records = std::make_shared<Adjacent>();
+  ReadAhead ahead(kThreads, kRecords * kBytes);
+  for (int64_t first = 0; first < int64_t{kRecords}; first += 10) {
+    std::vector<int64_t> samples;
+    for (int64_t row = first; row < first + 10; ++row) samples.push_back(row);
+    ahead.request(records, std::move(samples), static_cast<uint64_t>(first));
+  }
+  ahead.request(records, {7, -1, 8, 9, 3}, kRecords);
+  const auto is_done = [&] { return ahead.pending() == 0 && ahead.counts().records >= kRecords / 100 + 4; };
+  expect(comes_true(is_done), "records that begin elsewhere were not read ahead");
+  ahead.close();  // when it returns, no request is in flight
+  expect(ahead.counts().records == kRecords / 100 + 4, "records in the order of their file were read ahead");
+}
+
 // One thread requests rows, as a consumer does; another asks for numbers; both end in any order with `close`.
 void check_races(uint32_t seed) {
   const auto records = std::make_shared<Counted>();
@@ -103,6 +128,7 @@ void check_races(uint32_t seed) {
 
 int main() {
   check_bound();
+  check_order();
   for (uint32_t seed = 0; seed < 10; ++seed) check_races(seed);
   return wrong ? 1 : 0;
 }

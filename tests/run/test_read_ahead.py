@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from collections.abc import Callable
@@ -228,6 +230,38 @@ for row in range(20_000):
 queue.close()
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=HANG_S)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Write records into a tar file."""
+    path, rng = tmp_path_factory.mktemp("tar") / "a.tar", np.random.default_rng(4)
+    with tarfile.open(path, "w") as tar:
+        for i in range(COUNT):
+            member = tarfile.TarInfo(f"{i:03}.bin")
+            member.size = BYTES
+            tar.addfile(member, io.BytesIO(rng.integers(0, 256, BYTES, np.uint8).tobytes()))
+    return str(path)
+
+
+@pytest.mark.usefixtures("always")
+def test_records_in_the_order_of_their_file_are_left_to_the_system(archive: str) -> None:
+    @pipeline_def(batch_size=4, num_threads=2, seed=3)
+    def members(**reader: Any) -> Any:
+        return fn.readers.webdataset(paths=[archive], ext=["bin"], name="Reader", **reader)
+
+    def requested(*, random_shuffle: bool) -> int:
+        with members(random_shuffle=random_shuffle) as pipe:
+            for _ in range(3 * COUNT // 4):
+                pipe.run()
+            found = pipe.report().read_ahead
+            assert found is not None and found.is_active
+            return int(found.records)
+
+    # Each epoch, of those ahead too, begins elsewhere: at its first record.
+    most = 3 * COUNT + read_ahead._MAX_AHEAD + read_ahead._CHUNK
+    assert requested(random_shuffle=False) <= most // COUNT + 1
+    assert requested(random_shuffle=True) > 2 * COUNT
 
 
 def test_files_that_nobody_reads_are_not_read_ahead(files: list[str]) -> None:

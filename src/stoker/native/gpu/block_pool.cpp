@@ -18,9 +18,10 @@ constexpr size_t kPeriod = 32;  // requests per block that may wait
 
 }  // namespace
 
-// Map large blocks on huge pages where the system allows it: faulting in 4 KiB pages costs more than filling them.
+// Map large blocks on huge pages where the system allows it: faulting in 4 KiB pages costs more than filling them, and
+// the system copies from its page cache into them faster. A block from 3 MiB on takes at most a third more than it needs.
 uint8_t* allocate_block(size_t* bytes) {
-  const bool large = *bytes >= 2 * kHugePage;
+  const bool large = *bytes >= kHugePage + kHugePage / 2;
   const size_t unit = large ? kHugePage : 64;
   *bytes = (*bytes + unit - 1) / unit * unit;
   void* data = std::aligned_alloc(unit, *bytes);

@@ -158,6 +158,12 @@ ReadAheadOutcome ManifestTable::read_ahead(size_t i) const {
   return opened ? read_range_ahead(*opened, range) : ReadAheadOutcome{};
 }
 
+bool ManifestTable::follows(size_t before, size_t i) const {
+  Range first, second;
+  std::string error;
+  return find(before, first, error) && find(i, second, error) && stoker::follows(first, second);
+}
+
 JoinedRecords::JoinedRecords(std::vector<std::shared_ptr<const Records>> parts) : parts_(std::move(parts)) {
   for (const auto& part : parts_) ends_.push_back(size() + part->size());
 }
@@ -175,6 +181,12 @@ bool JoinedRecords::read(size_t i, BufferAllocator& allocator, View& out, std::s
 ReadAheadOutcome JoinedRecords::read_ahead(size_t i) const {
   const auto [part, own] = find_part(i);
   return part->read_ahead(own);
+}
+
+bool JoinedRecords::follows(size_t before, size_t i) const {
+  const auto [part, own] = find_part(i);
+  const auto [part_before, own_before] = find_part(before);
+  return part == part_before && part->follows(own_before, own);
 }
 
 }  // namespace stoker

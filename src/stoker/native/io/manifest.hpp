@@ -85,6 +85,7 @@ class ManifestTable final : public Records {
   // A better order of the rows would not pay for another read of the entry.
   int64_t cost(size_t) const override { return 0; }
   ReadAheadOutcome read_ahead(size_t i) const override;
+  bool follows(size_t before, size_t i) const override;
 
  private:
   const std::shared_ptr<const Manifest> manifest_;
@@ -100,6 +101,7 @@ class JoinedRecords final : public Records {
   bool read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const override;
   int64_t cost(size_t) const override { return 0; }
   ReadAheadOutcome read_ahead(size_t i) const override;
+  bool follows(size_t before, size_t i) const override;
 
  private:
   // Return the part that has record `i`, and its number there.

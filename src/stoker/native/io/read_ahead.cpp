@@ -11,10 +11,13 @@ ReadAhead::ReadAhead(int threads, uint64_t max_bytes) : max_bytes_(max_bytes) {
 }
 
 void ReadAhead::request(std::shared_ptr<const Records> records, std::vector<int64_t> samples, uint64_t first_row) {
-  auto request = std::make_shared<Request>(Request{records.get(), std::move(samples), first_row});
-  if (request->samples.empty()) return;
+  if (samples.empty()) return;
+  const int64_t last = samples.back();
+  auto request = std::make_shared<Request>(Request{records.get(), std::move(samples), -1, first_row});
   const std::lock_guard<std::mutex> hold(mutex_);
-  if (std::find(owned_.begin(), owned_.end(), records) == owned_.end()) owned_.push_back(std::move(records));
+  auto owned = std::find_if(owned_.begin(), owned_.end(), [&](const Owned& o) { return o.records == records; });
+  if (owned == owned_.end()) owned = owned_.insert(owned, Owned{std::move(records)});
+  request->before = std::exchange(owned->last_sample, last);
   if (is_closed_) return;
   requests_.push_back(std::move(request));
   ready_.notify_one();
@@ -70,18 +73,24 @@ void ReadAhead::work() {
     ready_.notify_one();  // each thread wakes the next one, so that no more wake up than there is work for
     while (!is_closed_ && has_work()) {
       const std::shared_ptr<Request> request = requests_[current_];
-      const int64_t sample = request->samples[request->next++];
+      const size_t at = request->next++;
+      const int64_t before = at > 0 ? request->samples[at - 1] : request->before, sample = request->samples[at];
       if (request->next == request->samples.size()) ++current_;
       lock.unlock();
       ReadAheadOutcome outcome;
-      if (sample >= 0 && static_cast<uint64_t>(sample) < request->records->size()) {
+      bool follows = false;
+      const Records& records = *request->records;
+      const auto exists = [&](int64_t s) { return s >= 0 && static_cast<uint64_t>(s) < records.size(); };
+      if (exists(sample)) {
         try {
-          outcome = request->records->read_ahead(static_cast<size_t>(sample));
+          follows = exists(before) && records.follows(static_cast<size_t>(before), static_cast<size_t>(sample));
+          if (!follows) outcome = records.read_ahead(static_cast<size_t>(sample));
         } catch (const std::exception&) {  // the row meets the failure again and reports it
           outcome = {};
         }
       }
       lock.lock();
+      if (follows) continue;
       ++counts_.records;
       counts_.bytes += outcome.bytes;
       counts_.from_disk += !outcome.is_cached;

@@ -17,6 +17,10 @@ namespace stoker {
 // nothing else owns bytes, so a record that is dropped costs nothing, and rows read as they always do. Threads do not
 // wait for the bytes, but opening a file may wait for its disk, and so may a request if the device's queue is full.
 //
+// Records that lie one behind the other in a file are left to the system's own reading ahead. That one asks for aligned
+// windows, which get large pages. Requests get pages of 4 KiB, and copying these takes longer than it takes to wait for
+// a fast disk.
+//
 // Rows are numbered in the order in which they are delivered. Bytes count as ahead from their request until their row is
 // released. Errors are left to the row that reads the record.
 //
@@ -25,7 +29,7 @@ namespace stoker {
 class ReadAhead {
  public:
   struct Counts {
-    uint64_t records = 0, bytes = 0;  // requested
+    uint64_t records = 0, bytes = 0;  // requested; without records that follow the one before them
     uint64_t from_disk = 0;           // records that were not in the page cache
   };
 
@@ -48,6 +52,7 @@ class ReadAhead {
   struct Request {
     const Records* records;  // owned by `owned_`
     std::vector<int64_t> samples;
+    int64_t before;  // the sample before the first one; -1: none
     uint64_t first_row;
     size_t next = 0;
     uint64_t bytes = 0;
@@ -58,7 +63,12 @@ class ReadAhead {
   bool has_work() const { return current_ < requests_.size() && bytes_ahead_ < max_bytes_; }
   void forget_first();
 
-  std::vector<std::shared_ptr<const Records>> owned_;  // each once
+  struct Owned {
+    std::shared_ptr<const Records> records;
+    int64_t last_sample = -1;
+  };
+
+  std::vector<Owned> owned_;  // each once
   const uint64_t max_bytes_;
   mutable std::mutex mutex_;
   std::condition_variable ready_;

@@ -182,6 +182,13 @@ ReadAheadOutcome read_range_ahead(const Descriptors::Opened& opened, const Range
   return holds(r, opened.size) ? request_read_ahead(opened.file.descriptor(), r.offset, r.length) : ReadAheadOutcome{};
 }
 
+bool follows(const Range& before, const Range& range) {
+  constexpr uint64_t kGap = uint64_t{1} << 16;
+  const uint64_t end = before.offset + before.length;
+  return range.file == before.file && range.offset >= end && range.offset - end <= kGap &&
+         before.codec != Codec::Absent && range.codec != Codec::Absent;
+}
+
 bool RangeTable::read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const {
   const Range r = ranges_[i];
   if (r.codec == Codec::Absent) return no_bytes(allocator, out);

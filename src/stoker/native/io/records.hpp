@@ -37,6 +37,9 @@ class Records {
   // Make the system read the bytes of record `i` into the page cache, without waiting for them. What fails here fails
   // again when the record is read, whose row reports it; SystemFailure and ReadFailure are thrown. Thread-safe.
   virtual ReadAheadOutcome read_ahead(size_t) const { return {}; }
+  // Return whether record `i` lies behind record `before` in the same file, so that the system's own reading ahead meets
+  // it. Both exist. Thread-safe.
+  virtual bool follows(size_t /* before */, size_t /* i */) const { return false; }
 };
 
 // Paths of files by number.
@@ -52,6 +55,8 @@ bool read_range(const Descriptors::Opened& opened, const Range& range, const Pat
                 View& out, std::string& error);
 // Make the system read a range of an open file into the page cache, without waiting for it.
 ReadAheadOutcome read_range_ahead(const Descriptors::Opened& opened, const Range& range);
+// Return whether a range begins where another one ends in its file, or a little later: headers may lie between them.
+bool follows(const Range& before, const Range& range);
 // Give an absent record: no bytes.
 bool no_bytes(BufferAllocator& allocator, View& out);
 
@@ -118,6 +123,7 @@ class RangeTable final : public Records {
   bool read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const override;
   int64_t cost(size_t i) const override { return static_cast<int64_t>(ranges_[i].length); }
   ReadAheadOutcome read_ahead(size_t i) const override;
+  bool follows(size_t before, size_t i) const override { return stoker::follows(ranges_[before], ranges_[i]); }
   // Close the cached files. Later reads open their files and close them again.
   void close() const { open_.close(); }
   size_t open_files() const { return open_.size(); }
