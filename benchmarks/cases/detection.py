@@ -21,7 +21,7 @@ CLASSES = 80
 REGIONS, CHANNELS, BINS, SCALE = 1000, 256, 7, 1 / 16
 
 
-def _boxes(torch: Any, count: int) -> tuple[Any, Any, Any]:
+def boxes_of(torch: Any, count: int) -> tuple[Any, Any, Any]:
     """Return boxes spread over 800 x 800 pixels, their scores, and labels."""
     rng = np.random.default_rng(0)
     corner = rng.uniform(0, 800, (count, 2))
@@ -43,7 +43,7 @@ def run_nms(data: Data, *, count: int) -> Loop:
 
     from stoker.torch import ops
 
-    boxes, scores, _ = _boxes(torch, count)
+    boxes, scores, _ = boxes_of(torch, count)
     return _loop(lambda: ops.nms(boxes, scores, THRESHOLD))
 
 
@@ -53,13 +53,13 @@ def run_batched_nms(data: Data, *, count: int) -> Loop:
 
     from stoker.torch import ops
 
-    boxes, scores, labels = _boxes(torch, count)
+    boxes, scores, labels = boxes_of(torch, count)
     return _loop(lambda: ops.batched_nms(boxes, scores, labels, THRESHOLD))
 
 
 def _regions(torch: Any) -> tuple[Any, Any]:
     features = torch.rand(1, CHANNELS, 50, 68, generator=torch.Generator().manual_seed(0))
-    boxes, _, _ = _boxes(torch, REGIONS)
+    boxes, _, _ = boxes_of(torch, REGIONS)
     return features, torch.cat([torch.zeros(REGIONS, 1), boxes], 1)
 
 

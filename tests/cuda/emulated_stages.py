@@ -38,6 +38,11 @@ PROJECTED = ("project_nearest", "project_linear", "project_cubic")
 INTERPOLATORS = {"": 0, "resample": 1, "affine": 2, **{name: 3 + i for i, name in enumerate(PROJECTED)}}
 JPEG = tuple(name for name, _ in JPEG_SOURCES)
 ENGINES = tuple(name for name, _ in ENGINE_SOURCES)
+DETECTION = {  # macros that define kernels (frameworks/_torch_ops_cuda.py)
+    "STOKER_NMS": ("stoker_nms_mask", "stoker_nms_keep"),
+    "STOKER_SOFT_NMS": ("stoker_soft_nms",),
+    "STOKER_ROI": tuple(f"stoker_roi_{name}" for name in ("align", "align_backward", "pool", "pool_backward")),
+}
 NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES}
 RESAMPLED = ("stoker_resampled", "stoker_resampled_down", "stoker_words")  # of 8-bit images, both passes in one kernel
 PLANAR = ("stoker_resampled_planar", "stoker_resampled_down_planar")  # the same for component planes
@@ -227,6 +232,9 @@ def entries_of(source: str) -> tuple[str, ...]:
     for kernels in (JPEG_SOURCES, ENGINE_SOURCES, RECIPE_SOURCES):
         if any(text == source for _, text in kernels):
             return tuple(name for name, text in kernels if text == source)
+    for macro, names in DETECTION.items():
+        if f"\n{macro}(" in source:
+            return names
     passes = re.findall(r"STOKER_PASS\((\w+),", source)
     if passes:
         return tuple(passes)

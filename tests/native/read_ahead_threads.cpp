@@ -69,7 +69,7 @@ void check_bound() {
   expect(ahead.pending() == 0 && records->requested == at_end, "a closed queue takes records");
 }
 
-// Records of one file, one behind the other; the first one of each hundred begins elsewhere.
+// Records of one file that follow each other; the first one of each hundred begins elsewhere.
 class Adjacent final : public Records {
  public:
   size_t size() const override { return kRecords; }

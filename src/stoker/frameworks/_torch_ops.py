@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators for detection on PyTorch tensors, registered with ``torch.library`` in the namespace ``stoker``.
 
-Each operator has a kernel for the CPU, a form for fake tensors (``torch.compile``, ``torch.export``) and, if it is
-differentiable, a gradient. Kernels are native code that runs without the GIL. Sums of gradients have one order, so that
-gradients are repeatable bit for bit.
+Each operator has a kernel for the CPU, all but ``warp_affine`` one for CUDA (``_torch_ops_cuda.py``), a form for fake
+tensors (``torch.compile``, ``torch.export``) and, if it is differentiable, a gradient. Kernels are native code that
+runs without the GIL. Sums of gradients have one order, so that gradients are repeatable bit for bit.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 
 from ..contract.errors import ArgumentError, UnsupportedError
 from ..native import _native
+from . import _torch_ops_cuda
 
 Tensor = torch.Tensor
 _detect = _native.detect
@@ -30,7 +31,7 @@ for _schema in (
     f"roi_align_max(Tensor input, Tensor rois, {_BINS}, {_SAMPLES}) -> (Tensor, Tensor)",
     f"roi_align_backward({_GRADIENT}, Tensor? argmax, float spatial_scale, {_SAMPLES}, SymInt[] shape) -> Tensor",
     f"roi_pool(Tensor input, Tensor rois, {_BINS}) -> (Tensor, Tensor)",
-    f"roi_pool_backward({_GRADIENT}, Tensor argmax, SymInt[] shape) -> Tensor",
+    f"roi_pool_backward({_GRADIENT}, Tensor argmax, float spatial_scale, SymInt[] shape) -> Tensor",
     "warp_affine(Tensor images, Tensor matrices, int height, int width, bool linear, float[] fill) -> Tensor",
     "warp_affine_backward(Tensor grad, Tensor matrices, bool linear, bool filled, SymInt[] shape) -> Tensor",
 ):
@@ -109,7 +110,7 @@ def _roi_pool_cpu(x: Tensor, rois: Tensor, scale: float, height: int, width: int
     return out, chosen
 
 
-def _roi_pool_backward_cpu(grad: Tensor, rois: Tensor, argmax: Tensor, shape: Sequence[int]) -> Tensor:
+def _roi_pool_backward_cpu(grad: Tensor, rois: Tensor, argmax: Tensor, scale: float, shape: Sequence[int]) -> Tensor:
     out = _in_large_pages(grad.new_empty(tuple(shape)))
     _detect.roi_pool_backward(_array(grad), _array(rois), _array(argmax), out.numpy())
     return out
@@ -201,7 +202,7 @@ def _roi_align_backward_fake(
     return grad.new_empty(tuple(shape))
 
 
-def _roi_pool_backward_fake(grad: Tensor, rois: Tensor, argmax: Tensor, shape: Sequence[int]) -> Tensor:
+def _roi_pool_backward_fake(grad: Tensor, rois: Tensor, argmax: Tensor, scale: float, shape: Sequence[int]) -> Tensor:
     return grad.new_empty(tuple(shape))
 
 
@@ -236,11 +237,11 @@ def _align_gradient(ctx: Any, grad: Tensor, *_: Any) -> tuple[Any, ...]:
 def _keep_pool(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.mark_non_differentiable(output[1])
     ctx.save_for_backward(inputs[1], output[1])
-    ctx.shape = inputs[0].shape
+    ctx.scale, ctx.shape = inputs[2], inputs[0].shape
 
 
 def _pool_gradient(ctx: Any, grad: Tensor, *_: Any) -> tuple[Any, ...]:
-    return (_ops.roi_pool_backward(grad, *ctx.saved_tensors, ctx.shape), *(None,) * 4)
+    return (_ops.roi_pool_backward(grad, *ctx.saved_tensors, ctx.scale, ctx.shape), *(None,) * 4)
 
 
 def _keep_warp(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -273,6 +274,9 @@ def _register() -> None:
     for name, (kernel, fake) in kernels.items():
         _LIBRARY.impl(name, kernel, "CPU")
         torch.library.register_fake(f"stoker::{name}", fake, lib=_LIBRARY)
+        on_cuda = getattr(_torch_ops_cuda, name, None)
+        if on_cuda is not None:
+            _LIBRARY.impl(name, on_cuda, "CUDA")
     gradients = {
         "roi_align": (_align_gradient, _keep_align),
         "roi_align_max": (_align_gradient, _keep_align),
@@ -301,15 +305,26 @@ def _refuse(name: str, text: str) -> NoReturn:
 # Calls with few boxes take microseconds, so these checks make a text only when they fail.
 
 
-def _on_cpu(name: str, *tensors: Tensor) -> None:
+def _on_one_device(name: str, *tensors: Tensor) -> None:
     for x in tensors:
         if not isinstance(x, Tensor):
             _refuse(name, f"expected a tensor, got {type(x).__name__}")
-        if x.device.type not in ("cpu", "meta"):
+        if x.device.type not in ("cpu", "cuda", "meta"):
             raise UnsupportedError(
-                f"`stoker.torch.ops.{name}`: expected tensors on the CPU, got one on {x.device}. The operator has "
-                "no form for that device yet; copy them with `.cpu()`"
+                f"`stoker.torch.ops.{name}`: expected tensors on the CPU or a CUDA device, got one on {x.device}. Copy "
+                "them with `.cpu()`"
             )
+        if x.device != tensors[0].device:
+            _refuse(name, f"expected tensors on one device, got some on {tensors[0].device} and {x.device}")
+
+
+def _not_on_cuda(name: str, *tensors: Tensor) -> None:
+    if any(x.is_cuda for x in tensors):
+        raise UnsupportedError(
+            f"`stoker.torch.ops.{name}`: expected tensors on the CPU, got CUDA tensors. Images are warped on a GPU in "
+            "pipelines: `fn.warp_affine` of images on the GPU, with one matrix for each row; or copy the tensors with "
+            "`.cpu()`"
+        )
 
 
 def _expect_floats(name: str, first: Tensor, second: Tensor) -> None:
@@ -320,7 +335,7 @@ def _expect_floats(name: str, first: Tensor, second: Tensor) -> None:
 
 
 def _check_boxes(name: str, boxes: Tensor, scores: Tensor, labels: Tensor | None, columns: int) -> Tensor | None:
-    _on_cpu(name, boxes, scores)
+    _on_one_device(name, *((boxes, scores) if labels is None else (boxes, scores, labels)))
     _expect_floats(name, boxes, scores)
     if boxes.ndim != 2 or boxes.shape[1] != columns:
         _refuse(name, f"expected boxes of shape (N, {columns}), got {tuple(boxes.shape)}")
@@ -329,7 +344,6 @@ def _check_boxes(name: str, boxes: Tensor, scores: Tensor, labels: Tensor | None
         _refuse(name, f"expected scores of shape ({count},), got {tuple(scores.shape)}")
     if labels is None:
         return None
-    _on_cpu(name, labels)
     if labels.ndim != 1 or labels.shape[0] != count:
         _refuse(name, f"expected labels of shape ({count},), got {tuple(labels.shape)}")
     if labels.is_floating_point():
@@ -340,7 +354,7 @@ def _check_boxes(name: str, boxes: Tensor, scores: Tensor, labels: Tensor | None
 def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Return the numbers of the boxes that no box with a higher score overlaps too much, by descending score.
 
-    The result is that of ``torchvision.ops.nms`` on the CPU.
+    The result is that of ``torchvision.ops.nms`` on the CPU, also for CUDA tensors.
 
     Args:
         boxes: (N, 4), ``x0, y0, x1, y1``.
@@ -416,7 +430,7 @@ def _regions(name: str, x: Tensor, boxes: Tensor | Sequence[Tensor]) -> Tensor:
             _require(b.ndim == 2 and b.shape[1] == 4, name, f"expected boxes of shape (N, 4), got {tuple(b.shape)}")
         _require(len(boxes) > 0, name, "expected a tensor of boxes for each image, got an empty list")
         boxes = torch.cat([torch.cat([b.new_full((len(b), 1), i), b], 1) for i, b in enumerate(boxes)])
-    _on_cpu(name, x, boxes)
+    _on_one_device(name, x, boxes)
     _expect_floats(name, x, boxes)
     _require(x.ndim == 4, name, f"expected an input of shape (N, C, H, W), got {tuple(x.shape)}")
     text = f"expected boxes of shape (K, 5), or a list of (N, 4) for each image, got {tuple(boxes.shape)}"
@@ -442,6 +456,9 @@ def roi_align(
 ) -> Tensor:
     """Pool regions into bins, with linear interpolation: ``torchvision.ops.roi_align`` with its bits on the CPU.
 
+    CUDA tensors give the same bits. Regions that the CPU refuses (a feature map that does not exist, coordinates that
+    are not finite, too many samples) become NaN there: an error would have to wait for the GPU.
+
     Returns:
         The pooled regions (K, C, height, width). Gradients reach ``input``, not the boxes, and are repeatable.
 
@@ -466,6 +483,8 @@ def roi_pool(
     input: Tensor, boxes: Tensor | Sequence[Tensor], output_size: int | Sequence[int], spatial_scale: float = 1.0
 ) -> Tensor:
     """Take the maximum of the pixels in each bin of regions: ``torchvision.ops.roi_pool`` with its bits on the CPU.
+
+    CUDA tensors give the same bits; regions that the CPU refuses become NaN there.
 
     Returns:
         The pooled regions (K, C, height, width). Gradients reach ``input`` and are repeatable.
@@ -504,7 +523,8 @@ def warp_affine(
         interpolation: "linear" or "nearest".
         fill: value of points outside the image, or one for each channel; None: the nearest pixel of the border.
     """
-    _on_cpu("warp_affine", images, matrices)
+    _on_one_device("warp_affine", images, matrices)
+    _not_on_cuda("warp_affine", images, matrices)
     _require(images.ndim == 4, "warp_affine", f"expected images of shape (N, C, H, W), got {tuple(images.shape)}")
     names = ", ".join(str(t).removeprefix("torch.") for t in _IMAGE_TYPES)
     _require(images.dtype in _IMAGE_TYPES, "warp_affine", f"expected images of type {names}, got {images.dtype}")

@@ -2,15 +2,20 @@
 // Bindings of devices, compiled kernels and device memory for the planner and the executor.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -51,6 +56,32 @@ NumPyType numpy_type(DType t) {
     case DType::F32: return {'f', 4};
     default: return {'f', 8};
   }
+}
+
+// Kernel, blocks, threads of a block, parameters.
+using Work = std::tuple<std::shared_ptr<gpu::Function>, uint32_t, uint32_t, std::vector<uint64_t>>;
+
+// Run kernels in order on memory of a library, after what has been issued to its stream, whose later work waits for them.
+// Without a stream, wait for them here.
+void run_launches(gpu::Device& device, const std::vector<Work>& work, std::optional<uintptr_t> stream) {
+  std::vector<gpu::Launch> launches;
+  for (const auto& [function, blocks, threads, parameters] : work) {
+    if (!function || blocks < 1 || threads < 1 || threads > 1024 || parameters.size() > gpu::Launch::kMaxArguments)
+      throw nb::value_error("expected a kernel, at least a block, 1 to 1024 threads, at most 12 parameters");
+    gpu::Launch& launch = launches.emplace_back();
+    launch.function = function.get();
+    launch.grid[0] = blocks;
+    launch.block[0] = threads;
+    for (const uint64_t p : parameters) launch.argument[launch.arguments++] = p;
+  }
+  without_gil([&] {
+    const gpu::Visit visit(&device);
+    const gpu::WorkStream own = device.next_work_stream();
+    if (stream) device.follow(own, *stream);
+    for (const gpu::Launch& launch : launches) device.launch(own, launch);
+    if (stream) device.fork(own, *stream);
+    else gpu::wait_and_forget(device, device.record(own));
+  });
 }
 
 // Record the stream on which a consumer reads. Arrays share blocks, and without the GIL threads export them at the same
@@ -274,6 +305,7 @@ void bind_gpu(nb::module_& m) {
       .def_rw("separate_allocations", &gpu::Device::separate_allocations)
       .def_prop_ro("architecture", &gpu::Device::architecture)
       .def_prop_ro("order_stream", &gpu::Device::order_stream)
+      .def("run", &run_launches, nb::arg("work"), nb::arg("stream").none())
       .def_prop_ro("free_bytes",
                    [](gpu::Device& d) {
                      return without_gil([&] {

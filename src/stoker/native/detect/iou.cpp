@@ -2,7 +2,7 @@
 #include "detect/iou.hpp"
 
 #include "detect/columns.hpp"
-#include "detect/rotated.hpp"
+#include "shared/rotated_box.hpp"
 #include "shared/xmath_more.hpp"
 
 namespace stoker::detect {

@@ -7,7 +7,7 @@
 #include "base/simd.hpp"
 #include "detect/columns.hpp"
 #include "detect/groups.hpp"
-#include "detect/rotated.hpp"
+#include "shared/rotated_box.hpp"
 
 namespace stoker::detect {
 

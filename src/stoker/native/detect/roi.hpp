@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/tensor.hpp"
+#include "shared/roi_region.hpp"
 
 namespace stoker::detect {
 
@@ -16,11 +17,7 @@ constexpr int kRoiAreas = 4;  // areas of scratch memory that a call uses
 
 enum class Pool : int32_t { Average = 0, Maximum = 1 };
 
-struct RoiAlign {
-  double scale = 1;
-  int64_t height = 1, width = 1;  // bins
-  int64_t samples = 0;            // per bin and axis; 0 or less: as many as the bin has pixels, rounded up
-  bool aligned = false;
+struct RoiAlign : roi::Rule {
   Pool pool = Pool::Average;
 };
 

@@ -11,66 +11,37 @@ namespace stoker::detect {
 
 namespace {
 
-// Samples of one region, and along one axis of it: more would be a coordinate that is wrong.
-constexpr double kMostSamples = 1 << 24, kMostAlong = 1 << 20;
+using roi::Tap;
 
 int32_t& chosen_of(const View& v, int64_t k, int64_t c, int64_t y, int64_t x) {
   return *reinterpret_cast<int32_t*>(v.data + k * v.stride[0] + c * v.stride[1] + y * v.stride[2] + x * v.stride[3]);
 }
 
-// Position of a region's samples, in the steps of torchvision's kernel.
+// Region with the number of its feature map.
 template <class T>
-struct Region {
+struct Region : roi::Region<T> {
   int64_t map;
-  T y, x, bin_height, bin_width;
-  double rows, columns;  // samples per bin
 
-  Region(const View& regions, int64_t k, const RoiAlign& rule) {
-    const T scale = static_cast<T>(rule.scale), offset = rule.aligned ? T(0.5) : T(0);
-    map = static_cast<int64_t>(element<T>(regions, k, 0));
-    x = element<T>(regions, k, 1) * scale - offset;
-    y = element<T>(regions, k, 2) * scale - offset;
-    T width = element<T>(regions, k, 3) * scale - offset - x;
-    T height = element<T>(regions, k, 4) * scale - offset - y;
-    if (!rule.aligned) {
-      width = std::max(width, T(1));
-      height = std::max(height, T(1));
-    }
-    bin_height = height / static_cast<T>(rule.height);
-    bin_width = width / static_cast<T>(rule.width);
-    const auto given = static_cast<double>(rule.samples);
-    rows = rule.samples > 0 ? given : std::max(0.0, static_cast<double>(std::ceil(bin_height)));
-    columns = rule.samples > 0 ? given : std::max(0.0, static_cast<double>(std::ceil(bin_width)));
+  Region(const View& regions, int64_t k, const RoiAlign& rule) : Region(numbers_of(regions, k), rule) {}
+
+ private:
+  struct Numbers {
+    T value[5];
+  };
+  Region(const Numbers& n, const RoiAlign& rule)
+      : roi::Region<T>(n.value, rule), map(static_cast<int64_t>(n.value[0])) {}
+  static Numbers numbers_of(const View& regions, int64_t k) {
+    Numbers n;
+    for (int i = 0; i < 5; ++i) n.value[i] = element<T>(regions, k, i);
+    return n;
   }
-};
-
-// Neighbours of a sample along one axis.
-template <class T>
-struct Tap {
-  int64_t low, high;  // low < 0: the sample is outside
-  T lower, upper;     // weights
 };
 
 // Taps of all samples of all bins along an axis.
 template <class T>
 void fill_taps(T start, T bin, int64_t bins, int64_t samples, int64_t extent, Tap<T>* taps) {
   for (int64_t b = 0; b < bins; ++b)
-    for (int64_t i = 0; i < samples; ++i, ++taps) {
-      T at =
-          start + static_cast<T>(b) * bin + static_cast<T>(static_cast<float>(i) + .5f) * bin / static_cast<T>(samples);
-      if (!(at >= T(-1) && at <= static_cast<T>(extent))) {
-        *taps = {-1, -1, T(0), T(0)};
-        continue;
-      }
-      if (at <= T(0)) at = T(0);
-      int64_t low = static_cast<int64_t>(at), high = low + 1;
-      if (low >= extent - 1) {
-        low = high = extent - 1;
-        at = static_cast<T>(low);
-      }
-      const T upper = at - static_cast<T>(low);
-      *taps = {low, high, static_cast<T>(1. - static_cast<double>(upper)), upper};
-    }
+    for (int64_t i = 0; i < samples; ++i) *taps++ = roi::tap_of(start, bin, b, i, samples, extent);
 }
 
 template <class T>
@@ -276,10 +247,8 @@ bool is_readable(const View& features, const View& regions, const RoiAlign& rule
         return false;
       }
     const Region<T> r(regions, k, rule);
-    const double down = std::max(r.rows, 1.0) * static_cast<double>(rule.height);
-    const double across = std::max(r.columns, 1.0) * static_cast<double>(rule.width), samples = down * across;
-    if (!(samples <= kMostSamples && down <= kMostAlong && across <= kMostAlong)) {
-      error = name + ": expected at most 2**24 samples, got " + std::to_string(samples) +
+    if (!r.has_possible_samples(rule)) {
+      error = name + ": expected at most 2**24 samples, got " + std::to_string(r.samples(rule)) +
               "; check the coordinates, the spatial scale and the sampling ratio";
       return false;
     }

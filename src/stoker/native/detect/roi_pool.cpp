@@ -13,18 +13,8 @@ namespace {
 
 constexpr double kMostCoordinate = 1 << 30;  // sums of two such numbers are whole numbers of 32 bits
 
-// Pixels of a bin along an axis.
-struct Range {
-  int64_t begin, end;
-};
-
-template <class T>
-Range range_of(int64_t start, int64_t size, int64_t bin, int64_t bins, int64_t extent) {
-  const T step = static_cast<T>(size) / static_cast<T>(bins);
-  const auto begin = static_cast<int64_t>(std::floor(static_cast<T>(bin) * step));
-  const auto end = static_cast<int64_t>(std::ceil(static_cast<T>(bin + 1) * step));
-  return {std::clamp<int64_t>(begin + start, 0, extent), std::clamp<int64_t>(end + start, 0, extent)};
-}
+using roi::Range;
+using roi::range_of;
 
 template <class T>
 void pool(const View& features, const View& regions, double given_scale, const View& out, const View* chosen,

@@ -3,6 +3,7 @@
 
 #include "detect/columns.hpp"
 #include "detect/nms.hpp"
+#include "shared/box_overlap.hpp"
 #include "shared/xmath.hpp"
 
 namespace stoker::detect {
@@ -17,10 +18,7 @@ struct Box {
 
 template <class T>
 T overlap(const Box<T>& a, const Box<T>& b) {
-  const T w = std::max(T{0}, std::min(a.x1, b.x1) - std::max(a.x0, b.x0));
-  const T h = std::max(T{0}, std::min(a.y1, b.y1) - std::max(a.y0, b.y0));
-  const T both = w * h;
-  return both / (a.area + b.area - both);
+  return box_overlap(a.x0, a.y0, a.x1, a.y1, a.area, b.x0, b.y0, b.x1, b.y1, b.area);
 }
 
 template <class T>

@@ -17,7 +17,7 @@ namespace stoker {
 // nothing else owns bytes, so a record that is dropped costs nothing, and rows read as they always do. Threads do not
 // wait for the bytes, but opening a file may wait for its disk, and so may a request if the device's queue is full.
 //
-// Records that lie one behind the other in a file are left to the system's own reading ahead. That one asks for aligned
+// Records that follow each other in a file are left to the system's own reading ahead. That one asks for aligned
 // windows, which get large pages. Requests get pages of 4 KiB, and copying these takes longer than it takes to wait for
 // a fast disk.
 //

@@ -37,7 +37,7 @@ class Records {
   // Make the system read the bytes of record `i` into the page cache, without waiting for them. What fails here fails
   // again when the record is read, whose row reports it; SystemFailure and ReadFailure are thrown. Thread-safe.
   virtual ReadAheadOutcome read_ahead(size_t) const { return {}; }
-  // Return whether record `i` lies behind record `before` in the same file, so that the system's own reading ahead meets
+  // Return whether record `i` follows record `before` in the same file, so that the system's own reading ahead meets
   // it. Both exist. Thread-safe.
   virtual bool follows(size_t /* before */, size_t /* i */) const { return false; }
 };

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling of regions of interest on a GPU, with the results of detect/roi_align.cpp and detect/roi_pool.cpp. Gradients
+// are gathered: a block has the channels of one pixel and adds what regions, bins and samples give to it, in their order
+// on the CPU. So they are repeatable.
+//
+// A GPU cannot report a region without waiting for it: what the CPU refuses becomes NaN, and adds nothing to gradients.
+#pragma once
+#include "device/own.cuh"
+#include "shared/device.cuh"
+#include "shared/roi_region.hpp"
+#include "shared/xmath.hpp"
+
+namespace stoker::roi {
+
+constexpr uint32_t kMaxThreads = 256;
+constexpr double kMostCoordinate = 1 << 30;
+
+// Numbers of a call, two of 32 bits in each parameter of a kernel.
+struct Call {
+  int64_t regions, maps, channels, height, width;
+  Rule rule;
+  bool channels_last;
+
+  Call(uint64_t count, uint64_t maps_channels, uint64_t size, uint64_t bins, uint64_t samples_flags, uint64_t scale)
+      : regions(static_cast<int64_t>(count)),
+        maps(high(maps_channels)),
+        channels(low(maps_channels)),
+        height(high(size)),
+        width(low(size)),
+        rule{xm::detail::from_bits(scale), high(bins), low(bins), high(samples_flags), (samples_flags & 1) != 0},
+        channels_last((samples_flags & 2) != 0) {}
+  static int64_t high(uint64_t x) { return static_cast<int64_t>(x >> 32); }
+  static int64_t low(uint64_t x) { return static_cast<int64_t>(x & 0xFFFFFFFFu); }
+  int64_t bins() const { return rule.height * rule.width; }
+};
+
+// Return whether the CPU accepts a region: an existing feature map, and coordinates up to a limit.
+template <class T>
+bool is_possible(const T* numbers, const Call& call, double most) {
+  bool possible = numbers[0] >= T(0) && numbers[0] < static_cast<T>(call.maps);
+  for (int i = 1; i < 5; ++i) {
+    const auto at = static_cast<double>(numbers[i] * static_cast<T>(call.rule.scale));
+    possible = possible && at >= -most && at <= most;
+  }
+  return possible;
+}
+
+template <class T>
+constexpr double most_finite() {
+  return sizeof(T) == 4 ? 3.4028234663852886e38 : 1.7976931348623157e308;
+}
+
+// One result: region, channel and bin.
+struct Place {
+  int64_t region, channel, row, column, element;
+
+  // Number `i` of the results in the order in which the features lie, so that neighbouring threads read neighbours.
+  Place(int64_t i, const Call& call) {
+    int64_t bin = 0;
+    if (call.channels_last) {
+      const int64_t pooled = own::quotient(i, call.channels);
+      channel = i - pooled * call.channels;
+      region = own::quotient(pooled, call.bins());
+      bin = pooled - region * call.bins();
+    } else {
+      const int64_t plane = own::quotient(i, call.bins());
+      bin = i - plane * call.bins();
+      region = own::quotient(plane, call.channels);
+      channel = plane - region * call.channels;
+    }
+    row = own::quotient(bin, call.rule.width);
+    column = bin - row * call.rule.width;
+    element = (region * call.channels + channel) * call.bins() + bin;
+  }
+};
+
+// One channel of a feature map.
+template <class T>
+struct Plane {
+  const T* data;
+  int64_t row, column;
+
+  Plane(const T* features, const Call& call, int64_t map, int64_t channel)
+      : data(features + (map * call.height * call.width * call.channels +
+                         (call.channels_last ? channel : channel * call.height * call.width))),
+        row(call.channels_last ? call.width * call.channels : call.width),
+        column(call.channels_last ? call.channels : 1) {}
+  T operator()(int64_t y, int64_t x) const { return data[y * row + x * column]; }
+};
+
+template <class T>
+T nothing() {
+  return static_cast<T>(xm::detail::from_bits(0x7FF8000000000000u));
+}
+
+// `chosen` is null: means; else maxima, and the numbers of their samples.
+template <class T>
+void align(const T* features, const T* regions, const Call& call, T* out, int32_t* chosen) {
+  const int64_t i = int64_t{gpu::block_index()} * gpu::thread_count() + gpu::thread_index();
+  if (i >= call.regions * call.channels * call.bins()) return;
+  const Place place(i, call);
+  const T* const numbers = regions + place.region * 5;
+  const Region<T> r(numbers, call.rule);
+  if (!is_possible(numbers, call, most_finite<T>()) || !r.has_possible_samples(call.rule)) {
+    out[place.element] = nothing<T>();
+    if (chosen) chosen[place.element] = -1;
+    return;
+  }
+  const Plane<T> pixel(features, call, static_cast<int64_t>(numbers[0]), place.channel);
+  const auto rows = static_cast<int64_t>(r.rows), columns = static_cast<int64_t>(r.columns);
+  T sum = T(0);
+  int32_t which = -1;
+  for (int64_t a = 0; a < rows; ++a) {
+    const Tap<T> v = tap_of(r.y, r.bin_height, place.row, a, rows, call.height);
+    if (v.low < 0 && !chosen) continue;
+    for (int64_t b = 0; b < columns; ++b) {
+      const Tap<T> h = tap_of(r.x, r.bin_width, place.column, b, columns, call.width);
+      const bool inside = v.low >= 0 && h.low >= 0;
+      if (!inside && !chosen) continue;
+      T value = T(0);
+      if (inside)
+        value = v.lower * h.lower * pixel(v.low, h.low) + v.lower * h.upper * pixel(v.low, h.high) +
+                v.upper * h.lower * pixel(v.high, h.low) + v.upper * h.upper * pixel(v.high, h.high);
+      if (!chosen) {
+        sum += value;
+      } else if (which < 0 || value > sum) {
+        sum = value;
+        which = static_cast<int32_t>(a * columns + b);
+      }
+    }
+  }
+  if (chosen) chosen[place.element] = which;
+  out[place.element] = chosen ? sum : sum / static_cast<T>(std::max<int64_t>(rows * columns, 1));
+}
+
+// Return whether positions from `start` on may have pixel `at` as a neighbour; true if in doubt.
+inline bool may_reach(double start, double length, int64_t at) {
+  const double end = start + length, size = std::fabs(start) + std::fabs(end), slack = 3 + size * 1e-5;
+  const auto pixel = static_cast<double>(at);
+  return std::min(start, end) - slack <= pixel && std::max(start, end) + slack >= pixel;
+}
+
+// A pixel of a gradient, and this thread's channel.
+struct Pixel {
+  int64_t map, y, x, channel;
+  bool is_real;  // there are as many channels
+
+  explicit Pixel(const Call& call) {
+    const int64_t parts = (call.channels + gpu::thread_count() - 1) / gpu::thread_count();
+    const int64_t block = gpu::block_index(), at = block / parts, line = at / call.width;
+    map = line / call.height;
+    y = line % call.height;
+    x = at % call.width;
+    channel = block % parts * gpu::thread_count() + gpu::thread_index();
+    is_real = channel < call.channels;
+  }
+};
+
+struct Found {
+  uint32_t word[kMaxThreads / gpu::kWarp];
+};
+
+// Call add(region) for the regions that `reaches` names, in their order. All threads of the block take part.
+template <class Reaches, class Add>
+void each_region(int64_t regions, Reaches&& reaches, Add&& add) {
+  STOKER_SHARED(Found, found);
+  const uint32_t thread = gpu::thread_index(), threads = gpu::thread_count();
+  for (int64_t first = 0; first < regions; first += threads) {
+    const uint32_t word = gpu::ballot(first + thread < regions && reaches(first + thread));
+    if (thread % gpu::kWarp == 0) found.word[thread / gpu::kWarp] = word;
+    gpu::block_barrier();
+    for (uint32_t w = 0; w < threads / gpu::kWarp; ++w)
+      for (uint32_t rest = found.word[w]; rest != 0; rest &= rest - 1)
+        add(first + w * gpu::kWarp + gpu::bits_set((rest & (0 - rest)) - 1));
+    gpu::block_barrier();
+  }
+}
+
+// Weights of a sample for a pixel along an axis, in the order of its neighbours; both at the border.
+template <class T>
+struct Weights {
+  T weight[2];
+  int count = 0;
+
+  Weights(const Tap<T>& tap, int64_t pixel) {
+    if (tap.low < 0) return;
+    if (tap.low == pixel) weight[count++] = tap.lower;
+    if (tap.high == pixel) weight[count++] = tap.upper;
+  }
+};
+
+// `gradient` and `chosen`: (K, bins, C), neighbouring channels; `result`: (N, H, W, C).
+template <class T>
+void align_backward(const T* gradient, const T* regions, const Call& call, T* result, const int32_t* chosen) {
+  const Pixel pixel(call);
+  T sum = T(0);
+  const auto reaches = [&](int64_t k) {
+    const T* const numbers = regions + k * 5;
+    if (!is_possible(numbers, call, most_finite<T>()) || static_cast<int64_t>(numbers[0]) != pixel.map) return false;
+    const Region<T> r(numbers, call.rule);
+    return r.has_possible_samples(call.rule) &&
+           may_reach(static_cast<double>(r.y),
+                     static_cast<double>(r.bin_height) * static_cast<double>(call.rule.height), pixel.y) &&
+           may_reach(static_cast<double>(r.x), static_cast<double>(r.bin_width) * static_cast<double>(call.rule.width),
+                     pixel.x);
+  };
+  each_region(call.regions, reaches, [&](int64_t k) {
+    const Region<T> r(regions + k * 5, call.rule);
+    const auto rows = static_cast<int64_t>(r.rows), columns = static_cast<int64_t>(r.columns);
+    const T count = static_cast<T>(rows * columns);
+    const auto down = [&](int64_t bin, int64_t i) {
+      return Weights<T>(tap_of(r.y, r.bin_height, bin, i, rows, call.height), pixel.y);
+    };
+    for (int64_t by = 0; by < call.rule.height; ++by) {
+      bool touches = false;
+      for (int64_t i = 0; i < rows; ++i) touches = touches || down(by, i).count > 0;
+      if (!touches) continue;
+      for (int64_t bx = 0; bx < call.rule.width; ++bx) {
+        const int64_t place = ((k * call.rule.height + by) * call.rule.width + bx) * call.channels + pixel.channel;
+        for (int64_t i = 0; i < rows; ++i) {
+          const Weights<T> v = down(by, i);
+          if (v.count == 0) continue;
+          for (int64_t n = 0; n < columns; ++n) {
+            const Weights<T> h(tap_of(r.x, r.bin_width, bx, n, columns, call.width), pixel.x);
+            if (h.count == 0 || !pixel.is_real) continue;
+            if (chosen && chosen[place] != i * columns + n) continue;
+            const T g = gradient[place];
+            for (int a = 0; a < v.count; ++a)
+              for (int b = 0; b < h.count; ++b) {
+                const T part = g * (v.weight[a] * h.weight[b]);
+                sum += chosen ? part : part / count;
+              }
+          }
+        }
+      }
+    }
+  });
+  if (pixel.is_real)
+    result[((pixel.map * call.height + pixel.y) * call.width + pixel.x) * call.channels + pixel.channel] = sum;
+}
+
+// The corners of a region in whole pixels, and its size.
+struct Corners {
+  int64_t x, y, width, height;
+
+  template <class T>
+  Corners(const T* numbers, const Rule& rule) {
+    int64_t corner[4];
+    for (int i = 0; i < 4; ++i)
+      corner[i] = static_cast<int64_t>(std::round(static_cast<double>(numbers[i + 1] * static_cast<T>(rule.scale))));
+    x = corner[0];
+    y = corner[1];
+    width = std::max<int64_t>(corner[2] - corner[0] + 1, 1);
+    height = std::max<int64_t>(corner[3] - corner[1] + 1, 1);
+  }
+};
+
+template <class T>
+void pool(const T* features, const T* regions, const Call& call, T* out, int32_t* chosen) {
+  const int64_t i = int64_t{gpu::block_index()} * gpu::thread_count() + gpu::thread_index();
+  if (i >= call.regions * call.channels * call.bins()) return;
+  const Place place(i, call);
+  const T* const numbers = regions + place.region * 5;
+  T best = nothing<T>();
+  int32_t which = -1;
+  if (is_possible(numbers, call, kMostCoordinate)) {
+    const Corners r(numbers, call.rule);
+    const Range ys = range_of<T>(r.y, r.height, place.row, call.rule.height, call.height);
+    const Range xs = range_of<T>(r.x, r.width, place.column, call.rule.width, call.width);
+    const Plane<T> pixel(features, call, static_cast<int64_t>(numbers[0]), place.channel);
+    best = ys.end <= ys.begin || xs.end <= xs.begin ? T(0) : static_cast<T>(-3.4028234663852886e38);
+    for (int64_t y = ys.begin; y < ys.end; ++y)
+      for (int64_t x = xs.begin; x < xs.end; ++x) {
+        const T value = pixel(y, x);
+        if (!(value > best)) continue;
+        best = value;
+        which = static_cast<int32_t>(y * call.width + x);
+      }
+  }
+  out[place.element] = best;
+  chosen[place.element] = which;
+}
+
+template <class T>
+void pool_backward(const T* gradient, const T* regions, const Call& call, T* result, const int32_t* chosen) {
+  const Pixel pixel(call);
+  const auto own = static_cast<int32_t>(pixel.y * call.width + pixel.x);
+  T sum = T(0);
+  const auto reaches = [&](int64_t k) {
+    const T* const numbers = regions + k * 5;
+    if (!is_possible(numbers, call, kMostCoordinate) || static_cast<int64_t>(numbers[0]) != pixel.map) return false;
+    const Corners r(numbers, call.rule);
+    return may_reach(static_cast<double>(r.y), static_cast<double>(r.height), pixel.y) &&
+           may_reach(static_cast<double>(r.x), static_cast<double>(r.width), pixel.x);
+  };
+  each_region(call.regions, reaches, [&](int64_t k) {
+    const Corners r(regions + k * 5, call.rule);
+    for (int64_t by = 0; by < call.rule.height; ++by) {
+      const Range ys = range_of<T>(r.y, r.height, by, call.rule.height, call.height);
+      if (pixel.y < ys.begin || pixel.y >= ys.end) continue;
+      for (int64_t bx = 0; bx < call.rule.width; ++bx) {
+        const int64_t place = ((k * call.rule.height + by) * call.rule.width + bx) * call.channels + pixel.channel;
+        if (pixel.is_real && chosen[place] == own) sum += gradient[place];
+      }
+    }
+  });
+  if (pixel.is_real)
+    result[((pixel.map * call.height + pixel.y) * call.width + pixel.x) * call.channels + pixel.channel] = sum;
+}
+
+}  // namespace stoker::roi
+
+// Kernel `name` of one of the functions above. Forward: `to` are the pooled regions; backward: the gradient of the
+// features.
+#define STOKER_ROI_KERNEL(name, function, T, Chosen)                                                              \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 1)                                                                      \
+      name(uint64_t from, uint64_t regions, uint64_t count, uint64_t maps_channels, uint64_t size, uint64_t bins, \
+           uint64_t samples_flags, uint64_t scale, uint64_t to, uint64_t chosen) {                                \
+    const stoker::roi::Call call(count, maps_channels, size, bins, samples_flags, scale);                         \
+    stoker::roi::function<T>(reinterpret_cast<const T*>(from), reinterpret_cast<const T*>(regions), call,         \
+                             reinterpret_cast<T*>(to), reinterpret_cast<Chosen*>(chosen));                        \
+  }
+#define STOKER_ROI(T)                                                            \
+  STOKER_ROI_KERNEL(stoker_roi_align, align, T, int32_t)                         \
+  STOKER_ROI_KERNEL(stoker_roi_align_backward, align_backward, T, const int32_t) \
+  STOKER_ROI_KERNEL(stoker_roi_pool, pool, T, int32_t)                           \
+  STOKER_ROI_KERNEL(stoker_roi_pool_backward, pool_backward, T, const int32_t)
