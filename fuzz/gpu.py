@@ -21,6 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "native"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 from jpeg_gpu_cases import FORMATS, SPOILT, Batch, Row, build_emulator, pack

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import struct
 import subprocess
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from built_objects import built_object
+from checked_programs import ADDRESSES, COMPILER, compile_unit
+from idle_clock import HANG_S
 
-from native_layers import list_sources
+from native_layers import NATIVE, list_sources
 
-HERE = Path(__file__).parent
-NATIVE = HERE.parents[1] / "src" / "stoker" / "native"
+HERE = Path(__file__).resolve().parent
 GPU_SOURCES = (
     "jpeg.cpp",
     "jpeg_index.cpp",
@@ -75,26 +75,16 @@ def pack(batches: Sequence[Batch]) -> bytes:
 
 def build_emulator(folder: Path) -> Path:
     """Build the program that runs cases. The tested code is built with sanitizers, the rest is that of the package."""
-    compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
     folder.mkdir(parents=True, exist_ok=True)
-    flags = ["-std=c++20", "-O1", "-ffp-contract=off", f"-I{NATIVE}", f"-I{HERE}"]
-    checks = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    checked = {HERE / "jpeg_gpu_emulated.cpp", *(NATIVE / "gpu_kernels" / name for name in GPU_SOURCES)}
-    sources = sorted({*list_sources(["jpeg", "plan"]), *checked})
-    running: list[subprocess.Popen[bytes]] = []
-    objects = []
-    for source in sources:
-        built = None if source in checked else built_object(source)
-        if built:
-            objects.append(built)
-            continue
-        if len(running) >= 2:  # memory and processors of small machines
-            assert running.pop(0).wait() == 0
-        out = folder / f"{source.parent.name}_{source.stem}.o"
-        command = [compiler, *flags, *(checks if source in checked else []), "-c", str(source), "-o", str(out)]
-        objects.append(out)
-        running.append(subprocess.Popen(command))
-    assert [p.wait() for p in running] == [0] * len(running)
+    options = ["-O1", "-ffp-contract=off", f"-I{HERE}"]
+    tested = [NATIVE / "gpu_kernels" / name for name in GPU_SOURCES]
+    units: list[tuple[list[Path], Sequence[str]]] = [(tested, ADDRESSES), ([HERE / "jpeg_gpu_emulated.cpp"], ADDRESSES)]
+    rest = {source: built_object(source) for source in {*list_sources(["jpeg", "plan"])} - {*tested}}
+    units += [([source], ()) for source, built in rest.items() if not built]
+    objects = [folder / f"{number}.o" for number in range(len(units))]
+    with ThreadPoolExecutor(2) as pool:  # memory and processors of small machines
+        list(pool.map(lambda out, unit: compile_unit(out, unit[0], "-c", *options, *unit[1]), objects, units))
     program = folder / "emulated"
-    subprocess.run([compiler, *checks, *map(str, objects), "-o", str(program)], check=True)
+    link = [COMPILER, *ADDRESSES, *map(str, [*objects, *filter(None, rest.values())]), "-o", str(program)]
+    subprocess.run(link, check=True, timeout=HANG_S)
     return program
