@@ -105,7 +105,9 @@ class ForkServer:
         ready, _, _ = select.select([self._process.stdout], [], [], timeout)
         if not ready:
             raise subprocess.TimeoutExpired(self._process.args, timeout)
-        return int(self._process.stdout.readline())
+        line = self._process.stdout.readline()
+        assert line, "the process that forks programs has ended"
+        return int(line)
 
 
 def _serve() -> dict[str, Any]:

@@ -145,11 +145,10 @@ def _build(path: Path, library: Path) -> None:
         command += [f"-I{folder}" for folder in (headers, HERE, HERE.parent / "native")]
         header, emulation = path.parent / PREPARED.removesuffix(".gch"), path.parent / EMULATION
         if not emulation.exists():
-            text = '#define STOKER_EMULATION_LINKED\n#define STOKER_EMULATION_INLINE\n#include "cuda_emulation.ipp"\n'
             source = emulation.with_suffix(".cpp")
-            _whole(source, lambda own: own.write_text(text))
+            _whole(source, lambda own: own.write_text('#include "emulated_launch.ipp"\n'))
             _whole(emulation, lambda own: _run([*command, "-O2", "-c", source, "-o", own]))
-        command += ['-DSTOKER_EMULATION="emulated_launch.hpp"', "-DSTOKER_EMULATION_LINKED"]
+        command.append('-DSTOKER_EMULATION="emulated_launch.hpp"')
         if not (path.parent / PREPARED).exists():
             _whole(header, lambda own: own.write_text('#include "device/own.cuh"\n'))
             _whole(path.parent / PREPARED, lambda own: _run([*command, "-x", "c++-header", header, "-o", own]))
@@ -187,7 +186,7 @@ def _is_header(path: Path) -> bool:
 
 
 def _run(command: Sequence[str | Path]) -> None:
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, timeout=HANG_S)
 
 
 def _whole(path: Path, make: Callable[[Path], object]) -> None:

@@ -17,6 +17,7 @@ from PIL import Image
 
 from stoker import fn, pipeline_def
 from stoker.codecs.jpeg import engines as opening
+from tests.idle_clock import HANG_S
 
 HERE = Path(__file__).parent
 OFF = 3  # levels by which some pixels of the fake are wrong
@@ -50,7 +51,9 @@ _KEPT = _DECODER(_decode)
 @pytest.fixture(scope="module")
 def nvjpeg(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("nvjpeg") / "libnvjpeg.so"
-    subprocess.run(["g++", "-std=c++20", "-shared", "-fPIC", HERE / "fake_nvjpeg.cpp", "-o", path], check=True)
+    subprocess.run(
+        ["g++", "-std=c++20", "-shared", "-fPIC", HERE / "fake_nvjpeg.cpp", "-o", path], check=True, timeout=HANG_S
+    )
     return path
 
 

@@ -20,6 +20,7 @@ from stoker.contract.types import DType
 from stoker.device import compile as compiling
 from stoker.device.own import own_sources
 from tests.complete import COMPLETE
+from tests.idle_clock import HANG_S
 
 ARCHITECTURES = (80, 90, 100)
 SMALL = '#include "shared/device.cuh"\nSTOKER_KERNEL f(double* p) { p[0] = p[1] * p[2] + p[0]; }\n'
@@ -196,7 +197,7 @@ def test_processes_share_the_cache(cache):
         f"print(hashlib.sha256(compile_kernels({SMALL!r}, 90)).hexdigest())"
     )
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert len({p.communicate()[0] for p in running}) == 1 and not any(p.returncode for p in running)
+    assert len({p.communicate(timeout=HANG_S)[0] for p in running}) == 1 and not any(p.returncode for p in running)
     assert [p.suffix for p in cache.iterdir()] == [".cubin"]
 
 

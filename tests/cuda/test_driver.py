@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.idle_clock import HANG_S
+
 OPEN = """
 import ctypes
 from stoker.native import _native
@@ -321,14 +323,15 @@ def with_driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     source = Path(__file__).with_name("fake_driver.cpp")
     library = tmp_path_factory.mktemp("driver") / "libcuda.so.1"
     options = ["-std=c++20", "-shared", "-fPIC", "-O0", "-Wl,-soname,libcuda.so.1"]
-    subprocess.run([compiler, *options, str(source), "-o", str(library)], check=True)
+    subprocess.run([compiler, *options, str(source), "-o", str(library)], check=True, timeout=HANG_S)
     return {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
 
 
 def run(program: str, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False,
+        timeout=HANG_S,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done
 

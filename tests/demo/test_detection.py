@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from PIL import Image, ImageDraw
 
 from stoker.demo import detection, shapes
 from stoker.demo.run import main
+from tests.forked import ForkServer
 from tests.idle_clock import HANG_S
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "detection"
@@ -64,10 +64,9 @@ def test_masks_are_tinted_and_boxes_outlined() -> None:
         ("train_masks.py", "mAP of masks at IoU 0.5", "instances.png"),
     ],
 )
-def test_the_example_runs(program: str, text: str, sheet: str, tmp_path: Path) -> None:
+def test_the_example_runs(program: str, text: str, sheet: str, tmp_path: Path, forked: ForkServer) -> None:
     pytest.importorskip("torch", reason="the example trains with torch")
-    command = [sys.executable, str(EXAMPLE / program), "--fast", "--epochs", "1", "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = forked.run(EXAMPLE / program, "--fast", "--epochs", "1", "--out", tmp_path, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     assert "epoch 1: loss" in done.stdout and text in done.stdout
     with Image.open(tmp_path / sheet) as image:

@@ -4,20 +4,19 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.forked import ForkServer
+from tests.idle_clock import HANG_S
 
 pytest.importorskip("torch", exc_type=ModuleNotFoundError)
 TRAIN = Path(__file__).resolve().parents[2] / "examples" / "asr" / "train.py"
 
 
-def test_the_example_learns(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(TRAIN), "--fast", "--folder", str(tmp_path)], capture_output=True, text=True, check=False
-    )
+def test_the_example_learns(tmp_path: Path, forked: ForkServer) -> None:
+    done = forked.run(TRAIN, "--fast", "--folder", tmp_path, timeout=HANG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     losses = [float(x) for x in re.findall(r"loss ([0-9.]+)", done.stdout)]
     assert len(losses) == 5 and losses[-1] < 0.2 * losses[0]

@@ -7,6 +7,7 @@
 namespace stoker::gpu {
 
 STOKER_EMULATION_INLINE Emulation Emulation::only_;
+STOKER_EMULATION_INLINE EmulatedThreads* const EmulatedThreads::only_ = &Emulation::only_;
 STOKER_EMULATION_INLINE Emulation::Emulation() = default;
 STOKER_EMULATION_INLINE Emulation::~Emulation() = default;
 
@@ -15,6 +16,7 @@ STOKER_EMULATION_INLINE void Emulation::run(const std::function<void()>& kernel,
   const std::lock_guard<std::mutex> hold(mutex_);
   dynamic_.assign((dynamic_bytes + 2 * kGuard + 15) / 16, {});
   dynamic_bytes_ = dynamic_bytes;
+  dynamic_shared_ = dynamic_.data()->bytes + kGuard;
   kernel_ = &kernel;
   threads = cta;
   blocks = grid;
@@ -27,11 +29,15 @@ STOKER_EMULATION_INLINE void Emulation::run(const std::function<void()>& kernel,
   }
 }
 
-STOKER_EMULATION_INLINE bool Emulation::share(void* memory, size_t bytes) {
-  shared_.push_back({static_cast<uint8_t*>(memory), bytes});
-  make_noise(shared_.back());
+STOKER_EMULATION_INLINE bool EmulatedThreads::share(void* memory, size_t bytes) {
+  Emulation& e = Emulation::instance();
+  e.shared_.push_back({static_cast<uint8_t*>(memory), bytes});
+  e.make_noise(e.shared_.back());
   return true;
 }
+
+STOKER_EMULATION_INLINE void EmulatedThreads::wait_block() { Emulation::instance().wait(Emulation::State::AtBlock); }
+STOKER_EMULATION_INLINE void EmulatedThreads::wait_warp() { Emulation::instance().wait(Emulation::State::AtWarp); }
 
 // Noise inside, a guard pattern around it.
 STOKER_EMULATION_INLINE void Emulation::begin_dynamic() {
@@ -72,8 +78,10 @@ STOKER_EMULATION_INLINE void Emulation::run_block() {
     Fiber& f = fibers_.emplace_back();
     f.place.begin(f.stack.get(), kStack, enter);
   }
-  exchange_.assign(threads, 0);
-  operands_.assign(threads, {});
+  exchanged_.assign(threads, 0);
+  multiplied_.assign(6 * threads, 0);
+  exchange_ = exchanged_.data();
+  operands_ = multiplied_.data();
   for (const Memory& m : shared_) make_noise(m);
   begin_dynamic();
   release(0, threads);

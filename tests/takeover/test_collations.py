@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import random
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from stoker.frontends.torchvision.collation.deferred import Collation, DeferredT
 from stoker.frontends.torchvision.ir.recipe import Node
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor, image_tensor, materialize, stack_lazy
 from stoker.frontends.torchvision.transport.source import Source
+from tests.complete import sample
 from tests.takeover.collations import EARLY, LAZY, Batch, bytes_copied, loader_of
 from tests.takeover.conftest import exactly
 from tests.takeover.lazily import lazily
@@ -33,8 +35,11 @@ from tests.takeover.test_script import equal
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 8 worker processes")
-@pytest.mark.parametrize("workers", [0, 2, 8])
-@pytest.mark.parametrize("name", [*LAZY, *EARLY])
+# With eight workers, batches arrive in other orders, whatever the function: a sample.
+@pytest.mark.parametrize(
+    ("name", "workers"),
+    [*itertools.product((*LAZY, *EARLY), (0, 2)), *((name, 8) for name in sample([*LAZY, *EARLY], 4))],
+)
 def test_the_same_batches(files: Path, name: str, workers: int) -> None:
     untouched = run(loader_of(files, workers, name))
     counts.reset()

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels on emulated threads need of the emulation (cuda_emulation.hpp). It includes almost nothing, because
+// hundreds of kernels are compiled one by one.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#define STOKER_KERNEL inline void
+#define STOKER_SHARED(type, name)                                                                       \
+  static type name;                                                                                     \
+  static const bool name##_known = stoker::gpu::EmulatedThreads::instance().share(&name, sizeof name); \
+  (void)name##_known
+#define STOKER_CONSTANT inline const
+
+namespace stoker::gpu {
+
+constexpr uint32_t kWarp = 32;
+
+// The threads of the CTA that runs.
+class EmulatedThreads {
+ public:
+  static EmulatedThreads& instance() { return *only_; }
+
+  uint32_t thread = 0, threads = 0, block = 0, blocks = 0;
+
+  // Shared memory: noise at the start of each CTA.
+  bool share(void* memory, size_t bytes);
+
+  // The dynamic shared memory of each CTA, 16-byte aligned.
+  uint8_t* dynamic_shared() { return dynamic_shared_; }
+
+  void wait_block();
+  void wait_warp();
+  uint32_t& exchange(uint32_t t) { return exchange_[t]; }
+  uint32_t* operands(uint32_t t) { return operands_ + 6 * t; }
+
+ protected:
+  uint8_t* dynamic_shared_ = nullptr;
+  uint32_t* exchange_ = nullptr;
+  uint32_t* operands_ = nullptr;
+
+ private:
+  static EmulatedThreads* const only_;
+};
+
+inline uint32_t thread_index() { return EmulatedThreads::instance().thread; }
+inline uint32_t thread_count() { return EmulatedThreads::instance().threads; }
+inline uint32_t block_index() { return EmulatedThreads::instance().block; }
+inline uint32_t block_count() { return EmulatedThreads::instance().blocks; }
+template <class T>
+T* dynamic_shared() {
+  return reinterpret_cast<T*>(EmulatedThreads::instance().dynamic_shared());
+}
+inline void block_barrier() { EmulatedThreads::instance().wait_block(); }
+inline void warp_barrier() { EmulatedThreads::instance().wait_warp(); }
+
+inline uint32_t shuffle_across(uint32_t v, uint32_t bits) {
+  EmulatedThreads& e = EmulatedThreads::instance();
+  e.exchange(e.thread) = v;
+  e.wait_warp();
+  const uint32_t result = e.exchange(e.thread ^ bits);
+  e.wait_warp();
+  return result;
+}
+inline uint32_t shuffle_up(uint32_t v, uint32_t lanes) {
+  EmulatedThreads& e = EmulatedThreads::instance();
+  const uint32_t self = e.thread, lane = self % kWarp;
+  e.exchange(self) = v;
+  e.wait_warp();
+  const uint32_t result = lane >= lanes ? e.exchange(self - lanes) : v;
+  e.wait_warp();
+  return result;
+}
+
+inline uint32_t ballot(bool v) {
+  EmulatedThreads& e = EmulatedThreads::instance();
+  const uint32_t first = e.thread / kWarp * kWarp;
+  e.exchange(e.thread) = v;
+  e.wait_warp();
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < kWarp && first + i < e.threads; ++i) result |= e.exchange(first + i) << i;
+  e.wait_warp();
+  return result;
+}
+
+inline uint32_t atomic_add(uint32_t* p, uint32_t v) {
+  const uint32_t before = *p;
+  *p += v;
+  return before;
+}
+inline void atomic_min(uint32_t* p, uint32_t v) { *p = v < *p ? v : *p; }
+inline void atomic_or(uint32_t* p, uint32_t v) { *p |= v; }
+inline uint32_t funnel_left(uint32_t hi, uint32_t lo, uint32_t shift) {
+  return shift % 32 ? hi << shift % 32 | lo >> (32 - shift % 32) : hi;
+}
+inline uint32_t funnel_right(uint32_t hi, uint32_t lo, uint32_t shift) {
+  return shift % 32 ? lo >> shift % 32 | hi << (32 - shift % 32) : lo;
+}
+inline uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t from = selector >> 4 * i & 7;
+    result |= ((from < 4 ? a >> 8 * from : b >> 8 * (from - 4)) & 0xFF) << 8 * i;
+  }
+  return result;
+}
+inline uint32_t saturated(int32_t v, int32_t lowest, int32_t highest) {
+  return static_cast<uint32_t>(v < lowest ? lowest : v > highest ? highest : v);
+}
+inline uint32_t saturated_pair(int32_t first, int32_t second) {
+  return saturated(first, 0, 255) | saturated(second, 0, 255) << 8;
+}
+inline uint32_t saturated_pair16(int32_t first, int32_t second) {
+  return (saturated(first, -32768, 32767) & 0xFFFF) | saturated(second, -32768, 32767) << 16;
+}
+inline uint32_t saturated_four(int32_t a, int32_t b, int32_t c, int32_t d) {
+  return saturated_pair(a, b) | saturated_pair(c, d) << 16;
+}
+inline uint32_t saturated_upper_four(int32_t a, int32_t b, int32_t c, int32_t d) {
+  return saturated_four(a >> 16, b >> 16, c >> 16, d >> 16);
+}
+template <bool kSigned>
+inline void multiply_bytes(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  EmulatedThreads& e = EmulatedThreads::instance();
+  const uint32_t self = e.thread, first = self / kWarp * kWarp, lane = self % kWarp;
+  for (uint32_t i = 0; i < 6; ++i) e.operands(self)[i] = i < 4 ? a[i] : b[i - 4];
+  e.wait_warp();
+  for (uint32_t i = 0; i < 4; ++i)
+    for (uint32_t k = 0; k < 32; ++k) {
+      const uint32_t t = k / 4 % 4, column = 2 * (lane % 4) + i % 2;
+      const uint32_t w = e.operands(first + lane / 4 * 4 + t)[i / 2 + k / 16 * 2] >> 8 * (k % 4) & 0xFF;
+      const uint32_t x = e.operands(first + column * 4 + t)[4 + k / 16] >> 8 * (k % 4) & 0xFF;
+      sum[i] += (kSigned ? static_cast<int8_t>(w) : static_cast<int32_t>(w)) * static_cast<int32_t>(x);
+    }
+  e.wait_warp();
+}
+inline uint32_t swap_bytes(uint32_t v) { return __builtin_bswap32(v); }
+inline uint32_t bits_set(uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); }
+inline void load_if(bool wanted, const uint32_t* from, uint32_t& to) {
+  if (wanted) to = *from;
+}
+
+}  // namespace stoker::gpu
