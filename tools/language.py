@@ -18,6 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 QUESTIONS = {"What", "Who", "Where", "Which", "How", "Why", "As", "If"}
+# A literal that begins with such a word. Few files have one, and only those are parsed.
+QUESTION = re.compile(rf"""['"](\\\n)?[\s,.:]*({"|".join(sorted(QUESTIONS))})\b""")
 # A pattern for words, and the standard term.
 TERMS = {
     r"\b(no|some|every)body\b": "no caller, the caller, all callers",
@@ -76,6 +78,8 @@ NOT_CHECKED = ("tools/language.py",)
 
 def find_questions(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and text of each docstring that begins with a question word."""
+    if not QUESTION.search(source):
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = (ast.get_docstring(node) or "").split("\n")[0]

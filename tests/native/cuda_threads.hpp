@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #define STOKER_KERNEL inline void
-#define STOKER_SHARED(type, name)                                                                       \
-  static type name;                                                                                     \
+#define STOKER_SHARED(type, name)                                                                      \
+  static type name;                                                                                    \
   static const bool name##_known = stoker::gpu::EmulatedThreads::instance().share(&name, sizeof name); \
   (void)name##_known
 #define STOKER_CONSTANT inline const
