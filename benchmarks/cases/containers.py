@@ -12,6 +12,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.case import Bar, Case, Contender, Sample, Unit
@@ -20,14 +21,14 @@ from benchmarks.library import DALI, STOKER, load
 
 ORDER = 45
 CPU_US_PER_RECORD = Unit("CPU us/record")
-_RECORDS = 2048
+RECORDS = 2048
 _BATCHES = (32, 256)
-_FORMATS = ("tfrecord", "recordio", "tar")
+FORMATS = {"tfrecord": "TFRecord file", "recordio": "RecordIO file", "tar": "tar file"}
 
 
 def _records(data: Data) -> list[bytes]:
     contents = data.read()
-    return [contents[i % len(contents)] for i in range(_RECORDS)]
+    return [contents[i % len(contents)] for i in range(RECORDS)]
 
 
 def _varint(number: int) -> bytes:
@@ -42,8 +43,24 @@ def _message(field: int, content: bytes) -> bytes:
     return _varint(field << 3 | 2) + _varint(len(content)) + content
 
 
-def _write(data: Data, form: str, checksum: Callable[[bytes], bytes]) -> tuple[str, str, list[tuple[int, int]]]:
-    """Write a container; return its path, that of an index file for DALI, and the range of each record."""
+@dataclass(frozen=True)
+class Container:
+    """Container file.
+
+    Attributes:
+        path: the file.
+        index: its index file, as DALI reads it.
+        ranges: offset and length of each record.
+    """
+
+    path: str
+    index: str
+    ranges: list[tuple[int, int]]
+
+
+def write_container(data: Data, form: str, *, with_checksums: bool) -> Container:
+    """Write a container of the images. Checksums need Stoker; DALI does not read them."""
+    checksum = _checksum if with_checksums and form == "tfrecord" else _no_checksum
     folder = tempfile.mkdtemp(prefix="stoker-containers-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path, ranges = os.path.join(folder, f"a.{form}"), []
@@ -76,22 +93,45 @@ def _write(data: Data, form: str, checksum: Callable[[bytes], bytes]) -> tuple[s
         text = "\n".join(columns(i, r) for i, r in enumerate(ranges)) + "\n"
     with open(f"{path}.idx", "w", encoding="ascii") as file:
         file.write(text)
-    return path, f"{path}.idx", ranges
+    return Container(path, f"{path}.idx", ranges)
 
 
 def _no_checksum(data: bytes) -> bytes:
     return bytes(4)
 
 
+def _checksum(data: bytes) -> bytes:
+    from stoker.native import _native
+
+    crc = _native.crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def read_images(lib: Any, library: str, form: str, container: Container, **reader: Any) -> Any:
+    """Return the node of the encoded images of a container, in a pipeline of either library."""
+    readers, reader = lib.fn.readers, {"dont_use_mmap": True, **reader}
+    path, index = [container.path], [container.index]
+    if form == "tar":
+        return readers.webdataset(paths=path, index_paths=index, ext=["jpg"], **reader)
+    if form == "recordio":
+        return readers.mxnet(path=path, index_path=index, **reader)[0]
+    if library == STOKER:
+        from stoker import tfrecord
+    else:
+        from nvidia.dali import tfrecord
+    features = {"image": tfrecord.FixedLenFeature((), tfrecord.string, "")}
+    return readers.tfrecord(path=path, index_path=index, features=features, **reader)["image"]
+
+
 def _per_record(run: Callable[[], int]) -> Sample:
     """Return the process's CPU time per record of all its threads; the first pass is not counted."""
     done = 0
-    while done < _RECORDS:
+    while done < RECORDS:
         done += run()
 
     def read() -> float:
         start, count = time.process_time(), 0
-        while count < _RECORDS:
+        while count < RECORDS:
             count += run()
         return (time.process_time() - start) * 1e6 / count
 
@@ -104,8 +144,9 @@ def read_ranges(data: Data, *, form: str, places: int = 1) -> Sample:
     Args:
         places: number of records whose memory takes turns; 1: one buffer for all records, which stays in the cache.
     """
-    path, _, ranges = _write(data, form, _no_checksum)
-    descriptor = os.open(path, os.O_RDONLY)
+    container = write_container(data, form, with_checksums=False)
+    ranges = container.ranges
+    descriptor = os.open(container.path, os.O_RDONLY)
     most = max(size for _, size in ranges)
     memory = memoryview(bytearray(most * places))
     parts = [memory[i * most : (i + 1) * most] for i in range(places)]
@@ -120,30 +161,12 @@ def read_ranges(data: Data, *, form: str, places: int = 1) -> Sample:
 
 def run_reader(data: Data, *, library: str, form: str, batch: int) -> Sample:
     """Read the bytes of the images as a pipeline's output, on one thread."""
-    checksum = _no_checksum
-    if library == STOKER:
-        from stoker.native import _native
-
-        def checksum(data: bytes) -> bytes:
-            crc = _native.crc32c(data)
-            return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-
     lib = load(library)
-    path, index, _ = _write(data, form, checksum)
+    container = write_container(data, form, with_checksums=library == STOKER)
 
     @lib.pipeline_def(batch_size=batch, num_threads=1, device_id=None, seed=7)
     def reading() -> Any:
-        readers = lib.fn.readers
-        if form == "tar":
-            return readers.webdataset(paths=[path], index_paths=[index], ext=["jpg"], dont_use_mmap=True)
-        if form == "recordio":
-            return readers.mxnet(path=[path], index_path=[index], dont_use_mmap=True)[0]
-        if library == STOKER:
-            from stoker import tfrecord
-        else:
-            from nvidia.dali import tfrecord
-        features = {"image": tfrecord.FixedLenFeature((), tfrecord.string, "")}
-        return readers.tfrecord(path=[path], index_path=[index], features=features, dont_use_mmap=True)["image"]
+        return read_images(lib, library, form, container)
 
     pipeline = reading()
     pipeline.build()
@@ -174,10 +197,10 @@ CASES = tuple(
             Bar("against reads of the same ranges", "stoker", ("pread",), at_most=1.15, goal=1.05),
             Bar("against DALI", "stoker", ("DALI",), at_most=1.0),
         ),
-        note=f"{_RECORDS} records in the page cache, batch {batch}, one thread; the output is the images' bytes. "
+        note=f"{RECORDS} records in the page cache, batch {batch}, one thread; the output is the images' bytes. "
         "`pread` reads into the memory of three batches in turn, as a pipeline does, and delivers nothing. Stoker "
         "compares the checksums of TFRecord, DALI does not.",
     )
-    for form, name in zip(_FORMATS, ("TFRecord file", "RecordIO file", "tar file"), strict=True)
+    for form, name in FORMATS.items()
     for batch in _BATCHES
 )

@@ -85,6 +85,34 @@ def run_roi_align_backward(data: Data) -> Loop:
     return _loop(lambda: torch.autograd.grad(pooled, features, gradient, retain_graph=True)[0])
 
 
+MATRIX = [[0.9, 0.1, 3.0], [-0.08, 1.05, -5.0]]
+
+
+def _image() -> Any:
+    return np.random.default_rng(0).integers(0, 256, (720, 1280, 3), dtype=np.uint8)
+
+
+def run_warp(data: Data) -> Loop:
+    """Warp an image of 1280 x 720 with channels last, linear, as a tensor."""
+    import torch
+
+    from stoker.torch import ops
+
+    images = torch.from_numpy(_image())[None].permute(0, 3, 1, 2)
+    matrices = torch.tensor([MATRIX])
+    return _loop(lambda: ops.warp_affine(images, matrices))
+
+
+def run_warp_opencv(data: Data) -> Loop:
+    """Warp the same image with OpenCV, on one thread."""
+    import cv2
+
+    cv2.setNumThreads(1)
+    image, matrix = _image(), np.array(MATRIX)
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    return _loop(lambda: cv2.warpAffine(image, matrix, (1280, 720), flags=flags, borderMode=cv2.BORDER_CONSTANT))
+
+
 def run_chain(data: Data, *, fused: bool) -> Loop:
     """Resize, crop and normalize 16 images, with or without a function on pixels between."""
     import stoker
@@ -208,6 +236,15 @@ CASES = (
     _absolute("batched-nms", "batched_nms of 10,000 boxes of 80 labels", "run_batched_nms", 3.0, count=10_000),
     _absolute("roi-align", "roi_align, 1000 regions of 256 x 7 x 7", "run_roi_align", 35.0),
     _absolute("roi-align-backward", "its gradient", "run_roi_align_backward", 22.0),
+    Case(
+        "detection-warp-affine", "warp_affine of 1280 x 720, uint8, linear", MS_PER_CALL,
+        (
+            Contender("stoker", "run_warp", cores=1),
+            Contender("OpenCV", "run_warp_opencv", environment="peers", cores=1),
+        ),
+        (Bar("time of OpenCV's", "stoker", ("OpenCV",), at_most=1.0),),
+        "One core. Stoker's pixels are those of Pillow; OpenCV rounds coordinates to 1/32 pixel.", seconds=0.5,
+    ),
     Case(
         "detection-ssd", "Detection: SSD300's training chain", MS_PER_IMAGE, (Contender("stoker", "run_ssd", cores=1),),
         (Bar("at most 1.4 ms an image", "stoker", at_most=1.4),),
