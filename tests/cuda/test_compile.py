@@ -47,7 +47,7 @@ OWN = (
     (own("Project", ["sums"]), [F32, F32], [F32]),
     (own("Decibels", ["convert"]), [F32, F32], [F32]),
     (own("Preemphasis", ["filter"]), [F32], [F32]),
-    (own("Normalize", ["sums", "joined_sums", "squares", "joined_squares", "result"], (2, 2)), [F32], [F32]),
+    (own("Normalize", ["whole", "sums", "joined_sums", "squares", "joined_squares", "result"], (2, 2)), [F32], [F32]),
     (own("Reduce", ["partial", "finish"], (3, 3, 3)), [U8], [F32]),
     (own("Reduce", ["partial", "finish"], (6, 7, 3)), [F32, F32], [F32]),
     (own("Reduce", ["partial", "finish"], (1, 1, 7)), [DType.FLOAT64], [DType.FLOAT64]),

@@ -37,12 +37,21 @@ struct Decibels {
     int64_t elements = 1;
     for (int d = 0; d < y.rank; ++d) elements *= y.shape[d];
     const int64_t begin = block * kElements, end = begin + kElements < elements ? begin + kElements : elements;
-    constexpr int64_t kBytes = sizeof(float);
-    const bool dense = is_contiguous(x, kBytes);
+    auto* to = reinterpret_cast<float*>(y.data);
+    if (is_contiguous(x, sizeof(float)) && end - begin == kElements) {
+      constexpr int kEach = kElements / kThreads;
+      const auto* from = reinterpret_cast<const float*>(x.data) + begin + gpu::thread_index();
+      float found[kEach];
+      STOKER_UNROLL for (int k = 0; k < kEach; ++k) found[k] = from[k * kThreads] * scale;
+      to += begin + gpu::thread_index();
+      STOKER_UNROLL for (int k = 0; k < kEach; ++k) to[k * kThreads] =
+          xm::log2f<Lane>(found[k] < floor ? floor : found[k]) * factor;
+      return;
+    }
     for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {
-      const int64_t offset = dense ? i * kBytes : offset_of(x, i);
+      const int64_t offset = offset_of(x, i);
       const float v = *reinterpret_cast<const float*>(x.data + static_cast<uint64_t>(offset)) * scale;
-      reinterpret_cast<float*>(y.data)[i] = xm::log2f<Lane>(v < floor ? floor : v) * factor;
+      to[i] = xm::log2f<Lane>(v < floor ? floor : v) * factor;
     }
   }
 };

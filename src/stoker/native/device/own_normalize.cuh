@@ -6,7 +6,8 @@
 namespace stoker::own {
 
 // Statistics are those along the axes of kRank whose bits are set in kGone, which are neighbours. Ports: data, result.
-// Numbers: ddof, scale, shift, epsilon. A row's scratch memory: a mean and a variance per column, 8 bytes each, then
+// Numbers: ddof, scale, shift, epsilon. A row with columns of one chunk is one pass, `whole`; others are the rest. Their
+// scratch memory: a mean and a variance per column, 8 bytes each, then
 // 8 bytes per chunk of each column.
 template <class Ports, uint32_t kGone, int kRank>
 struct Normalize {
@@ -55,10 +56,56 @@ struct Normalize {
     });
   }
 
+  // Return the value of the first lane of each warp to all its lanes.
+  static double shared_by_warp(typename Means::Lanes& lanes, double value) {
+    const uint32_t thread = gpu::thread_index(), first = thread - thread % gpu::kWarp;
+    if (thread == first) lanes[thread] = value;
+    gpu::warp_barrier();
+    const double shared = lanes[first];
+    gpu::warp_barrier();
+    return shared;
+  }
+
+  // All of columns with one chunk: a warp per column, whose numbers come from the cache after the first sum.
+  static void whole(const Row& row, uint32_t block) {
+    STOKER_SHARED(typename Means::Lanes, lanes);
+    const Port &x = row.port(0), &y = row.port(1);
+    const int64_t each = Means::extent(x, true), columns = Means::extent(x, false);
+    const int64_t column = block * Means::kTasks + gpu::thread_index() / gpu::kWarp, end = column < columns ? each : 0;
+    const auto at = static_cast<uint64_t>(column < columns ? column : 0);
+    const auto* from = reinterpret_cast<const uint8_t*>(x.data) + Means::offset(x, false, at);
+    auto* to = reinterpret_cast<uint8_t*>(y.data) + Means::offset(y, false, at);
+    double sum = Means::joined(lanes, Means::template lane_of<uint32_t>(from, x, 0, end, 0.0));
+    const double mean = shared_by_warp(lanes, fold::averaged<fold::Reduction::Mean>(sum, each, 0.0));
+    sum = Variances::joined(lanes, Variances::template lane_of<uint32_t>(from, x, 0, end, mean));
+    const double squares = fold::averaged<fold::Reduction::Variance>(sum, each, row.number(0));
+    const float factor = factor_of(row, shared_by_warp(lanes, squares)), middle = static_cast<float>(mean);
+    const auto shift = static_cast<float>(row.number(2));
+    auto i = static_cast<uint32_t>(gpu::thread_index() % gpu::kWarp);
+    if (Means::is_dense(x) && Means::is_dense(y)) {
+      constexpr uint32_t kAhead = 8;
+      const auto* numbers = reinterpret_cast<const float*>(from);
+      for (; i + (kAhead - 1) * gpu::kWarp < end; i += kAhead * gpu::kWarp) {
+        float v[kAhead];
+        STOKER_UNROLL for (uint32_t k = 0; k < kAhead; ++k) v[k] = numbers[i + k * gpu::kWarp];
+        STOKER_UNROLL for (uint32_t k = 0; k < kAhead; ++k) reinterpret_cast<float*>(to)[i + k * gpu::kWarp] =
+            (v[k] - middle) * factor + shift;
+      }
+    }
+    for (; i < end; i += gpu::kWarp) {
+      const float v = *reinterpret_cast<const float*>(from + Means::offset(x, true, i));
+      *reinterpret_cast<float*>(to + Means::offset(y, true, i)) = (v - middle) * factor + shift;
+    }
+  }
+
+  static float factor_of(const Row& row, double squares) {
+    const float variance = static_cast<float>(squares) + static_cast<float>(row.number(3));
+    return variance > 0.0f ? static_cast<float>(row.number(1)) / sqrtf(variance) : 0.0f;
+  }
+
   static void result(const Row& row, uint32_t block) {
     const Port &x = row.port(0), &y = row.port(1);
-    const auto scale = static_cast<float>(row.number(1)), shift = static_cast<float>(row.number(2));
-    const auto epsilon = static_cast<float>(row.number(3));
+    const auto shift = static_cast<float>(row.number(2));
     int64_t elements = 1;
     for (int d = 0; d < kRank; ++d) elements *= y.shape[d];
     const int64_t begin = block * kElements, end = begin + kElements < elements ? begin + kElements : elements;
@@ -72,8 +119,7 @@ struct Normalize {
         column += at * apart;
         apart *= y.shape[d];
       }
-      const float variance = static_cast<float>(variances(row)[column]) + epsilon;
-      const float factor = variance > 0.0f ? scale / sqrtf(variance) : 0.0f;
+      const float factor = factor_of(row, variances(row)[column]);
       const float v = *reinterpret_cast<const float*>(x.data + static_cast<uint64_t>(offset));
       reinterpret_cast<float*>(y.data)[i] = (v - static_cast<float>(means(row)[column])) * factor + shift;
     }

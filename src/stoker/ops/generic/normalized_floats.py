@@ -75,14 +75,21 @@ class NormalizedFloats(Operator, name="_normalized_floats"):
 
 
 def _launches(x: Value, gone: Any) -> Launches:
-    """Return the form for GPUs: two reductions, as `reductions.mean` has them, and a pass over the elements."""
+    """Return the form for GPUs: two reductions, as `reductions.mean` has them, and a pass over the elements.
+
+    One pass does it all for short columns along the last axes, whose neighbours a warp writes together.
+    """
     each_ = math.prod(x.shape[i] for i in gone)
     columns = math.prod(n for i, n in enumerate(x.shape) if i not in gone)
     chunks = ex.maximum((each_ + _CHUNK - 1) // _CHUNK, 1)
     several = chunks > 1
-    first = (columns * chunks + _TASKS - 1) // _TASKS
-    second = ex.where(several, (columns + _TASKS - 1) // _TASKS, 0)
-    elements = (math.prod(x.shape) + _ELEMENTS - 1) // _ELEMENTS
-    passes = {"sums": first, "joined_sums": second, "squares": first, "joined_squares": second, "result": elements}
-    scratch = 16 * columns + ex.where(several, 8 * columns * chunks, 0)
+    apart = several if gone[-1] == x.rank - 1 else True
+    by_column = (columns + _TASKS - 1) // _TASKS
+    first, second = ex.where(apart, (columns * chunks + _TASKS - 1) // _TASKS, 0), ex.where(several, by_column, 0)
+    elements = ex.where(apart, (math.prod(x.shape) + _ELEMENTS - 1) // _ELEMENTS, 0)
+    passes = {
+        "whole": ex.where(apart, 0, by_column), "sums": first, "joined_sums": second, "squares": first,
+        "joined_squares": second, "result": elements,
+    }  # fmt: skip
+    scratch = ex.where(apart, 16 * columns, 0) + ex.where(several, 8 * columns * chunks, 0)
     return Launches("Normalize", passes, scratch, (sum(1 << axis for axis in gone), x.rank))
