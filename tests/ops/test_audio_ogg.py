@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from stoker import eager
+from stoker import eager, fn, pipeline_def
 from stoker.contract.errors import ArgumentError, DataError, UnsupportedError
 from stoker.ops.audio import decode as decoder
 from stoker.ops.audio._opus import libopus
@@ -156,6 +158,29 @@ def test_a_part_after_a_preroll_decodes_only_it(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(decoder, "libopus", lambda: b"")
     np.testing.assert_allclose(decode(data, **part, max_samples=500000), whole, atol=5e-7)
     np.testing.assert_allclose(decode(data, **part, max_samples=500000, preroll=3.0), whole, atol=5e-7)
+
+
+@with_libopus
+def test_a_preroll_of_a_reader(tmp_path: Path) -> None:
+    data = encoded(48000 * 8, 48000)
+    (tmp_path / "speech.opus").write_bytes(bytes(data))
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(json.dumps({"audio_filepath": "speech.opus", "offset": 6.0, "duration": 1.0}))
+
+    def read(preroll: float | None) -> Any:
+        @pipeline_def(batch_size=1, num_threads=1)
+        def pipe() -> Any:
+            return fn.readers.nemo_asr(manifest_filepaths=str(manifest), preroll=preroll)
+
+        with pipe() as made:
+            return np.asarray(made.run()[0][0])
+
+    whole = decode(data)[48000 * 6 : 48000 * 7].reshape(-1)
+    np.testing.assert_array_equal(read(None), whole)
+    np.testing.assert_array_equal(read(3.0), whole)
+    assert not np.array_equal(read(0.0), whole)
+    with pytest.raises(ArgumentError, match="`preroll` of at least 0 seconds"):
+        read(-1.0)
 
 
 def test_a_preroll_is_checked() -> None:

@@ -77,12 +77,13 @@ class Decoding:
     sample_rate: float  # 0: the file's
     quality: float
     filter: str
+    preroll: float | None = None
 
     @classmethod
     def of(cls, args: Mapping[str, Any]) -> Decoding:
         """Return the decoding that a reader's arguments describe."""
         rate = max(args["sample_rate"] or 0.0, 0.0)
-        return cls(args["downmix"], DType(args["dtype"]), rate, args["quality"], args["filter"])
+        return cls(args["downmix"], DType(args["dtype"]), rate, args["quality"], args["filter"], args.get("preroll"))
 
 
 class AudioFiles:
@@ -195,7 +196,9 @@ class AudioColumn(_OfFiles):
 
     def lower(self, c: Lowering, reader: int) -> Value:
         d = self.decoding
-        more = {"sample_rate": d.sample_rate, "quality": d.quality, "filter": d.filter} if d.sample_rate else {}
+        more: dict[str, Any] = {} if d.preroll is None else {"preroll": d.preroll}
+        if d.sample_rate:
+            more |= {"sample_rate": d.sample_rate, "quality": d.quality, "filter": d.filter}
         return self.files.decode(c, reader, downmix=d.downmix, dtype=d.dtype, **more)[0]
 
     def row(self, index: int) -> npt.NDArray[Any]:

@@ -52,6 +52,10 @@ class NemoAsrReader(AudioReader, name="readers.nemo_asr"):
     read_idxs = arg("bool", False, doc="Return the number of the entry.")
     min_duration = arg("float", 0.0, doc="Leave out entries with a shorter `duration` or none; 0: none of them.")
     max_duration = arg("float", 0.0, doc="Leave out entries with a longer `duration`; 0: none of them.")
+    preroll = arg(
+        "float", None, doc="Seconds to decode before an `offset` in Opus files; by default all that is before it, for "
+        "exact samples (`decoders.audio`).",
+    )  # fmt: skip
     initial_fill = arg("int", 1024, doc="No effect: a shuffle is over the whole data set, not over a buffer.")
     prefetch_queue_depth = arg("int", 1, doc="No effect: the pipeline's prefetch_queue_depth holds.")
     read_ahead = arg("bool", False, doc="No effect: rows are prefetched with their batches.")
@@ -67,6 +71,9 @@ class NemoAsrReader(AudioReader, name="readers.nemo_asr"):
         for name in ("min_duration", "max_duration"):
             if math.isnan(args[name]):
                 raise ArgumentError(f"expected seconds as `{name}`, got nan")
+        preroll = args["preroll"]
+        if preroll is not None and not (math.isfinite(preroll) and preroll >= 0):
+            raise ArgumentError(f"expected a `preroll` of at least 0 seconds, got {preroll}")
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
         return 1 + sum(bool(args[name]) for name in ("read_sample_rate", "read_text", "read_idxs"))
