@@ -92,6 +92,21 @@ def test_every_cut_gives_right_frames_or_an_error(tmp_path: Path, kind: str) -> 
     assert errors
 
 
+@pytest.mark.parametrize("kind", ["gif", "mpeg4_avi", "h264_mkv", "h264_ts"])
+def test_a_cut_that_the_container_shows_is_an_error(tmp_path: Path, kind: str) -> None:
+    """The end of the container is checked, since decoders of some formats show half of a picture without an error."""
+    data = np.fromfile(make_clip(tmp_path, kind), np.uint8)
+    whole = eager.decoders.video(data)
+    for cut in (len(data) - 2, len(data) * 3 // 4 | 1, len(data) // 2 | 1):
+        part = data[:cut]
+        with pytest.raises(DataError, match="the file is cut off"):
+            eager.decoders.video(part)
+        (tmp_path / "part").write_bytes(part.tobytes())
+        index = index_video(str(tmp_path / "part"))
+        assert "cut off" in index.damage and len(index) <= len(whole)
+        np.testing.assert_array_equal(eager.decoders.video(part, frames=[0, 3]), whole[[0, 3]])
+
+
 PLAYLISTS = {
     "concat": b"ffconcat version 1.0\nfile other.mp4\n",
     "host": b"ffconcat version 1.0\noption safe 0\nfile http://127.0.0.1:9/other.mp4\n",

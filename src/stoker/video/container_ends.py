@@ -118,14 +118,29 @@ def _vint(data: bytes, at: int) -> tuple[int | None, int]:
     return (None if value == (1 << 7 * length) - 1 else value), length
 
 
-def _end_of_segment(data: bytes) -> int:
-    """Return the end of the segment of a Matroska file; of one of unknown size, the end of its last known element."""
+def end_of_known_segment(head: bytes) -> int:
+    """Return the end of the segment of a Matroska file that begins with ``head``; 0 if its size is unknown.
+
+    Raises:
+        DataError: there is no segment.
+    """
+    size, at = _segment(head)
+    return 0 if size is None else at + size
+
+
+def _segment(data: bytes) -> tuple[int | None, int]:
+    """Return the size of the segment of a Matroska file, None if it is unknown, and its first byte."""
     size, length = _vint(data, 4)
     at = 4 + length + (size or 0)
     if not data.startswith(_SEGMENT, at):
         raise DataError(f"expected a Matroska segment at byte {at}, got {data[at : at + 4]!r}: the file is damaged")
     size, length = _vint(data, at + 4)
-    at += 4 + length
+    return size, at + 4 + length
+
+
+def _end_of_segment(data: bytes) -> int:
+    """Return the end of the segment of a Matroska file; of one of unknown size, the end of its last known element."""
+    size, at = _segment(data)
     if size is not None:
         return at + size
     while at < len(data):

@@ -14,6 +14,7 @@ from ..contract.errors import DataError
 from .decoder import PacketDecoder, VideoDecoder
 from .frame_index import CORRUPT, DISCARD, HIDDEN, KEY, LEADING, NO_TIME, FrameIndex, Ints
 from .pyav import FileErrors, Source, name_of, open_container, pyav, state_of, video_stream
+from .video_ends import cut_of
 
 # Containers that store the presentation time of every packet.
 _TIMED = ("mov,mp4", "matroska", "mpegts", "mpeg", "flv", "ogg", "nut", "asf")
@@ -131,7 +132,10 @@ def _packets_of(container: Any, source: Source, state: tuple[int, int]) -> tuple
         raise DataError(f"expected frames in {name_of(source)}, got a video stream without any: {damage or 'empty'}")
     if stream.frames > len(packets.facts) and form.startswith("mov,mp4") and not damage:
         damage = f"expected {stream.frames} frames as the header says, got {len(packets.facts)}"
+    cut = cut_of(source, form)
     pts, dts, size, pos, flags = (np.array(x, np.int64) for x in zip(*packets.facts, strict=True))
+    if cut:  # the last picture may lack a part, which not every decoder notices
+        flags[-1] |= CORRUPT
     is_contiguous = packets.is_contiguous and form.startswith(_CONTIGUOUS)
     own = is_contiguous and context.codec.name in _SELF_CONTAINED
     shown = np.flatnonzero(flags & (DISCARD | HIDDEN) == 0)
@@ -146,7 +150,7 @@ def _packets_of(container: Any, source: Source, state: tuple[int, int]) -> tuple
         size=(context.height, context.width), rotation=0, color=(int(context.colorspace), int(context.color_range)),
         is_contiguous=is_contiguous, codec=context.codec.name if own else "",
         codec_name=context.codec.canonical_name, pixel_format=context.pix_fmt or "",
-        extradata=bytes(context.extradata or b""), state=state, damage=damage,
+        extradata=bytes(context.extradata or b""), state=state, damage=damage or cut,
     ), is_timed  # fmt: skip
 
 

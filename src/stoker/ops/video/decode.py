@@ -175,10 +175,19 @@ class DecodeVideo(Operator, name="decoders.video"):
             fill_of(row["fill_value"], _most(row["dtype"])), np.uint16 if row["dtype"] == DType.UINT16 else np.uint8,
         )  # fmt: skip
         with contextlib.closing(open_video(source)) as decoder:
+            if decoder.index.damage and all(row[name] is None for name in _ENDS):
+                raise DataError(
+                    f"{decoder.index.damage}. `frames` and `end_frame` can choose frames among the "
+                    f"{len(decoder.index)} that are left"
+                )
             clip = pixels.decode(decoder, [_frames_of(row, decoder.index)])[0]
         if isinstance(clip, BaseException):
             raise clip
         return clip
+
+
+# Arguments without which a clip goes on to the end of the video.
+_ENDS = ("frames", "times", "end_frame", "end_time", "sequence_length")
 
 
 def _most(dtype: DType) -> int:
