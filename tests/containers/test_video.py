@@ -300,6 +300,54 @@ def test_experimental_reader(h264: str, tmp_path: Path) -> None:
             experimental(filenames=h264, sequence_length=2, **arguments)
 
 
+def test_groups_of_one_size(tmp_path: Path) -> None:
+    """Three sizes, one of them by a rotation: batches of one size, every clip once, another order in each epoch."""
+    sizes = [((96, 160), 24, 0), ((160, 96), 16, 0), ((96, 160), 12, 90), ((64, 64), 8, 0)]
+
+    def plain(size: tuple[int, int]) -> Callable[[int], Any]:
+        return lambda _: np.zeros((*size, 3), np.uint8)
+
+    paths = [
+        str(write_video(tmp_path / f"{i}.mp4", "libx264", frames=count, size=size, rotation=turn, make=plain(size)))
+        for i, (size, count, turn) in enumerate(sizes)
+    ]
+
+    def read(**more: Any) -> Any:
+        return fn.readers.video(
+            filenames=paths, labels=[], sequence_length=2, enable_frame_num="scalar", random_shuffle=True, **more
+        )
+
+    @pipeline_def(batch_size=3, num_threads=1, seed=2)
+    def pipe(**more: Any) -> Any:
+        return read(**more)
+
+    epochs = []
+    with pipe(size_group=3) as made:
+        for _ in range(2):
+            found, mixed = [], 0
+            for _ in range(10):  # 12 clips of 96x160, 14 of 160x96, 4 of 64x64
+                video, label, first = made.run()
+                mixed += len({np.asarray(x).shape for x in video}) > 1
+                found += [(int(np.asarray(n)[0]), int(np.asarray(f)[0])) for n, f in zip(label, first, strict=True)]
+            epochs.append(found)
+            assert mixed <= 1  # what is left of the sizes: two of one and one of the other
+    assert len(set(epochs[0])) == len(set(epochs[1])) == 30 and epochs[0] != epochs[1]
+    with pipe() as made:
+        assert sum(len({np.asarray(x).shape for x in made.run()[0]}) > 1 for _ in range(10)) > 1
+
+
+def test_groups_of_one_size_are_an_order(tmp_path: Path) -> None:
+    paths = [str(make_clip(tmp_path, "h264"))]
+    for group, more in ((-1, {}), (2, {"sampler": [0]}), (2, {"shuffle_after_epoch": True})):
+        with pytest.raises(ArgumentError, match="size_group"):
+
+            @pipeline_def(batch_size=1)
+            def pipe(group: int = group, more: Any = more) -> Any:
+                return fn.readers.video(filenames=paths, sequence_length=2, size_group=group, **more)
+
+            pipe().build()
+
+
 def test_resume_at_every_batch(h264: str, second: str) -> None:
     def define() -> Any:
         return fn.readers.video(

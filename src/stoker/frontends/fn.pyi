@@ -5150,6 +5150,7 @@ class experimental:
             random_crop: bool = False,
             fps: float = 0.0,
             keyframes_only: bool = False,
+            size_group: int = 0,
             enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
             enable_timestamps: Literal[False] = False,
             with_audio: bool = False,
@@ -5203,6 +5204,8 @@ class experimental:
                     count those; 0: all frames.
                 keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
                     count those.
+                size_group: Positions in the order whose clips have frames of one size, for batches of one size without
+                    resizing: the batch size times the number of shards. 0: clips of all sizes mix.
                 enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
                 enable_timestamps: Return the seconds from the file's first frame to each frame.
                 with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.
@@ -5261,6 +5264,7 @@ class experimental:
             random_crop: bool = False,
             fps: float = 0.0,
             keyframes_only: bool = False,
+            size_group: int = 0,
             enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
             enable_timestamps: Literal[True],
             with_audio: bool = False,
@@ -5314,6 +5318,8 @@ class experimental:
                     count those; 0: all frames.
                 keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
                     count those.
+                size_group: Positions in the order whose clips have frames of one size, for batches of one size without
+                    resizing: the batch size times the number of shards. 0: clips of all sizes mix.
                 enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
                 enable_timestamps: Return the seconds from the file's first frame to each frame.
                 with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.
@@ -7286,6 +7292,7 @@ class readers:
         read_idxs: bool = False,
         min_duration: float = 0.0,
         max_duration: float = 0.0,
+        preroll: float | None = None,
         initial_fill: int = 1024,
         prefetch_queue_depth: int = 1,
         read_ahead: bool = False,
@@ -7332,6 +7339,8 @@ class readers:
             read_idxs: Return the number of the entry.
             min_duration: Leave out entries with a shorter `duration` or none; 0: none of them.
             max_duration: Leave out entries with a longer `duration`; 0: none of them.
+            preroll: Seconds to decode before an `offset` in Opus files; by default all that is before it, for exact
+                samples (`decoders.audio`).
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
             prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
             read_ahead: No effect: rows are prefetched with their batches.
@@ -7379,6 +7388,7 @@ class readers:
         read_idxs: bool = False,
         min_duration: float = 0.0,
         max_duration: float = 0.0,
+        preroll: float | None = None,
         initial_fill: int = 1024,
         prefetch_queue_depth: int = 1,
         read_ahead: bool = False,
@@ -7425,6 +7435,8 @@ class readers:
             read_idxs: Return the number of the entry.
             min_duration: Leave out entries with a shorter `duration` or none; 0: none of them.
             max_duration: Leave out entries with a longer `duration`; 0: none of them.
+            preroll: Seconds to decode before an `offset` in Opus files; by default all that is before it, for exact
+                samples (`decoders.audio`).
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
             prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
             read_ahead: No effect: rows are prefetched with their batches.
@@ -7837,6 +7849,7 @@ class readers:
         random_crop: bool = False,
         fps: float = 0.0,
         keyframes_only: bool = False,
+        size_group: int = 0,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[False] = False,
         with_audio: bool = False,
@@ -7907,6 +7920,8 @@ class readers:
                 count those; 0: all frames.
             keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
                 count those.
+            size_group: Positions in the order whose clips have frames of one size, for batches of one size without
+                resizing: the batch size times the number of shards. 0: clips of all sizes mix.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
             with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.
@@ -7970,6 +7985,7 @@ class readers:
         random_crop: bool = False,
         fps: float = 0.0,
         keyframes_only: bool = False,
+        size_group: int = 0,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[True],
         with_audio: bool = False,
@@ -8040,6 +8056,8 @@ class readers:
                 count those; 0: all frames.
             keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
                 count those.
+            size_group: Positions in the order whose clips have frames of one size, for batches of one size without
+                resizing: the batch size times the number of shards. 0: clips of all sizes mix.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
             with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.
@@ -8121,6 +8139,7 @@ class readers:
         random_crop: bool = False,
         fps: float = 0.0,
         keyframes_only: bool = False,
+        size_group: int = 0,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[False] = False,
         with_audio: bool = False,
@@ -8198,6 +8217,8 @@ class readers:
                 count those; 0: all frames.
             keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
                 count those.
+            size_group: Positions in the order whose clips have frames of one size, for batches of one size without
+                resizing: the batch size times the number of shards. 0: clips of all sizes mix.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
             with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.
@@ -8279,6 +8300,7 @@ class readers:
         random_crop: bool = False,
         fps: float = 0.0,
         keyframes_only: bool = False,
+        size_group: int = 0,
         enable_frame_num: Literal["none", "scalar", "sequence"] = "none",
         enable_timestamps: Literal[True],
         with_audio: bool = False,
@@ -8356,6 +8378,8 @@ class readers:
                 count those; 0: all frames.
             keyframes_only: Take key frames only, which need no other frame: `sequence_length`, `stride` and `step`
                 count those.
+            size_group: Positions in the order whose clips have frames of one size, for batches of one size without
+                resizing: the batch size times the number of shards. 0: clips of all sizes mix.
             enable_frame_num: Return the number of the first frame ("scalar"), or of all ("sequence").
             enable_timestamps: Return the seconds from the file's first frame to each frame.
             with_audio: Return the audio of each clip too, float32 `(samples, channels)`, and its sampling rate.

@@ -64,14 +64,17 @@ class ClipTable:
         failures: reasons why clips cannot be decoded, by number of the clip.
         chosen: numbers of the frames that ranges and clips count, by number of the file, if they are not all frames.
         states: size and modification time of the files that were indexed; None for files that could not be.
+        sizes: height and width of the stored frames of each file, and the rotation in degrees; zeros for files that
+            could not be indexed.
     """
 
     def __init__(
         self, paths: Sequence[str], ranges: Ints, entry: npt.NDArray[np.int32], first: Ints,
         failures: Mapping[int, str], chosen: Mapping[int, Ints], states: Sequence[tuple[int, int] | None],
+        sizes: Sequence[tuple[int, int, int]],
     ) -> None:  # fmt: skip
         self.paths, self.ranges, self.entry, self.first, self.failures = paths, ranges, entry, first, failures
-        self.chosen, self.states = chosen, states
+        self.chosen, self.states, self.sizes = chosen, states, sizes
 
     def __len__(self) -> int:
         return len(self.entry)
@@ -92,6 +95,19 @@ class ClipTable:
         frames, chosen = rule.frames(int(self.first[clip]), begin, end, share), self.chosen.get(file)
         return frames if chosen is None else np.where(frames >= 0, chosen[frames], -1)
 
+    def size_numbers(self, *, turned: bool) -> Ints:
+        """Return a number per clip, which is the same for clips whose frames have the same size.
+
+        Args:
+            turned: the size after the rotation that the file states.
+        """
+        facts = np.array(self.sizes, np.int64).reshape(-1, 3)
+        swapped = (facts[:, 2] % 180 != 0) & turned
+        sizes = np.where(swapped[:, None], facts[:, 1::-1], facts[:, :2])
+        numbers: Ints = np.unique(sizes, axis=0, return_inverse=True)[1].reshape(-1)
+        found: Ints = numbers[self.ranges[self.entry, 0]]
+        return found
+
     def fingerprint(self) -> str:
         """Return the digest of everything that decides the clips."""
         return fingerprint(self.ranges, self.entry, self.first, *(self.chosen[file] for file in sorted(self.chosen)))
@@ -109,7 +125,7 @@ class ClipTable:
             np.concatenate([p.first for p in parts]),
             {clip + int(clips[i]): text for i, p in enumerate(parts) for clip, text in p.failures.items()},
             {file + int(files[i]): chosen for i, p in enumerate(parts) for file, chosen in p.chosen.items()},
-            [state for p in parts for state in p.states],
+            [state for p in parts for state in p.states], [size for p in parts for size in p.sizes],
         )  # fmt: skip
 
 

@@ -196,7 +196,8 @@ def find_clips(
     labels = np.array([r.label for r in ranges], np.int32)[entry]
     chosen = {i: f.counted for i, f in enumerate(found.values()) if f.counted is not None}
     times = {i: f.times for i, f in enumerate(found.values()) if f.times is not None}
-    table = ClipTable(paths, rows, entry, np.concatenate(first), failures, chosen, [f.state for f in found.values()])
+    states, sizes = [f.state for f in found.values()], [f.size for f in found.values()]
+    table = ClipTable(paths, rows, entry, np.concatenate(first), failures, chosen, states, sizes)
     note = f"videos without a clip are left out: {short}" if short else ""
     rates = np.array([f.rate or 1 for f in found.values()], np.float32)[rows[entry, 0]]
     return FoundClips(table, labels[:, None], times, rates, note)
@@ -212,14 +213,16 @@ class _FileFacts:
         times: seconds of the file's frames, if they are asked for.
         rate: sampling rate of the file's audio in Hz, if it is asked for.
         state: size and modification time of the file, if it could be indexed.
+        size: height and width of the stored frames, and their rotation in degrees.
     """
 
     def __init__(
         self, ranges: Iterable[tuple[int, int]], damage: str, counted: Ints | None = None,
         times: npt.NDArray[np.float64] | None = None, rate: int = 0, state: tuple[int, int] | None = None,
+        size: tuple[int, int, int] = (0, 0, 0),
     ) -> None:  # fmt: skip
         self.ranges, self.is_damaged, self.counted, self.times = iter(ranges), bool(damage), counted, times
-        self.rate, self.state = rate, state
+        self.rate, self.state, self.size = rate, state, size
         self._damage = damage
 
     def take_damage(self) -> str:
@@ -243,4 +246,7 @@ def _facts_of(
     ranges = [bounds.frames(one, index) for one in own]
     if counted is not None:
         ranges = [(int(begin), int(end)) for begin, end in np.searchsorted(counted, ranges)]
-    return _FileFacts(ranges, index.damage, counted, index.times[:-1] if with_times else None, rate, index.state)
+    return _FileFacts(
+        ranges, index.damage, counted, index.times[:-1] if with_times else None, rate, index.state,
+        (*index.size, index.rotation),
+    )  # fmt: skip

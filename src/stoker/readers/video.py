@@ -13,6 +13,7 @@ import numpy as np
 from ..contract.argument import arg
 from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError
+from ..contract.reader import OpenSource, Sampler
 from ..contract.types import DType, ImageType
 from ..video.clip import ClipPixels
 from ..video.clip_audio import MAX_RATE
@@ -23,6 +24,7 @@ from ._clip_frames import ClipFramesColumn, seconds_at
 from ._columns import Values, fingerprint, ragged
 from ._containers import is_missing
 from ._sampled import SampledReader
+from ._samplers import Bucketed
 from ._video import ClipColumn, ClipStorage
 from ._video_files import Bounds, FoundClips, find_clips, list_ranges
 
@@ -58,6 +60,10 @@ class ClipReader(SampledReader, ABC):
         "bool", False, doc="Take key frames only, which need no other frame: `sequence_length`, `stride` and `step` "
         "count those.",
     )  # fmt: skip
+    size_group = arg(
+        "int", 0, doc="Positions in the order whose clips have frames of one size, for batches of one size without "
+        "resizing: the batch size times the number of shards. 0: clips of all sizes mix.",
+    )  # fmt: skip
     enable_frame_num = arg(
         "str", "none", choices=_NUMBERS, doc='Return the number of the first frame ("scalar"), or of all ("sequence").'
     )  # fmt: skip
@@ -84,10 +90,34 @@ class ClipReader(SampledReader, ABC):
             if not 1 <= args[key] <= _MOST:
                 raise ArgumentError(f"expected a number from 1 to 2**20 as `{key}`, got {args[key]}")
         self._check_sampling(args)
+        if not 0 <= args["size_group"] <= _MOST:
+            raise ArgumentError(f"expected a number from 0 to 2**20 as `size_group`, got {args['size_group']}")
+        if args["size_group"] and (args["sampler"] is not None or args["shuffle_after_epoch"]):
+            raise ArgumentError("expected neither `sampler` nor `shuffle_after_epoch` with `size_group`, an order too")
         if args["step"] == 0 or args["step"] > _MOST:
             raise ArgumentError(f"expected a number from 1 to 2**20 as `step`, or -1, got {args['step']}")
         if ImageType(args["image_type"]) not in CHANNEL_ORDERS:
             raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {args['image_type']}")
+
+    @classmethod
+    def ordering(cls, args: Mapping[str, Any]) -> Sampler:
+        if args["size_group"]:
+            raise ArgumentError("expected no `size_group` in a reader that is joined with others")
+        return super().ordering(args)
+
+    @classmethod
+    def open(cls, args: Mapping[str, Any]) -> OpenSource:
+        """Open the data set. With `size_group` the order depends on the sizes of the frames."""
+        if not args["size_group"]:
+            return super().open(args)
+        shards, data = cls.shards(args), cls.dataset(args)
+        storage = data.columns[0].storage
+        assert isinstance(storage, ClipStorage)
+        numbers = storage.table.size_numbers(turned=storage.pixels.adjust_orientation)
+        limits = list(range(1, int(numbers.max()) + 1))
+        sampler = Bucketed(numbers, args["size_group"], buckets=limits, shuffle=args["random_shuffle"])
+        order = sampler.bind(len(data), data.labels, shards, cls.order_seed(args))
+        return OpenSource(order, data.columns, data.fingerprint, shards, repr(sampler), data.notes)
 
     @staticmethod
     def _check_sampling(args: Mapping[str, Any]) -> None:
