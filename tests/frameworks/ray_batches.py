@@ -26,7 +26,7 @@ from tests.photographs import write_photographs
 from tests.run.pipelines import files_of, training
 
 ROWS = 37
-WAIT_S = 100.0
+WAIT_S = float(os.environ.get("WAIT_S", "100"))
 KILLS = int(os.environ.get("TIMES", "4"))
 NODES = 3
 pytestmark = pytest.mark.leaks("Ray's threads and files outlive the tests")
@@ -165,16 +165,19 @@ def test_a_bad_file_fails_its_batch_alone(cluster: Cluster, files: list[str], tm
     assert replaced(mixed, 2) == want and len(want[1]) == 1
 
 
-def replaced(files: list[str], actors: int | None) -> tuple[list[str], list[Any]]:
-    """Return the batches of a pipeline that replaces bad rows, and its bad samples."""
+def replaced(files: list[str], actors: int | None) -> tuple[list[Any], list[Any]]:
+    """Return the batches of two epochs of a pipeline that replaces bad rows, with the state after each, which has the
+    number of the epoch's bad rows, and its bad samples.
+    """
 
     @pipeline_def(batch_size=5, num_threads=2, seed=7, on_error="replace", error_limit=0.5)
     def pipe() -> Any:
-        jpegs, labels = fn.readers.file(files=files)
+        jpegs, labels = fn.readers.file(files=files, random_shuffle=True)
         return fn.resize(fn.decoders.image(jpegs), size=(8, 8)), labels
 
     with pipe() as plain, plain if actors is None else Remote(plain, actors=actors, timeout_s=WAIT_S) as used:
-        return [digest(batch) for batch in Loader(used)], used.errors
+        loader = Loader(used)
+        return [(digest(batch), loader.state_dict()) for _ in range(2) for batch in loader], used.errors
 
 
 def test_nodes_that_fail_change_no_byte(cluster: Cluster, files: list[str]) -> None:

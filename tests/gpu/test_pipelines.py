@@ -232,7 +232,8 @@ def test_a_batch_is_shared_without_a_copy(images: Path) -> None:
         np.testing.assert_array_equal(tensor.cpu().numpy(), batch.as_cpu().as_array())
 
 
-def test_outputs_are_not_overwritten(images: Path) -> None:
+@pytest.mark.parametrize("background", [False, True])
+def test_outputs_are_not_overwritten(images: Path, background: bool) -> None:
     """Batches that the consumer keeps or reads late on a slow stream are not overwritten."""
     found = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
     # An epoch of 12 whole batches, for any number of files: a loader ends its epoch with a smaller batch.
@@ -245,7 +246,7 @@ def test_outputs_are_not_overwritten(images: Path) -> None:
         tensors = [torch.from_dlpack(pipe.run()[0]) for _ in range(12)]
         for tensor, expected in zip(tensors, want, strict=True):
             np.testing.assert_array_equal(tensor.cpu().numpy(), expected)
-    loader = Loader(on_gpu(training, files, prefetch_queue_depth=3))
+    loader = Loader(on_gpu(training, files, prefetch_queue_depth=3), background=background)
     copies = []
     with torch.cuda.stream(side):
         for x, _ in loader:

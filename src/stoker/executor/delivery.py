@@ -48,6 +48,19 @@ class Delivered:
 
 
 @dataclass(slots=True)
+class Taken:
+    """Batch, error or end (neither) that was taken ahead of its delivery, and the position of the stream after it.
+
+    ``course`` is the number of changes of the position before it: after another change it is not delivered.
+    """
+
+    delivered: Delivered | None
+    error: BaseException | None
+    mark: Mark
+    course: int
+
+
+@dataclass(slots=True)
 class Queued:
     """Batch in flight, or the error that takes its place in the queue. ``mark`` is the position after it."""
 

@@ -31,7 +31,7 @@ from ..graph.plan import Plan, PlannedOutput
 from ..graph.show import show
 from ..settings import available_memory, default_threads
 from .batch_limits import batch_limits
-from .delivery import Delivered, Mark, Queued
+from .delivery import Delivered, Mark, Queued, Taken
 from .exclusive import Exclusive, exclusive_method
 from .failures import Failures, ResolvedBatch
 from .flight import Feeds, RowFailure, SuppliedMemory
@@ -69,6 +69,8 @@ class Execution(Exclusive):
         gpu: the GPU, if one is used.
         threads: number of worker threads.
         ahead: number of prefetched batches.
+        mark: position after the last delivered batch.
+        course: number of changes of the position other than by a delivery, and of calls of `close`.
     """
 
     def __init__(
@@ -106,7 +108,8 @@ class Execution(Exclusive):
         self._split_controller: SplitController | None = None
         self._inline = InlineHeuristic()
         self._serving = threading.Lock()
-        self.mark = self._mark()
+        self.mark = self._head = self._mark()  # the head is the position after the last batch that was taken
+        self.course = 0
 
     def worker_memory(self) -> list[int]:
         """Return the sizes in bytes of all memory blocks that are shared with worker processes."""
@@ -162,6 +165,57 @@ class Execution(Exclusive):
             DeviceError: the GPU failed.
             StateError: the pipeline is closed.
         """
+        if self._head is not self.mark:  # a loop that took batches ahead was left
+            self._rewind_to_mark()
+        try:
+            return self._take(at_end, allocate)
+        finally:
+            self.mark = self._head
+
+    @exclusive_method
+    def take(self, course: int, at_end: AtEnd, allocate: Allocate | None) -> Taken:
+        """Take the next batch as :meth:`next` does, but ahead of its delivery: the position does not change.
+
+        Args:
+            course: :attr:`course` at the beginning of the loop.
+
+        Raises:
+            StateError: the pipeline is closed, or its position has been changed.
+        """
+        self.require_course(course)
+        delivered: Delivered | None = None
+        error: Exception | None = None
+        try:
+            delivered = self._take(at_end, allocate, is_ahead=True)
+        except Exception as failure:  # noqa: BLE001 - the consumer raises it, at its batch
+            error = failure
+        return Taken(delivered, error, self._head, course)
+
+    def deliver(self, taken: Taken) -> None:
+        """Continue the position after a batch that was taken ahead.
+
+        Raises:
+            StateError: the pipeline is closed, or its position has been changed.
+        """
+        self.require_course(taken.course)
+        self.mark = taken.mark
+
+    def require_course(self, course: int) -> None:
+        """Raise StateError if the pipeline is closed, or its position has been changed."""
+        self._check_usable()
+        if course != self.course:
+            raise StateError(
+                "the position of the pipeline has been changed during a loop that takes its batches ahead: begin "
+                "another loop over the Loader"
+            )
+
+    def waited(self, seconds: float) -> None:
+        """Record the time for which the consumer waited for a batch that was taken ahead."""
+        self._meter.waited_s += seconds
+        self._meter.inside_s += seconds
+
+    def _take(self, at_end: AtEnd, allocate: Allocate | None, *, is_ahead: bool = False) -> Delivered | None:
+        """Return the next batch, and move the head after it."""
         asked = time.perf_counter()
         in_flight, finished = len(self._queue), self._run.finished if self._run is not None else 0
         self._fill(max(1, self._depth), at_end, allocate)
@@ -169,7 +223,7 @@ class Execution(Exclusive):
             return None
         self._admit(allocate)
         item = self._queue[0]
-        item.mark.states = self.mark.states
+        item.mark.states = self._head.states
         try:
             finished_batch = self._finish(item)
         except Exception:
@@ -178,7 +232,8 @@ class Execution(Exclusive):
         # Ctrl-C before or during the next lines leaves the batch in the queue, and the next call delivers it.
         assert item.rows is not None
         delivered = time.perf_counter()
-        self._meter.delivered(len(finished_batch.rows), asked, delivered, in_flight, finished)
+        rows = len(finished_batch.rows)
+        self._meter.delivered(rows, asked, delivered, in_flight, finished, is_ahead=is_ahead)
         if self._split_controller is not None and self._run is not None:
             self._split_controller.delivered(self._run, self._meter, in_flight, finished)
         if self.ahead:
@@ -187,8 +242,9 @@ class Execution(Exclusive):
             self._fill(self._depth + 1, at_end, allocate)
         self._dequeue(item)
         self._admit(allocate)
-        self._meter.inside_s += time.perf_counter() - asked
-        return Delivered(finished_batch.outputs, finished_batch.rows, self.mark, len(item.rows), finished_batch.skipped)
+        if not is_ahead:
+            self._meter.inside_s += time.perf_counter() - asked
+        return Delivered(finished_batch.outputs, finished_batch.rows, item.mark, len(item.rows), finished_batch.skipped)
 
     @property
     def _depth(self) -> int:
@@ -197,7 +253,7 @@ class Execution(Exclusive):
 
     def _dequeue(self, item: Queued) -> None:
         """Remove the batch at the head of the queue after its delivery or failure."""
-        self.mark = item.mark
+        self._head = item.mark
         item.flight = None
         if self._queue:  # another thread may have closed the pipeline and emptied the queue
             self._queue.popleft()
@@ -272,7 +328,7 @@ class Execution(Exclusive):
         while len(self._queue) < depth:
             if self._queue and self._queue[-1].error is not None:
                 return
-            before = self._queue[-1].mark if self._queue else self.mark
+            before = self._queue[-1].mark if self._queue else self._head
             item: Queued | None = None
             try:
                 item = self._prepare_next(at_end, allocate)
@@ -359,26 +415,40 @@ class Execution(Exclusive):
         rows = schedule.next(self.config.batch_size, at_end)
         return None if rows is None else ({**self.get_state(), **before}, rows, self._mark())
 
-    def delivered_elsewhere(self, mark: Mark, rows: int, bad: int, asked: float, in_flight: int, finished: int) -> None:
+    def delivered_elsewhere(
+        self, mark: Mark, rows: int, bad: tuple[int, int], asked: float, in_flight: int, finished: int
+    ) -> None:
         """Record the delivery of a batch that other processes have computed.
 
         Args:
             mark: the position after it.
             rows: number of its rows.
-            bad: number of its rows that were replaced or skipped.
+            bad: the last epoch of its rows that were replaced or skipped, and their number in that epoch.
             asked: time of the request.
             in_flight: number of batches that had been asked for at that time.
             finished: number of those that were finished.
         """
         epoch, count = self.mark.bad
-        mark.bad = (mark.epoch, bad + (count if epoch == mark.epoch else 0)) if bad else self.mark.bad
-        self.mark = mark
+        mark.bad = (bad[0], bad[1] + (count if epoch == bad[0] else 0)) if bad[1] else self.mark.bad
+        self.mark = self._head = mark
         self._meter.delivered(rows, asked, time.perf_counter(), in_flight, finished)
 
     @exclusive_method
     def rewind(self) -> None:
-        """Forget rows that were expected and not delivered."""
+        """Forget rows that were expected, or batches that were taken, and not delivered."""
+        self._rewind_to_mark()
+
+    def _rewind_to_mark(self) -> None:
+        self._drop()
         self.schedule.seek(self.mark.epoch, self.mark.consumed)
+        self._restore(self.mark.states)
+        self._failures.count = self.mark.bad
+        self._move_to(self.mark)
+
+    def _move_to(self, mark: Mark) -> None:
+        """Set the position to ``mark``, from which the schedule continues."""
+        self.mark = self._head = mark
+        self.course += 1
 
     @exclusive_method
     def discard_fed(self) -> None:
@@ -523,7 +593,7 @@ class Execution(Exclusive):
         self._restore(states)
         epoch, bad = token["bad"]
         self._failures.count = (int(epoch), int(bad))
-        self.mark = replace(self._mark(), states=states)
+        self._move_to(replace(self._mark(), states=states))
 
     @exclusive_method
     def start_epoch(self, epoch: int) -> None:
@@ -533,7 +603,7 @@ class Execution(Exclusive):
         self.schedule.start_epoch(epoch)
         for feeder in self._feeders.values():
             feeder.reset()
-        self.mark = replace(self._mark(), states=self.mark.states)
+        self._move_to(replace(self._mark(), states=self.mark.states))
 
     def _drop(self) -> None:
         """Wait for all batches in flight and discard them."""
@@ -552,6 +622,7 @@ class Execution(Exclusive):
         Any thread may call it, even the user's code inside the pipeline.
         """
         first = self._mark_closed()
+        self.course += 1  # what was taken ahead is not delivered
         for source in self.sources.values():
             source.cancel()
         if self._workers is not None:

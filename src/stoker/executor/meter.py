@@ -30,13 +30,19 @@ class Meter:
     finished: int = 0
     ready: int = 0
 
-    def delivered(self, rows: int, asked: float, delivered_at: float, in_flight: int, finished: int) -> None:
-        """Record a delivered batch. The last two arguments are the queue's counts at the time of the request."""
+    def delivered(
+        self, rows: int, asked: float, delivered_at: float, in_flight: int, finished: int, *, is_ahead: bool = False
+    ) -> None:
+        """Record a batch, and that the consumer waited for it unless it was taken ahead (`is_ahead`).
+
+        ``in_flight`` and ``finished`` are the queue's counts at the time of the request.
+        """
         if not self.batches:
             self.first = asked
         self.rows += rows
         self.batches += 1
-        self.waited_s += delivered_at - asked
+        if not is_ahead:
+            self.waited_s += delivered_at - asked
         self.last = delivered_at
         self.in_flight += in_flight
         self.finished += finished
@@ -50,7 +56,7 @@ class Meter:
         rows, span = max(self.rows, 1), self.last - self.first
         own_ms = max(0.0, span - self.inside_s) * 1e3 / rows
         ms = {key: ns / 1e6 / rows for key, ns in times.items()}
-        waited = self.waited_s / span if span > 0 else 0.0
+        waited = min(1.0, self.waited_s / span) if span > 0 else 0.0  # the last batch may be delivered after the span
         in_sources = self._in_sources(times) / span if span > 0 else 0.0
         model = _BottleneckModel(ms, threads if depth else 1, own_ms, serial=not depth)
         limited_by = "" if not self.batches else _limit(waited, in_sources, model)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cupy
@@ -30,6 +31,8 @@ class Loader(EpochLoader):
             once over all shards, which may differ by one row. "drop" leaves an incomplete batch out. "fill" completes
             it with the first rows of the next epoch's order.
         size: batches of an epoch, for pipelines without a reader (which otherwise end when their source does).
+        background: take batches and make arrays of them on a thread of the loop, one batch ahead. ``next()`` then costs
+            some tens of microseconds instead of some hundred. `errors` and `report` may be one batch ahead of the loop.
 
     An output on a GPU becomes an array in the engine's memory, valid on CuPy's current stream. An output in host memory
     is copied to CuPy's current device. Rows of one shape become one array ``(N, ...)``, other rows a list of arrays.
@@ -41,9 +44,12 @@ class Loader(EpochLoader):
 
     def __init__(
         self, pipeline: Pipeline, output_map: Sequence[str] | None = None, *, last_batch_policy: str = "even",
-        size: int | None = None,
+        size: int | None = None, background: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(pipeline, output_map, last_batch_policy, size)
+        super().__init__(pipeline, output_map, last_batch_policy, size, background)
+
+    def _thread_context(self) -> contextlib.AbstractContextManager[Any]:
+        return _current(cupy.cuda.Device(), cupy.cuda.get_current_stream())
 
     def _arrays(self, delivered: Delivered, plan: Plan) -> list[Any]:
         return [_array(x, p) for x, p in zip(delivered.outputs, plan.outputs, strict=True)]
@@ -62,3 +68,10 @@ def _array(output: Any, planned: PlannedOutput) -> Any:
 def _on_gpu(array: Any) -> Any:
     """Return an array on a GPU: the same memory if the output is there, else a copy."""
     return cupy.asarray(array) if isinstance(array, np.ndarray) else cupy.from_dlpack(array)
+
+
+@contextlib.contextmanager
+def _current(device: Any, stream: Any) -> Iterator[None]:
+    """Make a device and a stream current on this thread."""
+    with device, stream:
+        yield

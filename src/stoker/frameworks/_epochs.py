@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +21,7 @@ from ..executor.schedule import AtEnd
 from ..executor.state import require_entries
 from ..frontends.pipeline import Pipeline
 from ..graph.plan import Plan, PlannedOutput
+from ._background import BackgroundLoop
 
 _INTEGERS = frozenset({DType.UINT8, DType.UINT16, DType.UINT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64})
 _POLICIES: dict[str, AtEnd] = {"even": "stop", "partial": "exact", "drop": "stop", "fill": "fill"}
@@ -35,14 +38,17 @@ class EpochLoader(ABC):
         output_map: names of the outputs. Batches are then dicts, otherwise tuples (one array if there is one output).
         last_batch_policy: rows of the epoch's last batch: "even", "partial", "drop" or "fill".
         size: batches of an epoch, for pipelines without a reader.
+        background: take batches, and make arrays of them, on a thread of the loop.
 
     Raises:
         ArgumentError: an argument is invalid.
+        UnsupportedError: `background` is True, and the pipeline has a source of the caller's data.
     """
 
     def __init__(
-        self, pipeline: Pipeline, output_map: Sequence[str] | None, last_batch_policy: str, size: int | None
-    ) -> None:
+        self, pipeline: Pipeline, output_map: Sequence[str] | None, last_batch_policy: str, size: int | None,
+        background: bool = False,
+    ) -> None:  # fmt: skip
         name = self._name = type(self).__name__
         policy = brief(getattr(last_batch_policy, "name", last_batch_policy)).strip("'").lower()
         if policy not in _POLICIES:
@@ -54,6 +60,8 @@ class EpochLoader(ABC):
         count = as_whole_number(size)
         if size is not None and (count is None or not 0 <= count < 1 << 63):
             raise ArgumentError(f"`{name}`: expected a number of batches as `size`, or None, got {brief(size)}")
+        if not isinstance(background, bool):
+            raise ArgumentError(f"`{name}`: expected `background` True or False, got {brief(background)}")
         names = list(output_map) if isinstance(output_map, (list, tuple)) else []
         if output_map is not None and (not names or not all(isinstance(n, str) for n in names)):
             raise ArgumentError(f"`{name}`: expected a list of names as `output_map`, got {brief(output_map)}")
@@ -62,6 +70,9 @@ class EpochLoader(ABC):
             raise ArgumentError(
                 f"`{name}`: expected one name per output ({pipeline.num_outputs}) in `output_map`, got {brief(names)}"
             )
+        if background:
+            pipeline.require_take()
+        self._background = background
         self._names = tuple(names) if output_map is not None else None
         self._policy = policy
         self._size = count
@@ -70,6 +81,7 @@ class EpochLoader(ABC):
         self._done = 0  # batches of the running epoch
         self._fresh = True  # the next loop continues the current epoch
         self._loop = 0  # number of the running loop
+        self._orders: queue.SimpleQueue[bool] | None = None  # of the thread of the last loop
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch; with "partial", in the current one.
@@ -96,9 +108,10 @@ class EpochLoader(ABC):
         Raises:
             StateError: during the loop, another loop has begun or the epoch was set.
         """
-        return _Loop(self)
+        return BackgroundLoop(self) if self._background else _Loop(self)
 
     def _begin(self) -> int:
+        self._end_thread()
         if not self._fresh:
             self.pipeline.start_epoch(self.pipeline.execution.mark.epoch + 1)
             self._done = 0
@@ -106,13 +119,25 @@ class EpochLoader(ABC):
         self._loop += 1
         return self._loop
 
-    def _next(self, loop: int) -> Any:
+    def _end_thread(self) -> None:
+        """End the thread of the last loop with a background, after the batch that it works on."""
+        if self._orders is not None:
+            self._orders.put(False)
+            self._orders = None
+
+    def _require_current(self, loop: int) -> None:
         if loop != self._loop:
             raise StateError("another loop over this Loader has begun; a Loader serves one loop at a time")
+
+    def _is_left_out(self, delivered: Delivered) -> bool:
+        """Return whether the policy "drop" leaves a batch out."""
+        return self._policy == "drop" and delivered.asked < self.pipeline.batch_size
+
+    def _next(self, loop: int) -> Any:
+        self._require_current(loop)
         if self._size is None or self._done < self._size:
             delivered = self.pipeline.next(self._at_end, self._allocate)
-            short = self._policy == "drop" and delivered is not None and delivered.asked < self.pipeline.batch_size
-            if delivered is not None and not short:
+            if delivered is not None and not self._is_left_out(delivered):
                 self._done += 1
                 return self._named(self._arrays(delivered, self._plan))
         self.set_epoch(self.pipeline.execution.mark.epoch + 1)
@@ -189,6 +214,7 @@ class EpochLoader(ABC):
 
     def close(self) -> None:
         """Stop the pipeline."""
+        self._end_thread()
         self.pipeline.close()
 
     def __repr__(self) -> str:
@@ -207,6 +233,10 @@ class EpochLoader(ABC):
     def _allocate(self, output: int, planned: PlannedOutput, rows: int) -> SuppliedMemory | None:
         """Return memory for an output whose rows have one shape, or None for memory of the engine."""
         return None
+
+    def _thread_context(self) -> contextlib.AbstractContextManager[Any]:
+        """Return the context, such as a framework's stream, in which the thread of a loop shall work."""
+        return contextlib.nullcontext()
 
     @abstractmethod
     def _arrays(self, delivered: Delivered, plan: Plan) -> list[Any]:

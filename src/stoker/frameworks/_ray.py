@@ -68,12 +68,17 @@ class _Order:
 
 @dataclass(slots=True)
 class _Result:
-    """Batch of an actor: arrays per output, or the error of the batch."""
+    """Batch of an actor: arrays per output, or the error of the batch.
+
+    ``bad`` is the last epoch of the batch's rows that were replaced or skipped, and the number of its rows of that
+    epoch which were. ``errors`` are samples that the actor lists for the first time.
+    """
 
     keys: Any
     outputs: list[Any]
     skipped: tuple[int, ...]
-    bad: list[BadSample]
+    bad: tuple[int, int]
+    errors: list[BadSample]
     error: Exception | None = None
 
 
@@ -102,10 +107,12 @@ class _Worker:
         rows, outputs = np.empty(0, np.uint64), list[Any]()
         skipped: tuple[int, ...] = ()
         error: Exception | None = None
+        before = self._execution.mark.bad
         try:
             if self._follows != (epoch, consumed, order.at_end):
                 self._pipe.set_state(order.token)
             self._follows = None
+            before = self._execution.mark.bad
             delivered = self._pipe.next(order.at_end)
             if delivered is not None:
                 rows, outputs, skipped = delivered.rows.keys, delivered.outputs, delivered.skipped
@@ -114,7 +121,9 @@ class _Worker:
         except Exception as failure:  # noqa: BLE001 - the consumer raises it
             error = failure.with_traceback(None)
         self._batches += 1
-        return _Result(rows, outputs, skipped, self._execution.errors[known:], error)
+        epoch, count = self._execution.mark.bad
+        bad = epoch, count - (before[1] if before[0] == epoch else 0)
+        return _Result(rows, outputs, skipped, bad, self._execution.errors[known:], error)
 
     def report(self) -> tuple[str, int, Report]:
         return ray.get_runtime_context().get_node_id(), self._batches, self._pipe.report()
@@ -184,6 +193,7 @@ class Remote(Pipeline):
         self._asked: deque[_Asked] = deque()
         self._asked_with: AtEnd = "stop"
         self._bad: list[BadSample] = []
+        self._listed: set[tuple[str, int | None, str]] = set()
         self._actors = self._start_actors(execution, wanted, allow)
 
     def _start_actors(self, execution: Execution, wanted: dict[str, float], allow: Sequence[str]) -> list[Any]:
@@ -225,11 +235,9 @@ class Remote(Pipeline):
         finished = len(ray.wait(results, num_returns=len(results), timeout=0)[0])
         result = self._await(results[0])
         item = self._asked.popleft()
-        self._bad.extend(result.bad)
+        self._list(result.errors)
         kept = np.delete(item.rows.keys, list(result.skipped)) if result.skipped else item.rows.keys
-        self.execution.delivered_elsewhere(
-            item.mark, len(result.keys), len(result.bad), asked_s, len(results), finished
-        )
+        self.execution.delivered_elsewhere(item.mark, len(result.keys), result.bad, asked_s, len(results), finished)
         if result.error is not None:
             raise result.error
         if not np.array_equal(kept, result.keys):
@@ -299,6 +307,12 @@ class Remote(Pipeline):
             self._batch_bytes = max(self._batch_bytes or 0, size)
         return outputs
 
+    def require_take(self) -> None:
+        """Raise UnsupportedError: the actors compute ahead, and this process has no order of its own to take ahead."""
+        raise UnsupportedError(
+            "`Loader`: expected a pipeline of this process for `background=True`, got a Remote. Leave `background` out"
+        )
+
     def run(self, **inputs: Any) -> tuple[Any, ...]:
         """Raise StateError: a Remote delivers epochs, to a loader."""
         raise StateError(_ENDLESS)
@@ -339,8 +353,16 @@ class Remote(Pipeline):
 
     @property
     def errors(self) -> list[BadSample]:
-        """Return the bad samples that the actors have found, in the order of their batches."""
+        """Return the bad samples that the actors have found, each once, in the order of their batches."""
         return list(self._bad)
+
+    def _list(self, errors: Sequence[BadSample]) -> None:
+        """Add bad samples that no other actor, or the same one before a failure, has found."""
+        for one in errors:
+            key = one.path, one.index, one.action
+            if one.index is None or key not in self._listed:
+                self._listed.add(key)
+                self._bad.append(one)
 
     def actor_reports(self) -> list[ActorReport]:
         """Return the state of every actor. :meth:`report` is about the batches that this process receives.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -55,6 +56,9 @@ class Loader(EpochLoader):
             ``LastBatchPolicy.PARTIAL`` of NVIDIA DALI does; shards may differ by one row, and so by one batch. "drop"
             leaves an incomplete batch out. "fill" completes it with the first rows of the next epoch's order.
         size: batches of an epoch, for pipelines without a reader (which otherwise end when their source does).
+        background: take batches and make tensors of them on a thread of the loop, one batch ahead. ``next()`` then
+            costs some tens of microseconds instead of some hundred. The consumer's stream of tensors on a GPU is the
+            one that is current when the loop begins. `errors` and `report` may be one batch ahead of the loop.
         pin_memory: return page-locked tensors, for asynchronous copies to a GPU.
         ragged: form of an output whose rows differ in shape: "list" (of tensors), "nested" (a nested tensor of torch:
             jagged if only the first axis differs, else strided), or "padded" (a :class:`Padded`: one tensor, filled up
@@ -86,6 +90,7 @@ class Loader(EpochLoader):
         *,
         last_batch_policy: str = "even",
         size: int | None = None,
+        background: bool = False,
         pin_memory: bool = False,
         ragged: str = "list",
         memory_format: Any = None,
@@ -113,7 +118,7 @@ class Loader(EpochLoader):
             raise ArgumentError(
                 "`Loader`: expected a machine with CUDA for `pin_memory=True`, got none that torch can use"
             )
-        super().__init__(pipeline, output_map, last_batch_policy, size)
+        super().__init__(pipeline, output_map, last_batch_policy, size, background)
         self._pin = pin_memory
         self._numbered: tuple[Iterator[Any] | None, int] = None, 0  # loop of `batch_sampler`, and its delivered batches
 
@@ -161,6 +166,11 @@ class Loader(EpochLoader):
         return _Epochs(self)
 
     # ---- tensors ----
+
+    def _thread_context(self) -> contextlib.AbstractContextManager[Any]:
+        if self.pipeline.execution.gpu is None or not torch.cuda.is_available():
+            return contextlib.nullcontext()
+        return torch.cuda.stream(torch.cuda.current_stream(self.pipeline.device_id or 0))
 
     def _allocate(self, output: int, planned: PlannedOutput, rows: int) -> SuppliedMemory | None:
         if planned.on_gpu:

@@ -5532,6 +5532,7 @@ class io:
             A file that cannot be read is an error of its row.
 
             Args:
+                use_o_direct: Only False: files are read through the page cache.
                 name: Name of the node, shown in errors and by which outputs and readers are found.
                 device: Where the operator runs.
                 preserve: Run the operator also if its output is not used.
@@ -7535,8 +7536,8 @@ class readers:
                 or trim_to_shape.
             fill_value: Value outside of the array, rounded and limited to the array's type.
             cache_header_information: No effect: a header is read with its array.
-            register_buffers: No effect: it is for GPUDirect Storage.
-            use_o_direct: No effect: files are read through the page cache.
+            register_buffers: Ignored: it is a setting of GPUDirect Storage, which is not used.
+            use_o_direct: Only False: files are read through the page cache.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
             seed: Seed of the order; by default the pipeline's.
@@ -7802,7 +7803,7 @@ class readers:
                 By default the records are found without one.
             features: Features by name: a dict of `stoker.tfrecord.FixedLenFeature` and `VarLenFeature`.
             check_crc: Compare the checksums of the data.
-            use_o_direct: No effect: files are read through the page cache.
+            use_o_direct: Only False: files are read through the page cache.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
             seed: Seed of the order; by default the pipeline's.

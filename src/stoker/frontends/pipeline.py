@@ -15,7 +15,7 @@ from .. import settings
 from .._import_lock import IMPORT_LOCK
 from ..contract.batch import Batch
 from ..contract.config import OnError, PipelineConfig
-from ..contract.errors import ArgumentError, StateError, did_you_mean
+from ..contract.errors import ArgumentError, StateError, UnsupportedError, did_you_mean
 from ..contract.text import brief
 from ..graph.node import Graph
 from .checks import (
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from ..contract.failure import BadSample
     from ..contract.launch import Launch
-    from ..executor.delivery import Delivered
+    from ..executor.delivery import Delivered, Taken
     from ..executor.execution import Allocate, Execution
     from ..executor.report import Report
     from ..executor.schedule import AtEnd
@@ -338,6 +338,21 @@ class Pipeline:
         delivered = execution.next(at_end, allocate)
         self._require_outputs()
         return delivered
+
+    def take(self, course: int, at_end: AtEnd, allocate: Allocate | None) -> Taken:
+        """Take the next batch ahead of its delivery (see :meth:`next`), for loops with a thread of their own."""
+        self._compare_launch()
+        taken = self.execution.take(course, at_end, allocate)
+        self._require_outputs()
+        return taken
+
+    def require_take(self) -> None:
+        """Raise UnsupportedError if a thread other than the consumer's cannot take batches."""
+        if self.execution.has_feeders:
+            raise UnsupportedError(
+                "`Loader`: expected a pipeline of readers for `background=True`, got a source of the caller's data, "
+                "which is called on the thread of the loop. Leave `background` out"
+            )
 
     def _compare_launch(self) -> None:
         """Raise StateError before the first batch of an epoch if the pipeline has the shards of another rank."""

@@ -16,6 +16,7 @@ from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError, DataError
 from ..contract.expr import Scalar, is_static
 from ..contract.lowering import Lowering
+from ..contract.page_cache import refuse_direct_io
 from ..contract.step import ALLOCATES, Value
 from ..contract.storage import Bools
 from ..contract.text import brief, printable, reason_of
@@ -66,12 +67,13 @@ class NumpyReader(ContainerReader, name="readers.numpy"):
     )  # fmt: skip
     fill_value = arg("float", 0.0, doc="Value outside of the array, rounded and limited to the array's type.")
     cache_header_information = arg("bool", False, doc="No effect: a header is read with its array.")
-    register_buffers = arg("bool", True, doc="No effect: it is for GPUDirect Storage.")
-    use_o_direct = arg("bool", False, doc="No effect: files are read through the page cache.")
+    register_buffers = arg("bool", True, doc="Ignored: it is a setting of GPUDirect Storage, which is not used.")
+    use_o_direct = arg("bool", False, doc="Only False: files are read through the page cache.")
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
+        refuse_direct_io(args)
         check_names(args)
         for names in (_STARTS, _ENDS):
             used = [name for name in names if args.get(name, ()) is not None]

@@ -11,6 +11,7 @@ import numpy as np
 from ..contract.argument import arg
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
+from ..contract.page_cache import refuse_direct_io
 from ..contract.storage import RecordForm
 from ..contract.text import printable
 from ._containers import (
@@ -60,7 +61,7 @@ class TFRecordReader(ContainerReader, name="readers.tfrecord"):
         "object", None, doc="Features by name: a dict of `stoker.tfrecord.FixedLenFeature` and `VarLenFeature`.",
     )  # fmt: skip
     check_crc = arg("bool", True, doc="Compare the checksums of the data.")
-    use_o_direct = arg("bool", False, doc="No effect: files are read through the page cache.")
+    use_o_direct = arg("bool", False, doc="Only False: files are read through the page cache.")
 
     @classmethod
     def bind(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +76,7 @@ class TFRecordReader(ContainerReader, name="readers.tfrecord"):
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
+        refuse_direct_io(args)
         if args["features"] is None:
             raise ArgumentError("expected `features`, a dict of FixedLenFeature and VarLenFeature by name, got none")
         index_paths_of("index_path", args["index_path"], paths_of("path", args["path"], may_be_remote=True))

@@ -17,6 +17,7 @@ from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
+from ...contract.page_cache import refuse_direct_io
 from ...contract.types import DType
 
 
@@ -35,8 +36,11 @@ class FileRead(Operator, name="io.file.read"):
 
     devices = ("cpu",)
     dont_use_mmap = arg("bool", False, doc="Accepted; has no effect: files are read, never mapped.")
-    use_o_direct = arg("bool", False, doc="Accepted; has no effect.")
+    use_o_direct = arg("bool", False, doc="Only False: files are read through the page cache.")
     cases = ({},)
+
+    def validate(self, args: Mapping[str, Any]) -> None:
+        refuse_direct_io(args)
 
     @classmethod
     def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
