@@ -5,8 +5,9 @@ Random graphs run with all passes and with none, with each pass alone, on one, t
 several sizes, with prefetch queues of several depths and without one, and node by node as eager calls. All results
 equal the NumPy references of their operators, composed node by node.
 
-The number of graphs is ``STOKER_GRAPHS`` (default 1000). As a program, ``test_central_law.py --graphs 20000`` runs
-many graphs and continues after a failure; ``--only 123`` runs graph 123 and prints it.
+The number of graphs is ``STOKER_GRAPHS`` (default: 500, or 1000 in a complete run). As a program,
+``python -m tests.laws.test_central_law --graphs 20000`` runs many graphs and continues after a failure; ``--only 123``
+runs graph 123 and prints it.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from stoker.graph.show import show
 from stoker.testing.graph_grower import find
 from stoker.testing.graphs import RandomGraph, random_graph
 from stoker.testing.laws import check_eager, check_failure, check_graph, check_json, vary
+from tests.complete import COMPLETE
 
 BASE = 20250  # increase it for other graphs
-GRAPHS = int(os.environ.get("STOKER_GRAPHS", "1000"))
-PARTS = 10  # so that the other parts run after a failure
+GRAPHS = int(os.environ.get("STOKER_GRAPHS", "1000" if COMPLETE else "500"))
+PARTS = max(1, GRAPHS // 100)  # so that the other parts run after a failure
 EVERYWHERE = {"crop", "resize", "flip", "cast", "_arithmetic", "crop_mirror_normalize", "_merge", "transpose"}
 
 
@@ -70,7 +72,7 @@ def check(number: int, files: list[str]) -> RandomGraph:
 
 def describe(number: int, files: list[str]) -> str:
     """Describe a graph, with the command to repeat it."""
-    head = f"graph {number} (replay: {Path(__file__).name} --only {number})"
+    head = f"graph {number} (replay: `python -m tests.laws.test_central_law --only {number}`)"
     try:
         grown = random_graph(BASE, number, files=files)
     except Exception as error:
