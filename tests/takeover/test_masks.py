@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resizes of masks beside an image: torch's nearest places, in native code."""
+"""Masks that are computed immediately, as for a GPU: torch's nearest places, in native code."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from stoker.frontends.torchvision.hooks import masks
+from stoker.frontends.torchvision.loader import loader
 from stoker.native import _native
 from tests.takeover.conftest import exactly
 from tests.takeover.lazily import lazily
@@ -36,6 +37,12 @@ SIDES = [
 def _mask(*shape: int, dtype: Any = torch.uint8) -> torch.Tensor:
     values = torch.from_numpy(np.random.default_rng(5).integers(0, 2 if dtype is torch.bool else 256, shape))
     return values.to(dtype)
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let masks be computed immediately."""
+    monkeypatch.setattr(loader, "_sends_groups", True)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 import stoker
 from stoker import Operator, arg, eager
 from stoker.contract.operator import RowContext, Spec
+from stoker.executor.run import Run
 
 
 class Strange(Operator, name="probe.unhashable"):
@@ -103,9 +104,10 @@ def test_rows_that_need_python_or_fail_are_computed_by_the_general_path() -> Non
         eager.probe.chosen([np.arange(3), -np.arange(3)])
 
 
-def test_an_error_of_one_row_does_not_spoil_later_batches() -> None:
+def test_an_error_of_one_row_does_not_spoil_later_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     images = [np.full((4, 4, 1), k, np.uint8) for k in range(3)]
     window: dict[str, Any] = {"start": [1, 1], "shape": [2, 2], "axes": [0, 1]}
     with pytest.raises(stoker.DataError):
         eager.slice([*images, images[0][:1]], **window)
+    monkeypatch.delattr(Run, "run_inline")  # the general path, which a sound batch does not take
     assert [int(x.max()) for x in eager.slice(images, **window)] == [0, 1, 2]

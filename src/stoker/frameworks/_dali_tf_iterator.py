@@ -39,7 +39,8 @@ def DALIIteratorWrapper(
 
     In eager code every call delivers the next batch. In a graph (``tf.function``, a session of TensorFlow 1) the call
     adds an operation that delivers the next batch whenever it runs. It runs Python, so the graph cannot be saved. Calls
-    with one pipeline, and eager calls with one text, deliver its batches in turn.
+    with one pipeline, and eager calls with one text, deliver its batches in turn. The pipeline of a text stays open
+    until the process ends, as TensorFlow keeps DALI's operators; a pipeline that is passed itself can be closed.
 
     Args:
         pipeline: the pipeline. DALI runs a copy of it, here it runs itself.

@@ -91,20 +91,25 @@ class _PlannedCall:
     def run_many(self, data: list[Any], rows: int, seed: int) -> list[Any]:
         """Compute several rows. Handles operators in Python and rows that fail.
 
-        A single native call computes all rows, until a batch has needed Python or failed: such a call's work is lost.
+        A single native call computes all rows, until a batch has needed Python: such a call's work is lost.
         """
-        if self._takes_columns and rows:
+        takes_columns = self._takes_columns and rows > 0
+        if takes_columns:
             outputs = self.engine.run_columns(self.values, data, rows, seed)
             if outputs is not None:
                 return outputs
-            self._takes_columns = False
         keys = np.arange(rows, dtype=np.uint64)
         where = Rows(keys, np.zeros(rows, np.int64), (), 0, 0)
         feeds = {(k, 0): x if isinstance(x, list) else _repeated(x, rows) for k, x in enumerate(data)}
         try:
-            return self.run.run_inline(where, feeds, seed=seed)
+            outputs = self.run.run_inline(where, feeds, seed=seed)
         finally:
             self.run.python.end_isolated()
+        if (
+            takes_columns
+        ):  # the rows are sound, so the native call needed Python; rows that fail have raised their error
+            self._takes_columns = False
+        return outputs
 
 
 def _repeated(x: Any, rows: int) -> Any:

@@ -81,12 +81,14 @@ BlockPool::Block BlockPool::take(size_t bytes) {
   if (!separate_allocations) {
     std::lock_guard<std::mutex> hold(mutex_);
     note(bytes);
-    for (auto it = free_.begin(); it != free_.end(); ++it) {
-      if (it->capacity < bytes || it->capacity > max_capacity(bytes)) continue;
-      b.data = it->data;
-      b.capacity = it->capacity;
-      b.stream = it->stream;
-      free_.erase(it);
+    auto best = free_.end();  // the smallest block that is large enough
+    for (auto it = free_.begin(); it != free_.end(); ++it)
+      if (it->capacity >= bytes && (best == free_.end() || it->capacity < best->capacity)) best = it;
+    if (best != free_.end() && best->capacity <= max_capacity(bytes)) {
+      b.data = best->data;
+      b.capacity = best->capacity;
+      b.stream = best->stream;
+      free_.erase(best);
       return b;
     }
   }

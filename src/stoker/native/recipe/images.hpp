@@ -80,6 +80,7 @@ View cropped(View v, const double* p);
 View transposed(View v, const double* p);
 void torch_resize_floats(Images& images, const View& v, const double* p, const View& out);
 void torch_pick(Images& images, const View& v, const double* p, const View& out);
+void pad_into(const View& v, const double* p, const View& out);
 void torch_warp(const View& v, const double* p, const View& out);
 void torch_grid(Images& images, const View& v, const double* p, const View& out);
 void correlate(Images& images, const View& v, const double* p, bool products, const View& out);

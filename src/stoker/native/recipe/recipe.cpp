@@ -76,6 +76,7 @@ class Interpreter {
     if (steps_[at].op == Op::Resize) return resize_and_store(at);
     if (steps_[at].op == Op::TorchResize) return torch_resize_and_store(at);
     if (steps_[at].op == Op::Floats) return arrange_and_store(at);
+    if (steps_[at].op == Op::Pad || steps_[at].op == Op::TorchPick) return shape_and_store(at);
     if (at != 0) return 0;
     if (steps_.size() > 2 && steps_[1].op == Op::TorchResize && is_used_once_by(1)) return torch_resize_and_store(1);
     if (steps_.size() != 2 || steps_[0].op != Op::Decode || steps_[1].op != Op::StorePixels || steps_[1].from != 0)
@@ -272,6 +273,20 @@ class Interpreter {
     recipe::store_image(planes_of(tail, source, false), source);
     images_.skip_to(tail.last + 1);
     return tail.last - at + 1;
+  }
+
+  // Frame one channel of bytes, or choose its nearest values, directly in the output if it is only stored there.
+  size_t shape_and_store(size_t at) {
+    const RecordedStep& s = steps_[at];
+    const bool stored_next = at + 1 < steps_.size() && steps_[at + 1].op == Op::Store && is_used_once_by(at + 1);
+    const View source = images_.at(s.from);
+    if (!stored_next || source.shape[2] != 1 || is_floats(source) || steps_[at + 1].p[2] >= 0) return 0;
+    const double* size = s.p + (s.op == Op::Pad ? 2 : 0);
+    const View out = stored(whole(size[0]), whole(size[1]), 1, steps_[at + 1].p);
+    if (s.op == Op::Pad) pad_into(source, s.p, out);
+    else torch_pick(images_, source, s.p, out);
+    images_.skip_to(at + 2);
+    return 2;
   }
 
   static View part_of(View v, const torch_resize::Region& r) {

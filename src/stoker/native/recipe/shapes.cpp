@@ -62,13 +62,6 @@ void affine(Images& images, const View& v, const double* p) {
     throw InvalidRecipe{"a matrix that is not finite"};
 }
 
-void pad(Images& images, const View& v, const double* p) {
-  const int64_t left = whole(p[0]), top = whole(p[1]), height = side(p[2]), width = side(p[3]);
-  uint8_t fill[3];
-  for (int i = 0; i < 3; ++i) fill[i] = byte(p[4 + i]);
-  recipe::pad(v, left, top, fill, images.fresh(height, width, v.shape[2]));
-}
-
 void project(Images& images, const View& v, const double* p) {
   const View out = images.fresh(side(p[0]), side(p[1]), v.shape[2]);
   const uint8_t fill[3] = {byte(p[12]), byte(p[13]), byte(p[14])};
@@ -95,6 +88,11 @@ void sample(const View& v, const torch_warp::Grid& grid, bool linear, const doub
 }
 
 }  // namespace
+
+void pad_into(const View& v, const double* p, const View& out) {
+  const uint8_t fill[3] = {byte(p[4]), byte(p[5]), byte(p[6])};
+  recipe::pad(v, whole(p[0]), whole(p[1]), fill, out);
+}
 
 void torch_resize_floats(Images& images, const View& v, const double* p, const View& out) {
   const torch_resize::Way way = way_of(p[2], p[3]);
@@ -126,7 +124,7 @@ bool make_shape(Images& images, Op op, const View& v, const double* p) {
     case Op::Resize: resize(images, v, p); return true;
     case Op::Transpose: images.push(transposed(v, p)); return true;
     case Op::Affine: affine(images, v, p); return true;
-    case Op::Pad: pad(images, v, p); return true;
+    case Op::Pad: pad_into(v, p, images.fresh(side(p[2]), side(p[3]), v.shape[2])); return true;
     case Op::Project: project(images, v, p); return true;
     case Op::PadEdges: pad_edges(images, v, p); return true;
     case Op::TorchResize: torch_resize(images, v, p); return true;

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..tensors.lazy_base import LazyBase
+from ..tensors.lazy_base import LazyBase, become_plain
+from ..tensors.planes import LazyPlanes, are_lazy
 from ..tensors.rearranged import LazyView, RearrangedTensor
 from ..tensors.tensor import LazyTensor, materialize
 from .deferred import DeferredTensor
@@ -20,16 +21,20 @@ from .program import Program
 _MAPPINGS = (dict, UserDict)  # transformers' batches are of the second class
 
 
-def find_lazy(data: Any) -> list[LazyTensor]:
-    """Return all lazy tensors of a batch, including the leaves of its programs."""
-    found: dict[int, LazyTensor] = {}
+def find_lazy(data: Any) -> list[Any]:
+    """Return all lazy tensors and planes of a batch, including the leaves of its programs."""
+    found: dict[int, Any] = {}
     for x in iterate_lazy(data):
-        if issubclass(type(x), LazyTensor):
-            if x._materialized is None:
-                found[id(x)] = x
-        else:
+        if issubclass(type(x), DeferredTensor):
             found |= {id(leaf): leaf for leaf in x._program.leaves.values()}
+        elif x._materialized is None:
+            found[id(x)] = x
     return list(found.values())
+
+
+def find_images(data: Any) -> list[LazyTensor]:
+    """Return :func:`find_lazy` without planes, of which a collation records nothing."""
+    return [x for x in find_lazy(data) if not are_lazy(x)]
 
 
 def find_rearranged(data: Any) -> list[RearrangedTensor]:
@@ -74,8 +79,8 @@ def _is_open(data: Any) -> bool:
 
 
 def iterate_lazy(data: Any) -> Iterator[Any]:
-    """Yield the lazy and the deferred tensors of a batch."""
-    return _iterate(data, (LazyTensor, DeferredTensor))
+    """Yield the lazy tensors and planes, and the deferred tensors of a batch."""
+    return _iterate(data, (LazyTensor, LazyPlanes, DeferredTensor))
 
 
 def _iterate(data: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
@@ -95,6 +100,8 @@ def _plain_tensor(x: Any, place: Callable[[torch.Tensor], torch.Tensor]) -> torc
         kind = type(x).represented_class
         values = place(materialize(x))
         return values if kind is torch.Tensor else values.as_subclass(kind)
+    if issubclass(type(x), LazyPlanes):  # targets stay in host memory
+        return become_plain(x)
     lazy = x.as_lazy() if issubclass(type(x), DeferredTensor) else None
     return place(x.materialize() if lazy is None else materialize(lazy))
 

@@ -7,15 +7,13 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
-from ..tensors.tensor import LazyTensor
+from ..tensors.lazy_base import LazyBase
 
 
 def represented_class(kind: Any) -> Any:
     """Return the class that an object would have without Stoker."""
-    if issubclass(kind, LazyTensor):
-        return getattr(kind, "represented_class", torch.Tensor)
+    if issubclass(kind, LazyBase):
+        return kind.represented_class
     return getattr(kind, "represents", None) or kind
 
 

@@ -25,7 +25,7 @@ from ..collation.deferred import DeferredTensor, reduce_deferred
 from ..loader import delivery, loader
 from ..materialize import retry
 from ..pillow import augmix, files, image
-from ..tensors import grids
+from ..tensors import grids, planes
 from ..tensors.images import lazy_image_class
 from ..tensors.lazy_base import run_materialized
 from ..tensors.mixing import LazySum, reduce_lazy_sum
@@ -220,7 +220,7 @@ def _take_over_v2() -> None:
         (_geometry._perspective_grid, grids.perspective_grid),
         (_geometry._apply_grid_transform, grids.apply_grid),
         (_geometry.resize_mask, masks.resize_mask),
-        (_geometry.pad_mask, masks.pad_mask),
+        *((getattr(_geometry, name), hook) for name, hook in masks.HOOKS.items()),
         # transforms look up values by an input's exact class
         (_utils_transforms._get_fill, class_dispatch.get_fill),
         *((f, class_dispatch.to_dtype) for name, f in vars(transforms.ToDtype).items() if name in _TRANSFORM_NAMES),
@@ -241,6 +241,8 @@ def _take_over_v2() -> None:
             kernel = kernels.wrap_kernel(known[torch.Tensor], known[tv_tensors.Image], record)
             _changes.put_item(known, LazyTensor, kernel)
     ForkingPickler.register(lazy, loader.reduce_lazy)
+    for kind in (planes.LazyPlanes, *map(planes.lazy_class, (tv_tensors.Mask, tv_tensors.Video))):
+        ForkingPickler.register(kind, loader.reduce_planes)
 
 
 # The current names of v2's methods, and older ones.
@@ -341,7 +343,8 @@ def _take_over_collation() -> None:
     known = _utils.collate.default_collate_fn_map
     collate = functools.partial(loader.collate, known[torch.Tensor])
     # collate looks up exact types: a batch may begin with a plain tensor or with a lazy one.
-    for kind in (torch.Tensor, LazyTensor, *(kind for kind in IMAGES if issubclass(kind, LazyTensor))):
+    of_images = (kind for kind in IMAGES if issubclass(kind, LazyTensor))
+    for kind in (torch.Tensor, LazyTensor, planes.LazyPlanes, *planes.LAZY_CLASSES.values(), *of_images):
         _changes.put_item(known, kind, collate)
 
 

@@ -25,6 +25,7 @@ class RecordedTensor(Protocol):
 
     _rows: Sequence[LazyRow]
     _materialized: torch.Tensor | None  # None until it is materialized
+    is_counted: bool  # whether its rows are images, which the report counts
 
     @property
     def dtype(self) -> torch.dtype:

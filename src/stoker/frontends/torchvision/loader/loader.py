@@ -34,8 +34,8 @@ from ..gpu import grouping
 from ..gpu.destination import Destination, pin_batch
 from ..materialize import retry
 from ..materialize.materialization import shrink
-from ..tensors import images
-from ..tensors.lazy_base import set_class
+from ..tensors import images, planes
+from ..tensors.lazy_base import become_plain, set_class
 from ..tensors.tensor import LazyTensor, is_lazy, stack_lazy
 from ..transport import descriptors, file_refs, segment
 from . import delivery
@@ -124,8 +124,8 @@ def _fetch_once(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -
         return batches.to_plain(original(fetcher, index))
     if fetcher.collate_fn in (default_collate, default_convert):
         return _prepare_to_send(original(fetcher, index))
-    is_on_gpu = _sends_groups or delivery.is_on_gpu()
-    with _replaced(fetcher, "collate_fn", Collation(fetcher.collate_fn, batches.find_lazy, is_on_gpu=is_on_gpu)):
+    collation = Collation(fetcher.collate_fn, batches.find_images, is_on_gpu=is_on_gpu())
+    with _replaced(fetcher, "collate_fn", collation):
         return _prepare_to_send(original(fetcher, index))
 
 
@@ -135,7 +135,7 @@ def _prepare_to_send(data: Any) -> Any:
     delivered = {id(x) for x in batches.iterate_lazy(data)}
     for program in batches.find_programs(data):
         padded.simplify(program)
-        if _sends_groups or delivery.is_on_gpu():  # a GPU materializes only equal images together
+        if is_on_gpu():  # a GPU materializes only equal images together
             program.stack_equal_leaves(delivered)
             batch_calls(program)
         if not program.leaves:  # a collation without images
@@ -146,6 +146,11 @@ def _prepare_to_send(data: Any) -> Any:
         if _sends_groups:
             grouping.attach_groups(lazies)
     return data
+
+
+def is_on_gpu() -> bool:
+    """Return whether a GPU materializes the batches that this process fetches."""
+    return _sends_groups or delivery.is_on_gpu()
 
 
 class _ThreadState(threading.local):
@@ -159,7 +164,8 @@ _sends_groups = False  # set in a worker: batches are delivered on a GPU
 
 def collate(original: Callable[..., Any], batch: Any, *, collate_fn_map: Any = None) -> Any:
     """Wrap ``default_collate`` of tensors: if one of them is lazy, the batch is lazy."""
-    joined = stack_lazy(batch)
+    joined: Any = stack_lazy(batch)
+    joined = planes.stack_planes(batch) if joined is None else joined
     return original(batch, collate_fn_map=collate_fn_map) if joined is None else joined
 
 
@@ -167,6 +173,15 @@ def reduce_lazy(tensor: LazyTensor) -> tuple[Any, ...]:
     """Return the pickled form of a lazy tensor: recipes."""
     reduced = _reduce(tensor)
     return reduced if type(tensor) is LazyTensor else (_unpickle_image, reduced)
+
+
+def reduce_planes(x: Any) -> tuple[Any, ...]:
+    """Return the pickled form of planes: recipes, or the plain tensor."""
+    if planes.are_lazy(x):
+        return planes.with_state, planes.state_of(x)
+    values = become_plain(x)
+    reduce = ForkingPickler._extra_reducers.get(type(values))  # type: ignore[attr-defined]
+    return values.__reduce_ex__(2) if reduce is None else reduce(values)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _unpickle_image(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:

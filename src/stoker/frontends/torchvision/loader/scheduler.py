@@ -70,7 +70,10 @@ class BatchScheduler:
         self._pool = _native.recipe.WorkerPool(threads) if threads else None
         self._pace = Pace(threads)
         self._job_pace = Pace(JOBS_IN_FLIGHT)  # of a GPU
-        self._blocks = _native.recipe.block_pool(1 if threads else 2)
+        self._idle_batches = 1 if threads else 2  # batches whose memory may be idle
+        self._idle_blocks = 0
+        self._blocks: Any = None
+        self._keep_blocks(1)
         self._in_order = in_order
         # Batches with pixels: the consumer's and the one in flight. With more workers there is a third one, for
         # consumers whose steps vary in time. The number grows by batches that the consumer keeps. A GPU needs two more:
@@ -184,6 +187,7 @@ class BatchScheduler:
         assert self._pool is not None
         if self._has_programs_to_run(batch):
             self._start_runner()  # started first: no thread may write into a failed batch
+        self._keep_blocks(len(batch.lazies))
         batch.materialization = self._new_materialization(batch.lazies, self._allocate)
         if batch.materialization.native_batch is not None:
             self._pool.submit(batch.materialization.native_batch)
@@ -234,6 +238,12 @@ class BatchScheduler:
         """Return whether torch owns the memory, so that batches count until they are delivered."""
         return self._pinned or self._destination is not None
 
+    def _keep_blocks(self, tensors: int) -> None:
+        """Keep the idle memory of batches with this count of tensors. Blocks in use return to their own pool."""
+        if tensors > self._idle_blocks:
+            self._idle_blocks = tensors
+            self._blocks = _native.recipe.block_pool(self._idle_batches * tensors)
+
     def _allocate(self, size: int) -> torch.Tensor:
         if self._pinned:
             # torch waits for copies before it reuses the memory
@@ -260,6 +270,7 @@ class BatchScheduler:
         if not lazies:
             return
         if self._pool is None:
+            self._keep_blocks(len(lazies))
             materialization = self._new_materialization(lazies, lambda size: torch.from_numpy(self._blocks.take(size)))
             if materialization.native_batch is not None:
                 _native.recipe.materialize(materialization.native_batch)

@@ -120,7 +120,7 @@ class Materialization:
 
 def count_recorded(tensors: Sequence[RecordedTensor]) -> int:
     """Return the number of recorded images."""
-    return sum(row.node.op != recipe.RAW for tensor in tensors for row in tensor._rows)
+    return sum(row.node.op != recipe.RAW for tensor in tensors if tensor.is_counted for row in tensor._rows)
 
 
 def shrink(tensors: Sequence[RecordedTensor]) -> None:

@@ -99,6 +99,7 @@ class RearrangedTensor(_Unmaterialized):
 
     _rows: Sequence[LazyRow]
     _fills: Sequence[Fill]
+    is_counted = True
     own_attributes = ("_rows", "_fills", "_meta", "_materialized")
 
     def materialize(self) -> torch.Tensor:

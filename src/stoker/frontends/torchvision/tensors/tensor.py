@@ -49,6 +49,7 @@ class LazyTensor(LazyBase):
     _rows: Sequence[LazyRow]
     _lead: tuple[int, ...]
     _materialized: torch.Tensor | None
+    is_counted = True
     _shared_windows: SharedWindows | None
     _window_layout: WindowLayout | None = None  # of a window
     _is_by_pixel = False  # a pixel's channels are adjacent in torch's memory, on which its sums depend

@@ -56,6 +56,16 @@ class Source:
         return source
 
     @classmethod
+    def from_array(cls, data: Bytes) -> Source:
+        """Return a source of a copy of an array's bytes, in a segment or in reused memory."""
+        source = cls(None)
+        source._location = segment.write_bytes(source, data)
+        if source._location is None:
+            source._data = _buffers.blocks.take(data.size)
+            source._data[:] = data
+        return source
+
+    @classmethod
     def from_file(cls, fd: int, size: int) -> Source | None:
         """Return a source of the first ``size`` bytes of an open file; None if the file is shorter."""
         source = cls(None)
