@@ -381,6 +381,8 @@ def test_tensors_on_other_devices_are_refused_by_name() -> None:
     far = torch.zeros(3, 4).as_subclass(Far)
     with pytest.raises(UnsupportedError, match=r"`stoker.torch.ops.nms`.*xpu:0.*cpu\(\)"):
         ops.nms(far, torch.zeros(3), 0.5)
+    with pytest.raises(ArgumentError, match="tensors on one device, got some on cpu and meta"):
+        ops.nms(torch.zeros(1, 4), torch.zeros(1, device="meta"), 0.5)
 
 
 def test_native_code_checks_what_it_is_given() -> None:

@@ -306,16 +306,21 @@ def _refuse(name: str, text: str) -> NoReturn:
 
 
 def _on_one_device(name: str, *tensors: Tensor) -> None:
+    first = None
     for x in tensors:
         if not isinstance(x, Tensor):
             _refuse(name, f"expected a tensor, got {type(x).__name__}")
-        if x.device.type not in ("cpu", "cuda", "meta"):
+        device = x.device
+        if device == first:
+            continue
+        if device.type not in ("cpu", "cuda", "meta"):
             raise UnsupportedError(
-                f"`stoker.torch.ops.{name}`: expected tensors on the CPU or a CUDA device, got one on {x.device}. Copy "
-                "them with `.cpu()`"
+                f"`stoker.torch.ops.{name}`: expected tensors on the CPU or a CUDA device, got one on {device}; copy "
+                "it with `.cpu()`"
             )
-        if x.device != tensors[0].device:
-            _refuse(name, f"expected tensors on one device, got some on {tensors[0].device} and {x.device}")
+        if first is not None:
+            _refuse(name, f"expected tensors on one device, got some on {first} and {device}")
+        first = device
 
 
 def _not_on_cuda(name: str, *tensors: Tensor) -> None:
