@@ -27,7 +27,7 @@
 #   make test-jax, test-tf, test-paddle, test-mxnet  the loaders of these frameworks, each in an environment of its own; gigabytes
 #   make test-ray [TIMES=4]                   actors on a cluster of several nodes on this machine, nodes that fail
 #   make test-triton                          exported models in a real Triton server on this machine
-#   make test-servers                         the servers of the guide (FastAPI, LitServe, KServe) on this machine
+#   make test-servers                         the servers of the guide (FastAPI, LitServe, KServe, BentoML) on this machine
 #   make test-containers                      files of the formats' own libraries; stores of objects on this machine
 #   make video-zoo [ZOO="h264 ts"] [SECONDS=60]  every frame of 170 made videos with a full decode; spoilt videos
 #   make trainers                             train, validate and resume in Lightning, Hugging Face, Accelerate, DDP and FSDP

@@ -134,6 +134,24 @@ def test_kserve(page: dict[str, Any], contents: list[bytes], tmp_path: Path) -> 
     assert bad.status_code == 400 and "expected an image" in bad.text
 
 
+def test_bentoml(page: dict[str, Any], contents: list[bytes], tmp_path: Path) -> None:
+    want = [float(image.mean()) for image in page["endpoint"](contents)]
+    program = write_program("bentoml", "", tmp_path)
+    command = ("-m", "bentoml", "serve", f"{program.stem}:Preprocessing", "--host", "127.0.0.1", "--port")
+    with served(program, "/readyz", *command) as address:
+
+        def send(*parts: bytes) -> Any:
+            texts = [base64.b64encode(part).decode() for part in parts]
+            return httpx.post(address, json={"contents": texts}, timeout=60).json()
+
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(send, [*contents, b"not an image"]))
+        together = send(*contents[:3])
+    assert [a for (a,) in answers[:-1]] == [{"mean": mean} for mean in want]
+    assert "expected an image" in answers[-1][0]["error"]
+    assert [a["mean"] for a in together] == want[:3]
+
+
 def _wait(address: str, server: Any, log: Path) -> None:
     for _ in range(600):
         assert server.poll() is None, log.read_text()
