@@ -21,6 +21,11 @@ from tests.forked import ForkServer
 
 _SETTLE_S = 3.0  # time for stopped threads to end on an idle machine
 
+# torch reads these variables when it is imported, which conftest.py of a folder may do. It starts its thread pool on
+# first use and keeps it, which would look like a leak.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads of tests with more would keep a core busy while idle
+
 # All runs use the same examples, and no example fails because a busy machine is slow. To search for new examples:
 # pytest --hypothesis-profile=search
 _SLOW = [HealthCheck.too_slow]
@@ -30,9 +35,6 @@ settings.load_profile("steady")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # torch starts its thread pool on first use and keeps it, which would look like a leak.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads of tests with more would keep a core busy
     # A shell that starts the tests in the background ignores Ctrl-C, and child processes would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     share(config)
