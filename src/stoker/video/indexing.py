@@ -45,19 +45,26 @@ class _Packets:
     def add(self, packet: Any, *, is_vp8: bool) -> None:
         """Add a packet."""
         pts, dts, size, pos = packet.pts, packet.dts, packet.size, packet.pos
-        flags = packet.is_keyframe * KEY | packet.is_discard * DISCARD | packet.is_corrupt * CORRUPT
+        flags = KEY if packet.is_keyframe else 0
+        if packet.is_discard:
+            flags |= DISCARD
+        if packet.is_corrupt:
+            flags |= CORRUPT
         if is_vp8 and not bytes(packet)[0] & 0x10:  # the frame header's bit `show_frame`
             flags |= HIDDEN
         if pts is None:
-            self.is_timed = False
-        if pos is None or pos < 0:
+            self.is_timed, pts = False, NO_TIME
+        if dts is None:
+            dts = NO_TIME
+        if pos is None:
+            pos = -1
+        if pos < 0:
             self.is_contiguous = False
         elif self.is_contiguous and (self._compared < _COMPARED or len(self.facts) & 1023 == 0):
             self._compared += 1
             self.is_contiguous = self._at(pos, size) == bytes(packet)
         self.last_duration = packet.duration or 0
-        times = (NO_TIME if t is None else t for t in (pts, dts))
-        self.facts.append((*times, size, -1 if pos is None else pos, flags))
+        self.facts.append((pts, dts, size, pos, flags))
 
     def _at(self, pos: int, size: int) -> bytes:
         if self._bytes is not None:
