@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks.video_scale``: the index of a video of one hour, and a thousand videos that are open at once.
+"""``python -m benchmarks.video_scale``: the index of a video of one hour, and a thousand videos that are open together.
 
 The hour is a group of 60 pictures whose packets are written 1,800 times. Processor time and memory are those of this
 process.
@@ -94,7 +94,7 @@ def _print_many(paths: list[Path]) -> None:
             most = max(most, _descriptors())
         read = time.process_time() - begin
         grown = _resident() - memory
-    print(f"{len(paths):,} videos of {_GROUP} frames, open at once")
+    print(f"{len(paths):,} videos of {_GROUP} frames, open together")
     print(f"  open: {1e3 * spent / len(paths):.2f} ms each; {_FRAMES} frames: {1e3 * read / len(paths):.2f} ms each")
     print(f"  descriptors: {descriptors} before, {most} at most, {_descriptors()} afterwards")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
