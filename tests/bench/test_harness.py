@@ -20,6 +20,7 @@ from benchmarks.data import Data, mean_window, random_window
 from benchmarks.harness import Series, judge, measure, run_round, turns
 from benchmarks.process import Round, Settings, combine
 from benchmarks.worker import measure_loop, rest
+from tests.idle_clock import HANG_S
 
 MODULE = "tests.bench.test_harness"
 
@@ -304,7 +305,9 @@ def test_large_allocations_are_counted(tmp_path: Path) -> None:
         "print(counted() - before)\n"
     )
     environ = {**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": os.getcwd()}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True, timeout=HANG_S
+    )
     assert int(done.stdout) == 10
 
 

@@ -23,6 +23,7 @@ from stoker.inspection.manifest import write_manifest
 from stoker.inspection.reading_plan import rank_indices, simulate
 from stoker.readers._manifest_file import ManifestWriter, ShardRecords, entries_path, open_manifest
 from tests.containers.data import epoch, pipeline, plain, rows
+from tests.idle_clock import HANG_S
 
 COUNTS = [4, 0, 7, 1]  # samples of the shards
 
@@ -391,7 +392,7 @@ def test_a_writer_that_is_killed(tmp_path: Path) -> None:
     paths, read = tfrecords(tmp_path)
     out = tmp_path / "a.manifest"
     code = "import os, sys; from stoker.inspection.manifest import write_manifest; write_manifest(sys.argv[1], sys.argv[2:], lambda *_: os.kill(os.getpid(), 9))"  # noqa: E501
-    killed = subprocess.run([sys.executable, "-c", code, str(out), *paths], check=False)
+    killed = subprocess.run([sys.executable, "-c", code, str(out), *paths], check=False, timeout=HANG_S)
     assert killed.returncode == -9
     assert not out.exists()
     write_manifest(str(out), paths)

@@ -13,6 +13,7 @@ from stoker.frontends.registry import names
 from tests.hostile.cases import targets
 from tests.hostile.planted import PLANTED
 from tests.hostile.walk import ROOT, Limits, Walk, write_files
+from tests.idle_clock import HANG_S
 
 CALLS, PARTS = 8000, 4
 
@@ -60,9 +61,9 @@ def test_a_case_is_the_same_in_every_process(tmp_path: Path) -> None:
 def test_several_walks_at_the_same_time() -> None:
     command = [sys.executable, "-m", "tests.hostile.walk", "--jobs", "2", "--seed", "5", "--last", "2"]
     planted = [*command, "--targets", "tests.hostile.planted:harmless"]
-    done = subprocess.run(planted, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(planted, cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 calls in " in done.stdout and "seeds 5 to 6" in done.stdout
     faulty = [*command, "--targets", "tests.hostile.planted:faulty"]
-    done = subprocess.run(faulty, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(faulty, cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 1 and "4 faults of 1 kinds" in done.stdout, done.stdout + done.stderr

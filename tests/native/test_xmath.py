@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from stoker.native import _native as native
+from tests.idle_clock import HANG_S
 
 
 def ulps(got, name, x):
@@ -64,8 +65,12 @@ def test_floats_of_the_whole_range(tmp_path):
         pytest.skip("no C++ compiler: the errors over all floats are not measured")
     native_folder = Path(__file__).parents[2] / "src/stoker/native"
     command = [*compiler.split(), "-std=c++20", "-O2", "-ffp-contract=off", "-pthread", f"-I{native_folder}"]
-    subprocess.run([*command, Path(__file__).with_name("xmath_range.cpp"), "-o", tmp_path / "range"], check=True)
-    result = subprocess.run([tmp_path / "range", "20011", "1"], capture_output=True, text=True, check=False)
+    subprocess.run(
+        [*command, Path(__file__).with_name("xmath_range.cpp"), "-o", tmp_path / "range"], check=True, timeout=HANG_S
+    )
+    result = subprocess.run(
+        [tmp_path / "range", "20011", "1"], capture_output=True, text=True, check=False, timeout=HANG_S
+    )
     assert result.returncode == 0, result.stdout
 
 

@@ -18,6 +18,7 @@ from stoker import Pipeline, StokerError, eager, fn, types
 from stoker.contract.errors import ArgumentError, DataError
 from stoker.frontends.registry import find
 from stoker.native import _native
+from tests.idle_clock import HANG_S
 
 Array = npt.NDArray[Any]
 COLOR = ("color_twist", "hsv", "hue", "saturation")
@@ -314,6 +315,8 @@ HUGE = """
 
 @pytest.mark.skipif(_native.sanitized, reason="a sanitizer reserves more address space than the limit")
 def test_sizes_beyond_all_memory_are_errors() -> None:
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(HUGE)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(HUGE)], capture_output=True, text=True, check=False, timeout=HANG_S
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["DataError"] * 18, done.stdout

@@ -17,6 +17,7 @@ from stoker.dali.plugin.numba.fn.experimental import numba_function
 from stoker.frontends.registry import find
 from stoker.native import _native
 from stoker.testing import check_operator
+from tests.idle_clock import HANG_S
 
 numba = pytest.importorskip("numba", reason="Numba is not installed: the extra `numba`")
 ROWS = [np.random.default_rng(i).integers(0, 256, (5 + i, 7, 3), np.uint8) for i in range(6)]
@@ -149,4 +150,4 @@ def test_native_code_refuses_the_address_0() -> None:
 
 def test_importing_the_plugin_brings_in_no_numba() -> None:
     code = "import stoker.dali.plugin.numba.fn.experimental, sys; sys.exit('numba' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=HANG_S)

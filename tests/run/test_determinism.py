@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from stoker import fn, pipeline_def
+from tests.idle_clock import HANG_S
 from tests.run.pipelines import decoding, environment, files_of, stream, training
 
 COUNT = 40
@@ -83,7 +84,7 @@ print(hashlib.sha256(repr(stream(training(sys.argv[1:]), 26)[:26]).encode()).hex
     for hash_seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", text, *files], capture_output=True, text=True, check=True,
-            env=environment(PYTHONHASHSEED=hash_seed),
+            env=environment(PYTHONHASHSEED=hash_seed), timeout=HANG_S,
         )  # fmt: skip
         assert done.stdout.strip() == here
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.idle_clock import HANG_S
+
 PROGRAM = """
 import ctypes, glob, os, sys
 import numpy as np
@@ -55,7 +57,9 @@ def test_files_are_read_though_signals_interrupt(jpegs: Path, tmp_path: Path) ->
         pytest.skip("no C compiler, which builds the library that the test preloads")
     library = tmp_path / "interrupting.so"
     source = Path(__file__).with_name("interrupting.c")
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
+    subprocess.run(
+        [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True, timeout=HANG_S
+    )
     environ = {**os.environ, "LD_PRELOAD": str(library)}
     command = [sys.executable, "-c", PROGRAM, str(jpegs)]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=False)

@@ -14,6 +14,7 @@ import pytest
 
 from stoker import Pipeline
 from stoker.native import _native
+from tests.idle_clock import HANG_S
 from tests.run.pipelines import baseline_of, decoding, environment, files_of, training
 
 MIB = 1 << 20
@@ -75,7 +76,12 @@ print(json.dumps([status("VmHWM:") - before, x.as_array().nbytes, pipe.execution
 @pytest.mark.parametrize("depth", [1, 3])
 def test_the_peak_is_some_batches_and_the_arenas(files: list[str], depth: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PEAK, str(depth), *files], capture_output=True, text=True, env=environment(), check=False
+        [sys.executable, "-c", PEAK, str(depth), *files],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+        timeout=HANG_S,
     )
     assert done.returncode == 0, done.stderr
     peak, batch, arenas = json.loads(done.stdout)
@@ -87,5 +93,5 @@ def test_flat_memory(files: list[str], jpegs: Path) -> None:
     """Run the soak for some seconds. `python -m tests.run.soak` runs it for any time."""
     for workload in ("training", "decoding", "loader", "python"):
         command = [sys.executable, "-m", "tests.run.soak", "--seconds", "2", "--workload", workload, *files_of(jpegs)]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False, timeout=HANG_S)
         assert done.returncode == 0, done.stdout + done.stderr

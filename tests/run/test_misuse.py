@@ -21,6 +21,7 @@ from stoker import (
     fn,
     pipeline_def,
 )
+from tests.idle_clock import HANG_S
 
 HERE = re.escape(__file__)
 
@@ -146,7 +147,7 @@ def test_an_operator_that_does_not_exist() -> None:
 
 def test_a_module_that_is_imported_by_itself() -> None:
     program = "import stoker; stoker.torch.Loader"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=HANG_S)
     assert "has no attribute 'torch'; it is a module of its own: `import stoker.torch`" in done.stderr
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from stoker import ArgumentError, DataError, Pipeline, StateError, fn, pipeline_def
 from stoker.torch import Loader
+from tests.idle_clock import HANG_S
 from tests.run.pipelines import environment
 
 
@@ -381,7 +382,12 @@ def test_many_files_start_fast_and_small() -> None:
     seconds, restoring = [], []
     for _ in range(20):
         done = subprocess.run(
-            [sys.executable, "-c", _MANY, "100000"], capture_output=True, text=True, env=environment(), check=False
+            [sys.executable, "-c", _MANY, "100000"],
+            capture_output=True,
+            text=True,
+            env=environment(),
+            check=False,
+            timeout=HANG_S,
         )
         assert done.returncode == 0, done.stderr
         started, grown, restored = map(float, done.stdout.split())

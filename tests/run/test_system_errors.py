@@ -16,6 +16,7 @@ import pytest
 
 from stoker import DataError, Pipeline, fn, pipeline_def, types
 from stoker.contract.errors import is_system_failure
+from tests.idle_clock import HANG_S
 from tests.run.pipelines import files_of
 
 _OF_SYSTEM = (
@@ -182,13 +183,17 @@ def test_native_reads_follow_the_same_list(tmp_path: Path, files: list[str]) -> 
     if compiler is None:
         pytest.skip("no C compiler, which builds the library that the test preloads")
     library, source = tmp_path / "failing.so", Path(__file__).with_name("failing_opens.c")
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
+    subprocess.run(
+        [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True, timeout=HANG_S
+    )
     run_program(PROGRAM, files[0], str(tmp_path), LD_PRELOAD=str(library))
 
 
 def run_program(program: str, *arguments: str, **environment: str) -> None:
     command = [sys.executable, "-c", program, *arguments]
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=HANG_S
+    )
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
 
 

@@ -30,6 +30,7 @@ from stoker.frontends.torchvision.reference.interpolation import (
 )
 from stoker.frontends.torchvision.tensors import resizes
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor
+from tests.idle_clock import HANG_S
 from tests.takeover import trials
 from tests.takeover.conftest import exactly
 from tests.takeover.lazily import lazily
@@ -178,5 +179,7 @@ def test_a_torch_without_fused_multiply_adds_is_left_alone() -> None:
     import os
 
     environment = os.environ | {"ATEN_CPU_CAPABILITY": "default"}
-    done = subprocess.run([sys.executable, "-c", OTHER_PROCESSOR], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER_PROCESSOR], env=environment, capture_output=True, text=True, timeout=HANG_S
+    )
     assert done.stdout.strip() == "[None, None, None, None]", done.stderr

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.idle_clock import HANG_S
+
 ROOT = Path(__file__).resolve().parents[2]
 SUMS = [
     "tests/takeover/test_floats.py::test_small_windows_of_one_channel_are_torchs",
@@ -31,7 +33,9 @@ def test_sums_are_torchs_with_other_kernels_of_mkl(kernels: str) -> None:
 
 
 def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, env=os.environ | environment, cwd=ROOT, capture_output=True, text=True)
+    return subprocess.run(
+        command, env=os.environ | environment, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S
+    )
 
 
 COLORS = """

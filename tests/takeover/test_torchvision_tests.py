@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.idle_clock import HANG_S
 from tests.takeover.torchvision_tests import Outcome, compare, summary
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +45,7 @@ def test_only_faults_of_the_take_over_are_counted(tmp_path: Path) -> None:
         "fetching",
         "--quick",
     ]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 1, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "fetching: 3 tests, 2 failed, 1 passed"
@@ -66,5 +67,5 @@ def test_differences(capsys: object) -> None:
 def test_a_folder_without_tests_is_refused(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
     command = [sys.executable, "-m", "tests.takeover.torchvision_tests", str(tmp_path)]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 1 and "expected torchvision's tests in" in done.stderr

@@ -13,6 +13,7 @@ import pytest
 from stoker import ArgumentError, Pipeline, settings
 from stoker.command import main
 from stoker.native import _native
+from tests.idle_clock import HANG_S
 
 PIPELINES = """
 from stoker import fn, pipeline_def
@@ -101,7 +102,9 @@ def test_one_core_is_left_beside_a_gpu(monkeypatch: pytest.MonkeyPatch, cores: i
 def test_an_unknown_instruction_set_is_refused(text: str, error: str) -> None:
     program = "from stoker.native import _native; print(_native.get_isa())"
     environment = {**os.environ, "STOKER_SIMD": text}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=HANG_S
+    )
     assert (done.returncode != 0) == bool(error)
     assert f"expected plain, avx2, avx512 or neon, {error}" in done.stderr if error else done.stdout.strip()
 
@@ -126,7 +129,9 @@ def test_exactly_the_listed_instruction_sets_can_be_chosen() -> None:
 def test_the_environment_bounds_the_instruction_set(name: str) -> None:
     program = "from stoker.native import _native; print(_native.get_isa())"
     environment = {**os.environ, "STOKER_SIMD": name}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=HANG_S
+    )
     assert done.stdout.strip() == (name if name in _native.instruction_sets() else _native.best_isa())
 
 

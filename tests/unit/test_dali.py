@@ -19,6 +19,7 @@ from stoker import ArgumentError, DataError, StateError, UnsupportedError, dali
 from stoker.dali import fn, ops, pipeline_def, types
 from stoker.frontends.dali.catalogue import ALIASES, NAMES, class_name
 from stoker.ops._index import INDEX
+from tests.idle_clock import HANG_S
 
 MODULES = [
     "auto_aug", "auto_aug.augmentations", "auto_aug.auto_augment", "auto_aug.core", "auto_aug.rand_augment",
@@ -52,7 +53,7 @@ def test_groups_of_operators_are_modules(name: str) -> None:
         found = getattr(found, part)
     assert functions is found and functions.__doc__ and classes.__doc__
     code = "from stoker.dali.fn.readers import file; import stoker.dali.ops.io.file as f; f.__name__"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=HANG_S)
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("stoker.dali.fn.nothing")
 
@@ -73,7 +74,9 @@ def test_missing_modules_are_import_errors(name: str) -> None:
 
 def test_import_is_light_and_brings_in_no_framework() -> None:
     code = "import sys, stoker.dali; print(' '.join(sorted({m.split('.')[0] for m in sys.modules})))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANG_S
+    ).stdout.split()
     assert not {"nvidia", "torch", "PIL", "multiprocessing"} & set(loaded)
 
 

@@ -16,6 +16,7 @@ import stoker
 from stoker import eager, fn, pipeline_def
 from stoker.contract.errors import ArgumentError, ResourceError
 from stoker.frontends import registry
+from tests.idle_clock import HANG_S
 
 IMAGE = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
 OWN = """
@@ -136,5 +137,5 @@ def test_names_of_the_group_stoker_are_built_in() -> None:
 
 def test_importing_stoker_reads_no_packages() -> None:
     code = "import sys, stoker; print('importlib.metadata' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANG_S)
     assert done.stdout.strip() == "False"

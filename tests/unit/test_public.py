@@ -19,6 +19,7 @@ from stoker import types
 from stoker.contract import errors
 from stoker.frontends import registry
 from stoker.native import _native
+from tests.idle_clock import HANG_S
 
 # Public names. Removing one is a breaking change; add new ones here on purpose.
 PUBLIC = {
@@ -68,7 +69,7 @@ def test_all_errors_have_one_base() -> None:
 def _run(code: str, **environment: str) -> str:
     variables = {**os.environ, **environment}
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=variables
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=variables, timeout=HANG_S
     ).stdout
 
 

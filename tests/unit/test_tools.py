@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 
 from stoker.native import _native
+from tests.idle_clock import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
 APT = "sudo apt install python3-venv python3-dev g++ make"
@@ -72,6 +73,7 @@ def _doctor(python: str, **environment: str) -> subprocess.CompletedProcess[str]
         text=True,
         check=False,
         env={**os.environ, "CXX": "true", **environment},
+        timeout=HANG_S,
     )
 
 
@@ -128,6 +130,7 @@ def test_requirements_come_from_one_place() -> None:
         capture_output=True,
         text=True,
         check=True,
+        timeout=HANG_S,
     )
     names = {re.split(r"[<>=!~]", line)[0] for line in done.stdout.split()}
     assert {"scikit-build-core", "nanobind", "cmake", "ninja", "numpy", "pillow", "tqdm"} <= names
@@ -148,17 +151,21 @@ def test_requirements_come_from_one_place() -> None:
 )
 def test_one_rule_installs_every_set_of_requirements(target: str, sets: set[str]) -> None:
     done = subprocess.run(
-        ["make", "--dry-run", "--always-make", "-C", ROOT, target], capture_output=True, text=True, check=True
+        ["make", "--dry-run", "--always-make", "-C", ROOT, target],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG_S,
     )
     listed = re.findall(r"for set in ([\w-]+) ([\w-]+); do", done.stdout)
     assert {name for name, _ in listed} == sets
     for name, no_deps in listed:
         assert no_deps == f"{name}-no-deps"
         command = [sys.executable, ROOT / "tools" / "needs.py", name, no_deps]
-        assert subprocess.run(command, capture_output=True, check=True).stdout.strip()
+        assert subprocess.run(command, capture_output=True, check=True, timeout=HANG_S).stdout.strip()
 
 
 def test_an_unknown_set_of_requirements_is_an_error() -> None:
     command = [sys.executable, ROOT / "tools" / "needs.py", "nonsense"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 1 and "got nonsense" in done.stderr
