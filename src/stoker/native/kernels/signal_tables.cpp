@@ -113,11 +113,16 @@ std::shared_ptr<Kernel> make_fft_table(int32_t nfft) {
   return std::make_shared<Table>("fft_table", std::move(values), std::vector<int64_t>{size});
 }
 
+constexpr int64_t kMostWeights = int64_t{1} << 24;  // also in ops/audio/_signals.py
+
 // Weights in bands for an axis whose extent is known while planning.
 template <class Form, std::vector<float> (*kMake)(const Form&, int64_t)>
 std::shared_ptr<Kernel> make_table_of(const char* name, const Form& form, int64_t rows, int64_t least, int64_t bins) {
   if (bins < least || bins > kMostBins)
     throw std::invalid_argument("expected " + std::to_string(least) + " to " + std::to_string(kMostBins) + " bins");
+  if (rows > kMostWeights / bins)
+    throw std::invalid_argument("expected at most 2**24 weights, got " + std::to_string(rows) + " rows of " +
+                                std::to_string(bins));
   const std::vector<float> weights = kMake(form, bins);
   const int64_t width = signal::widest_band(weights, rows, bins) + 2;
   return std::make_shared<Table>(name, signal::banded(weights, rows, bins, width), std::vector<int64_t>{rows, width});

@@ -17,7 +17,7 @@ from ...contract.step import ALIASES, Joint, Launches, Tiles, Value, ViewOp
 from ...contract.streaming import StreamRule, elementwise
 from ...contract.types import DType
 
-_MOST_WEIGHTS = 1 << 24  # of a table that is made while planning
+_MOST_WEIGHTS = 1 << 24  # of a table that is made while planning (native/kernels/signal_tables.cpp)
 SPECTRA = "spectra"  # the joint of a filter, a spectrogram and weighted sums (contract.step.Joint)
 _THREADS = 256  # sums of a GPU block (native/device/own_project.cuh)
 MAX_NFFT = 1 << 20  # native/shared/fft.hpp
