@@ -77,6 +77,9 @@ def test_equalize(layout: str) -> None:
     rows.append(np.clip(rng.normal(90, 20, shaped(layout, 150, 131)), 0, 255).astype(np.uint8))
     compare_rows([rows], [layout], fn.equalize)
     compare_rows([rows], [layout], lambda x: fn.equalize(fn.flip(x, horizontal=1, vertical=1)))
+    if "C" in layout:  # as many channels as words hold, and more than a block counts together
+        more = [rng.integers(0, 256, shaped(layout, 30, 21, channels), np.uint8) for channels in (4, 5, 1)]
+        compare_rows([more], [layout], fn.equalize)
 
 
 def noise(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> np.ndarray:

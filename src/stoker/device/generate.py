@@ -68,6 +68,8 @@ _SIZES = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2)  # bytes of an element, by the 
 # how many groups a thread keeps.
 _GROUP, _GROUP_INSTRUCTIONS, _GROUP_WORDS = 4, 480, 26
 _MOST_TOGETHER, _TOGETHER_INSTRUCTIONS, _TOGETHER_WORDS = 4, 60, 12
+_ACCESS, _WIDE_WORDS = 16, 16  # bytes of the largest access; words of the groups that are read together
+_INNER = 3  # channels of a pixel (native/shared/stage_slot.hpp)
 _GROUP_BLOCKS = 3  # at most per multiprocessor, for registers: wide accesses need fewer threads to hide latency
 _MIN_BLOCKS = 2
 _I32 = 0
@@ -214,7 +216,7 @@ def generate(
     # With channels, 80 registers spill on sm_100, and so does cubic sampling.
     long = interpolator in ("resample", "project_cubic")
     sampled_blocks = min(blocks, 2 if channels else 3) if long else blocks
-    group = _group_lines(code, names, (in_types, [_I32] * coordinates, out_types), grouped=grouped)
+    group = _group_lines(code, names, (in_types, [_I32] * coordinates, out_types), grouped=grouped, flat=not channels)
     if len(group) > 1:
         sampled_blocks = min(blocks, _GROUP_BLOCKS)
     lines = [
@@ -288,8 +290,9 @@ def _group_lines(
     ports: tuple[Sequence[int], Sequence[int], Sequence[int]],
     *,
     grouped: bool,
+    flat: bool,
 ) -> list[str]:
-    """Return the constants that ``native/device/stage_group.cuh`` uses: a group's lanes, and each port's elements.
+    """Return the constants that ``native/device/stage_group.cuh`` uses: lanes of groups, and each port's elements.
 
     ``ports`` has the element types of inputs, coordinates and outputs. A port that the program neither loads nor stores
     has no channels.
@@ -306,9 +309,13 @@ def _group_lines(
     lanes, together = _group(len(code), [n * size for n, size in zip(width, sizes, strict=True)])
     if not grouped or lanes == 1:
         return ["  static constexpr int kGroup = 1;"]
-    words = max(-(-lanes * n * size // 4) for n, size in zip(width, sizes, strict=True))
+    moved = [size for n, size in zip(width, sizes, strict=True) if n]
+    wide, wide_together = _wide(len(code), moved) if flat else (1, 1)
+    pixels = flat and _group(len(code) * _INNER, [_INNER * size for size in moved])[0] > 1
     return [
-        f"  static constexpr int kGroup = {lanes}, kTogether = {together}, kWords = {words};",
+        f"  static constexpr int kGroup = {lanes}, kTogether = {together};",
+        f"  static constexpr int kWide = {wide}, kWideTogether = {wide_together};",
+        f"  static constexpr bool kPixels = {str(pixels).lower()};",
         f"  static constexpr int size(int port) {{ return {_by_port(sizes)}; }}",
         f"  static constexpr int channels(int port) {{ return {_by_port(width)}; }}",
     ]
@@ -331,6 +338,17 @@ def _group(instructions: int, lane_bytes: Sequence[int]) -> tuple[int, int]:
     while together > 1 and (words * together > _TOGETHER_WORDS or instructions * together > _TOGETHER_INSTRUCTIONS):
         together //= 2
     return _GROUP, together
+
+
+def _wide(instructions: int, sizes: Sequence[int]) -> tuple[int, int]:
+    """Return the number of lanes of a group whose largest elements fill one access, and how many groups a thread reads
+    before it computes the first. The former is 1 if smaller groups do that, or the program is too long.
+    """
+    lanes = _ACCESS // max(sizes)
+    if lanes <= _GROUP or instructions * lanes > _GROUP_INSTRUCTIONS:
+        return 1, 1
+    words = sum(-(-lanes * size // 4) for size in sizes)
+    return lanes, 2 if 2 * words <= _WIDE_WORDS and instructions * lanes <= _GROUP_INSTRUCTIONS // 4 else 1
 
 
 # Up to this many uniforms stay in registers for all lanes of a thread. Others are read where they are used.

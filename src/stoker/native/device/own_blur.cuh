@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gaussian_blur`: compute the weights, then blur horizontally, then vertically.
+// `gaussian_blur`: compute the weights, then blur horizontally, then vertically: tiles in shared memory, or, where a tile
+// with its surroundings is too large, the whole image in two passes.
 #pragma once
 #include "device/own_correlate.cuh"
 #include "shared/bell.hpp"
@@ -7,10 +8,15 @@
 namespace stoker::own {
 
 // Numbers: sigma and size of the Gaussians, vertical and horizontal, then the image's axes. A row's scratch memory: a
-// double and a float per weight, vertical and horizontal, then the intermediate image as float32, frame by frame, in
-// the order of its planes.
+// double and a float per weight, vertical and horizontal, then, if it has no tiles, the intermediate image as float32,
+// frame by frame, in the order of its planes.
 template <class Ports>
 struct Blur {
+  using In = typename Ports::template At<0>;
+  using Out = typename Ports::template At<1>;
+  static constexpr int32_t kRows = 32;                              // of a tile; also in ops/image/gaussian_blur.py
+  static constexpr int32_t kAcrossTogether = 4, kDownTogether = 8;  // rows that a thread computes at a time
+
   struct Bells {
     int64_t size[2];
     double sigma[2];
@@ -69,19 +75,62 @@ struct Blur {
     return {weights, 1, size, item, item, 0, size / 2, Border::Reflect101, 0.0f};
   }
 
+  static void tile(const Row& row, uint32_t block) {
+    using Memory = typename In::Memory;
+    const Bells bells(row);
+    const Image image(row, 0, 4), target(row, 1, 4);
+    const TileOfPlane place(image, block, kRows);
+    const Plane from(image, place.plane), to(target, place.plane);
+    const auto step = static_cast<int32_t>(from.inner);
+    const auto height = static_cast<int32_t>(bells.size[0]), width = static_cast<int32_t>(bells.size[1]);
+    const Surroundings part{
+        place.y - height / 2, place.v, width / 2, kRows - 1 + height, kTileWidth + (width - 1) * step,
+        Border::Reflect101};
+    auto* const seen = gpu::dynamic_shared<Memory>();
+    const int32_t bytes = part.high * part.wide * static_cast<int32_t>(sizeof(Memory));
+    auto* const between = gpu::dynamic_shared<float>() + (bytes + 15) / 16 * 4;  // kTileWidth sums per row
+    read_surroundings<Memory>(
+        from, part, Memory{}, [](const uint8_t* p) { return *reinterpret_cast<const Memory*>(p); },
+        [&](int32_t i, Memory x) { seen[i] = x; });
+    gpu::block_barrier();
+    constexpr auto kGroups = static_cast<int32_t>(kThreads / kTileWidth);
+    const auto v = static_cast<int32_t>(gpu::thread_index() % kTileWidth);
+    const auto group = static_cast<int32_t>(gpu::thread_index() / kTileWidth);
+    for (int32_t y = group * kAcrossTogether; y < part.high; y += kGroups * kAcrossTogether) {
+      const int32_t first = y + kAcrossTogether <= part.high ? y : part.high - kAcrossTogether;
+      float sums[kAcrossTogether] = {};
+      const Memory* values = seen + first * part.wide + v;
+      for (int32_t j = 0; j < width; ++j, values += step)
+        add_products<In>(values, part.wide, bells.weights[1][j], sums);
+      STOKER_UNROLL for (int k = 0; k < kAcrossTogether; ++k) between[(first + k) * kTileWidth + v] = sums[k];
+    }
+    gpu::block_barrier();
+    if (place.v + v >= to.values()) return;
+    uint8_t* const column = to.data + to.offset(place.v + v);
+    for (int32_t y = group * kDownTogether; y < kRows && place.y + y < to.height; y += kGroups * kDownTogether) {
+      float sums[kDownTogether] = {};
+      const float* values = between + y * kTileWidth + v;
+      for (int32_t i = 0; i < height; ++i, values += kTileWidth)
+        add_products<F32>(values, kTileWidth, bells.weights[0][i], sums);
+      STOKER_UNROLL for (int k = 0; k < kDownTogether; ++k) {
+        if (const int64_t line = place.y + y + k; line < to.height)
+          store<Out>(column + line * to.row, op::cast<Out>(sums[k]));
+      }
+    }
+  }
+
   static void across(const Row& row, uint32_t block) {
-    STOKER_SHARED(Tile, tile);
+    STOKER_SHARED(Tile, room);
     const Bells bells(row);
     const Image from(row, 0, 4);
-    correlate_block<typename Ports::template At<0>, F32>(from, window_of(bells, 1), between_of(bells, from), block,
-                                                         tile);
+    correlate_block<In, F32>(from, window_of(bells, 1), between_of(bells, from), block, room);
   }
 
   static void down(const Row& row, uint32_t block) {
-    STOKER_SHARED(Tile, tile);
+    STOKER_SHARED(Tile, room);
     const Bells bells(row);
     const Image to(row, 1, 4);
-    correlate_block<F32, typename Ports::template At<1>>(between_of(bells, to), window_of(bells, 0), to, block, tile);
+    correlate_block<F32, Out>(between_of(bells, to), window_of(bells, 0), to, block, room);
   }
 };
 

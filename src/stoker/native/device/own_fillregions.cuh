@@ -10,14 +10,38 @@ struct alignas(16) Bytes16 {
   uint64_t words[2];
 };
 
+// Copy elements T from number `begin` on, by a block. Where both addresses have the same distance to a multiple of 16,
+// or else of four, all but the first and last bytes are moved in larger units.
+template <class T>
+inline void copy_elements(const uint8_t* from, uint8_t* to, int64_t begin, int64_t end) {
+  const auto each = [&]<class Unit>(Unit, int64_t first, int64_t last) {  // addresses in bytes
+    const auto units = static_cast<int32_t>((last - first) / static_cast<int64_t>(sizeof(Unit)));
+    const auto* source = reinterpret_cast<const Unit*>(from + first);
+    auto* target = reinterpret_cast<Unit*>(to + first);
+    for (auto i = static_cast<int32_t>(gpu::thread_index()); i < units; i += kThreads) target[i] = source[i];
+    return first + int64_t{units} * static_cast<int64_t>(sizeof(Unit));
+  };
+  constexpr int64_t kItem = sizeof(T);
+  int64_t first = begin * kItem;
+  const int64_t last = end * kItem;
+  const auto in = reinterpret_cast<uint64_t>(from), out = reinterpret_cast<uint64_t>(to);
+  const uint64_t unit = (in - out) % 16 == 0 ? 16 : (in - out) % 4 == 0 ? 4 : 1;
+  if (unit > sizeof(T)) {
+    const auto ahead = static_cast<int64_t>((unit - (in + static_cast<uint64_t>(first)) % unit) % unit);
+    first = each(T{}, first, first + ahead < last ? first + ahead : last);
+    first = unit == 16 ? each(Bytes16{}, first, last) : each(uint32_t{}, first, last);
+  }
+  each(T{}, first, last);
+}
+
 // Ports: data, bounds of the regions [N,rank,2], fill values [1 or frames,K], output. Numbers: the axis of the channels,
 // -1: none.
 template <class Ports>
 struct FillRegions {
   using Element = typename Ports::template At<0>;
   using Memory = typename Element::Memory;
-  static constexpr int64_t kElements = 2048;  // also in ops/image/_regions.py
-  static constexpr uint32_t kBlocks = 2;      // also in ops/image/_regions.py
+  static constexpr int64_t kElements = 16384;  // also in ops/image/_regions.py
+  static constexpr uint32_t kBlocks = 8;       // also in ops/image/_regions.py
 
   static void copy(const Row& row, uint32_t block) {
     const Port &in = row.port(0), &out = row.port(3);
@@ -25,24 +49,22 @@ struct FillRegions {
     int64_t count = 1;
     for (int d = 0; d < rank; ++d) count *= out.shape[d];
     const int64_t begin = block * kElements, end = begin + kElements < count ? begin + kElements : count;
-    constexpr int64_t kItem = sizeof(Memory), kWide = static_cast<int64_t>(sizeof(Bytes16)) / kItem;
-    bool contiguous = (in.data | out.data) % sizeof(Bytes16) == 0 && end - begin == kElements;
-    int64_t stride = kItem;
+    bool contiguous = true;
+    int64_t stride = sizeof(Memory);
     for (int d = rank - 1; d >= 0; --d) {
       contiguous = contiguous && (out.shape[d] == 1 || (in.stride[d] == stride && out.stride[d] == stride));
       stride *= out.shape[d];
     }
-    if (contiguous) {  // kElements fill whole vectors
-      const auto* from = reinterpret_cast<const Bytes16*>(in.data) + begin / kWide;
-      auto* to = reinterpret_cast<Bytes16*>(out.data) + begin / kWide;
-      for (int64_t i = gpu::thread_index(); i < kElements / kWide; i += gpu::thread_count()) to[i] = from[i];
+    if (contiguous) {
+      copy_elements<Memory>(reinterpret_cast<const uint8_t*>(in.data), reinterpret_cast<uint8_t*>(out.data), begin,
+                            end);
       return;
     }
     for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {
       int64_t left = i, from = 0, to = 0;
       for (int d = rank - 1; d >= 0; --d) {
-        const int64_t at = left % out.shape[d];
-        left /= out.shape[d];
+        const int64_t above = quotient(left, out.shape[d]), at = left - above * out.shape[d];
+        left = above;
         from += at * in.stride[d];
         to += at * out.stride[d];
       }
@@ -72,8 +94,9 @@ struct FillRegions {
          i += step) {
       int64_t left = i, to = 0, channel = 0;
       for (int d = rank - 1; d >= 0; --d) {
-        const int64_t start = bound(d, 0), extent = bound(d, 1) - start, at = start + left % extent;
-        left /= extent;
+        const int64_t start = bound(d, 0), extent = bound(d, 1) - start, above = quotient(left, extent);
+        const int64_t at = start + left - above * extent;
+        left = above;
         to += at * out.stride[d];
         if (d == channels && fills.shape[1] > 1) channel = at;
       }

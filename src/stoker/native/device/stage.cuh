@@ -11,12 +11,12 @@
 
 namespace stoker::stage {
 
-// Compute kTileLanes lanes of a row without an interpolator, by one block.
+// Compute a part of the lanes of a row without an interpolator, by one block.
 template <class Program>
 inline void run_lanes(const Row<Program>& row, uint32_t tile, bool& fault) {
   const auto lanes = static_cast<uint64_t>(row.slot().lanes);
-  const uint64_t begin = uint64_t{tile} * kTileLanes;
-  const uint64_t end = begin + kTileLanes < lanes ? begin + kTileLanes : lanes;
+  const auto each = static_cast<uint64_t>(tile_lanes(row.slot().lanes));
+  const uint64_t begin = tile * each, end = begin + each < lanes ? begin + each : lanes;
   const HeldPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
   Lane<Program> lane;
@@ -24,7 +24,15 @@ inline void run_lanes(const Row<Program>& row, uint32_t tile, bool& fault) {
   for (uint64_t i = begin + gpu::thread_index(); i < end; i += kThreads) {
     if (lanes <= 0xFFFFFFFFull) locate(row, held, static_cast<uint32_t>(i), lane);
     else locate(row, held, i, lane);
-    Program::run(lane, numbers, fault);
+    if constexpr (!Program::kFlat) {
+      Program::run(lane, numbers, fault);
+    } else {
+      for (int64_t c = 0; c < row.slot().inner; ++c) {
+        Program::run(lane, numbers, fault);
+#pragma unroll
+        for (int p = 0; p < Program::kPorts; ++p) lane.at[p] += held.channel[p];
+      }
+    }
   }
 }
 
@@ -32,8 +40,14 @@ inline void run_lanes(const Row<Program>& row, uint32_t tile, bool& fault) {
 template <class Program>
 inline void run_unsampled(const Row<Program>& row, uint32_t tile, bool& fault) {
   if constexpr (Program::kGroup > 1) {
-    const GroupOrders<Program> orders(row);
-    if (orders.good) return run_groups(row, orders, tile, fault);
+    if (row.slot().inner == 1) {
+      if constexpr (Program::kWide > 1) {
+        if (run_wide<WideGroups<Program>>(row, tile, fault)) return;
+      }
+      if (run_groups<Groups<Program>>(row, tile, fault)) return;
+    } else if constexpr (Program::kPixels) {
+      if (run_groups<PixelGroups<Program>>(row, tile, fault)) return;
+    }
   }
   run_lanes(row, tile, fault);
 }
@@ -172,7 +186,7 @@ inline void run_words(const uint8_t* slots, uint64_t slot_bytes, const ResampleS
   if (Program::kDivides && fault) report[work.row] = 1;
 }
 
-// Compute kTileLanes lanes of a row, or a tile of a sampled row, by one block. Tiles are numbered row by row.
+// Compute a part of a row's lanes, or a tile of a sampled row, by one block. Tiles are numbered row by row.
 template <class Program>
 inline void run_block(const uint8_t* slots, uint64_t slot_bytes, const void* scratches, uint32_t* report,
                       const gpu::RowBlock& work) {

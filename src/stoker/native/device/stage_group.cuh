@@ -48,6 +48,27 @@ inline void pack(uint32_t* words, int e, M x) {
   }
 }
 
+// Kinds of groups of a program's lanes. A lane has kInner times its program's channels; a thread reads kTogether groups
+// before it computes the first.
+template <class Program_>
+struct Groups {
+  using Program = Program_;
+  static constexpr int kLanes = Program::kGroup, kInner = 1, kTogether = Program::kTogether;
+};
+// Groups of contiguous lanes, of which one access moves 16 bytes.
+template <class Program_>
+struct WideGroups {
+  using Program = Program_;
+  static constexpr int kLanes = Program::kWide, kInner = 1, kTogether = Program::kWideTogether;
+};
+// A flat program's groups of pixels; see kInner in shared/stage_slot.hpp.
+template <class Program_>
+struct PixelGroups {
+  using Program = Program_;
+  static constexpr int kLanes = Program::kGroup, kInner = static_cast<int>(stage::kInner);
+  static constexpr int kTogether = Program::kTogether > 2 ? 2 : Program::kTogether;
+};
+
 // How a group's elements lie in memory.
 enum class Order : int {
   Scattered,  // anywhere: elements are accessed one by one
@@ -57,9 +78,11 @@ enum class Order : int {
 };
 
 // A port's part of a group: the elements of kLanes lanes, kept pixel by pixel.
-template <class Program, int port>
+template <class Kind, int port>
 struct GroupPort {
-  static constexpr int kLanes = Program::kGroup, kSize = Program::size(port), kChannels = Program::channels(port);
+  using Program = typename Kind::Program;
+  static constexpr int kLanes = Kind::kLanes, kSize = Program::size(port);
+  static constexpr int kChannels = Program::channels(port) * Kind::kInner;
   static constexpr int kWords = (kLanes * kSize * kChannels + 3) / 4;
   using Bits = BitsOf<kSize>;
 
@@ -137,6 +160,10 @@ struct GroupPort {
     }
   }
 
+  // Move the words of contiguous and aligned lanes.
+  static void read_all(const uint8_t* at, uint32_t* words) { read_words<kWords>(at, words); }
+  static void write_all(uint8_t* at, const uint32_t* words) { write_words<kWords>(at, words); }
+
  private:
   // Write the pixels in the opposite order into words that are 0.
   static void reverse(const uint32_t* from, uint32_t* to) {
@@ -181,17 +208,29 @@ inline void each_port(const F& f) {
 
 // Lane k of a group: the interface that generated code reads and writes. Inputs that the program does not load, which
 // are tables and coordinates, keep their addresses.
-template <class Program>
+template <class Kind>
 struct GroupLane {
-  using Words = uint32_t[Program::kPorts][Program::kWords];
+  using Program = typename Kind::Program;
+  // The maximum over the ports.
+  template <int port = 0>
+  static constexpr int words_of_ports() {
+    if constexpr (port == Program::kPorts) {
+      return 1;
+    } else {
+      constexpr int kOwn = GroupPort<Kind, port>::kWords, kOthers = words_of_ports<port + 1>();
+      return kOwn > kOthers ? kOwn : kOthers;
+    }
+  }
+  static constexpr int kWords = words_of_ports();
+  using Words = uint32_t[Program::kPorts][kWords];
   Words& words;
   uint8_t* const* at;
-  const int64_t (*stride)[HeldPorts<Program>::kAxesHeld];
-  int k;
+  const HeldPorts<Program>& held;
+  int k, inner;
 
   template <class E>
   typename E::Register load(int port, int c) const {
-    return from_memory<E>(unpack<typename E::Memory>(words[port], k * Program::channels(port) + c));
+    return from_memory<E>(unpack<typename E::Memory>(words[port], element(port, c)));
   }
   template <class E>
   typename E::Register lookup(int port, int32_t index, int32_t length) const {
@@ -202,81 +241,167 @@ struct GroupLane {
   template <class E>
   void store(int output, int c, typename E::Register x) const {
     const int port = Program::kInputs + output;
-    pack<typename E::Memory>(words[port], k * Program::channels(port) + c, in_memory<E>(x));
+    pack<typename E::Memory>(words[port], element(port, c), in_memory<E>(x));
   }
 
  private:
-  uint8_t* place(int port) const { return at[port] + k * stride[port][0]; }
+  int element(int port, int c) const { return (k * Kind::kInner + inner) * Program::channels(port) + c; }
+  uint8_t* place(int port) const {
+    uint8_t* const lane = at[port] + k * held.stride[port][0];
+    if constexpr (Kind::kInner > 1) return lane + inner * held.channel[port];
+    return lane;
+  }
 };
 
+// Compute the lanes of a group from the words of its inputs.
+template <class Kind>
+inline void run_group(const HeldPorts<typename Kind::Program>& held, const typename Kind::Program::Numbers& numbers,
+                      const Lane<typename Kind::Program>& first, int count, typename GroupLane<Kind>::Words& words,
+                      bool& fault) {
+  using Program = typename Kind::Program;
+#pragma unroll
+  for (int p = Program::kInputs; p < Program::kPorts; ++p) {
+#pragma unroll
+    for (int i = 0; i < GroupLane<Kind>::kWords; ++i) words[p][i] = 0;
+  }
+#pragma unroll
+  for (int k = 0; k < Kind::kLanes; ++k) {
+    // The other lanes of a part of a group have zeros, which only a division must not see.
+    if (Program::kDivides && k >= count) continue;
+#pragma unroll
+    for (int c = 0; c < Kind::kInner; ++c) Program::run(GroupLane<Kind>{words, first.at, held, k, c}, numbers, fault);
+  }
+}
+
+constexpr int64_t kMostGroupedLanes = 0xFFFF0000;  // numbers of lanes and groups have 32 bits
+
+// The groups of a block, of a row with `groups` of them in the row's lane_blocks() blocks.
+struct GroupsOfBlock {
+  uint32_t begin, end;
+  GroupsOfBlock(const Slot& slot, uint32_t groups, uint32_t tile) {
+    const auto part = static_cast<uint32_t>(tile_lanes(slot.lanes));
+    const uint32_t blocks = (static_cast<uint32_t>(slot.lanes) + part - 1) / part;
+    const uint32_t each = (groups + blocks - 1) / blocks;
+    begin = tile * each;
+    end = begin + each < groups ? begin + each : groups;
+  }
+};
+
+// Compute a block's part of a row, all of whose elements are contiguous, by accesses of 16 bytes. Return false, and compute
+// nothing, for any other row. `lead` lanes come before the first output's next multiple of an access; the last block
+// computes them and those after the last whole group.
+template <class Kind>
+inline bool run_wide(const Row<typename Kind::Program>& row, uint32_t tile, bool& fault) {
+  using Program = typename Kind::Program;
+  constexpr int kLanes = Kind::kLanes, kTogether = Kind::kTogether, kInputs = Program::kInputs;
+  using First = GroupPort<Kind, kInputs>;
+  const Slot& slot = row.slot();
+  constexpr uint64_t kBytes = 4 * First::vector_of(First::kWords);
+  const auto lead = static_cast<uint32_t>((0 - row.port(kInputs).data) % kBytes / First::kSize);
+  bool good = slot.axes == 1 && slot.lanes >= 2 * kLanes && slot.lanes <= kMostGroupedLanes;
+  each_port<0, Program::kPorts>([&]<int port>() {
+    if constexpr (Program::channels(port) > 0) {
+      using Own = GroupPort<Kind, port>;
+      const Port& p = row.port(port);
+      good &= p.stride[0] == Own::kSize && (p.data + lead * Own::kSize) % (4 * Own::vector_of(Own::kWords)) == 0;
+    }
+  });
+  if (!good) return false;
+  const auto lanes = static_cast<uint32_t>(slot.lanes), groups = (lanes - lead) / kLanes;
+  const GroupsOfBlock own(slot, groups, tile);
+  const HeldPorts<Program> held(row);
+  const typename Program::Numbers numbers(row);
+  Lane<Program> first[kTogether];
+  first[0].channel = held.channel;
+  for (uint32_t g = own.begin + gpu::thread_index(); g < own.end; g += kTogether * kThreads) {
+    typename GroupLane<Kind>::Words words[kTogether];
+#pragma unroll
+    for (int t = 0; t < kTogether; ++t) {
+      const uint32_t number = g + t * kThreads < own.end ? g + t * kThreads : g;
+      locate(row, held, lead + number * kLanes, 0u, first[t]);
+      each_port<0, kInputs>([&]<int port>() {
+        if constexpr (Program::channels(port) > 0) GroupPort<Kind, port>::read_all(first[t].at[port], words[t][port]);
+      });
+    }
+#pragma unroll
+    for (int t = 0; t < kTogether; ++t) {
+      if (t > 0 && g + t * kThreads >= own.end) break;
+      run_group<Kind>(held, numbers, first[t], kLanes, words[t], fault);
+      each_port<kInputs, Program::kPorts>(
+          [&]<int port>() { GroupPort<Kind, port>::write_all(first[t].at[port], words[t][port]); });
+    }
+  }
+  if (own.begin >= own.end || own.end < groups) return true;
+  const uint32_t past = lead + groups * kLanes, edges = lead + lanes - past;
+  for (uint32_t i = gpu::thread_index(); i < edges; i += kThreads) {
+    locate(row, held, i < lead ? i : past + i - lead, 0u, first[0]);
+    Program::run(first[0], numbers, fault);
+  }
+  return true;
+}
+
 // The orders of a row's ports, and whether groups pay: outputs are not scattered, and scattered inputs run forwards.
-template <class Program>
+template <class Kind>
 struct GroupOrders {
+  using Program = typename Kind::Program;
   Order order[Program::kPorts];
   bool good;
 
   explicit GroupOrders(const Row<Program>& row)
-      : good(row.slot().extent[0] >= Program::kGroup && row.slot().lanes <= kMostGroupedLanes) {
+      : good(row.slot().extent[0] >= Kind::kLanes && row.slot().lanes <= kMostGroupedLanes) {
     each_port<0, Program::kPorts>([&]<int port>() {
       order[port] = Order::Scattered;
       if constexpr (Program::channels(port) > 0) {
-        order[port] = GroupPort<Program, port>::order_of(row);
+        order[port] = GroupPort<Kind, port>::order_of(row);
         good &= order[port] != Order::Scattered || (port < Program::kInputs && row.port(port).stride[0] >= 0);
       }
     });
   }
-  static constexpr int64_t kMostGroupedLanes = 0xFFFFF000;  // numbers of lanes and groups have 32 bits
 };
 
-// Compute the groups of a row that belong to block `tile` of the row's lane_blocks() blocks. A thread reads kTogether
-// groups, kThreads apart, before it computes the first, so that much memory is on its way.
-template <class Program>
-inline void run_groups(const Row<Program>& row, const GroupOrders<Program>& orders, uint32_t tile, bool& fault) {
+// Compute the groups of a row that belong to a block, or return false if groups do not pay. A thread reads kTogether groups,
+// kThreads apart, before it computes the first, so that much memory is on its way.
+template <class Kind>
+inline bool run_groups(const Row<typename Kind::Program>& row, uint32_t tile, bool& fault) {
+  using Program = typename Kind::Program;
+  const GroupOrders<Kind> orders(row);
+  if (!orders.good) return false;
   using Count = uint32_t;
-  constexpr int kLanes = Program::kGroup, kTogether = Program::kTogether;
+  constexpr int kLanes = Kind::kLanes, kTogether = Kind::kTogether;
   constexpr int kPorts = Program::kPorts, kInputs = Program::kInputs;
   const Slot& slot = row.slot();
   const auto lanes = static_cast<Count>(slot.lanes), width = static_cast<Count>(slot.extent[0]);
-  const Count across = (width + kLanes - 1) / kLanes, groups = across * (lanes / width);
-  const Count blocks = (lanes + kTileLanes - 1) / kTileLanes, each = (groups + blocks - 1) / blocks;
-  const Count begin = tile * each, end = begin + each < groups ? begin + each : groups;
+  const Count across = (width + kLanes - 1) / kLanes, lines = lanes / width, groups = across * lines;
+  const GroupsOfBlock own(slot, groups, tile);
   const HeldPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
   Lane<Program> first[kTogether];
-  typename GroupLane<Program>::Words words[kTogether];
+  typename GroupLane<Kind>::Words words[kTogether];
   int count[kTogether];
-  for (Count g = begin + gpu::thread_index(); g < end; g += kTogether * kThreads) {
+  for (Count g = own.begin + gpu::thread_index(); g < own.end; g += kTogether * kThreads) {
 #pragma unroll
     for (int t = 0; t < kTogether; ++t) {
-      const Count number = g + t * kThreads < end ? g + t * kThreads : g;
-      const Count line = number / across, x = (number - line * across) * kLanes;
+      const Count number = g + t * kThreads < own.end ? g + t * kThreads : g;
+      const Count line = lines == 1 ? 0 : number / across, x = (number - line * across) * kLanes;
       count[t] = width - x < kLanes ? static_cast<int>(width - x) : kLanes;
-      locate(row, held, line * width + x, first[t]);
+      locate(row, held, x, line, first[t]);
       each_port<0, kInputs>([&]<int port>() {
         if constexpr (Program::channels(port) > 0)
-          GroupPort<Program, port>::read(first[t].at[port], held.channel[port], held.stride[port][0],
-                                         orders.order[port], count[t], words[t][port]);
+          GroupPort<Kind, port>::read(first[t].at[port], held.channel[port], held.stride[port][0], orders.order[port],
+                                      count[t], words[t][port]);
       });
     }
 #pragma unroll
     for (int t = 0; t < kTogether; ++t) {
-      if (t > 0 && g + t * kThreads >= end) break;
+      if (t > 0 && g + t * kThreads >= own.end) break;
+      run_group<Kind>(held, numbers, first[t], count[t], words[t], fault);
       each_port<kInputs, kPorts>([&]<int port>() {
-#pragma unroll
-        for (int i = 0; i < Program::kWords; ++i) words[t][port][i] = 0;
-      });
-#pragma unroll
-      for (int k = 0; k < kLanes; ++k) {
-        // The other lanes of the last group have zeros, which only a division must not see.
-        if (!Program::kDivides || k < count[t])
-          Program::run(GroupLane<Program>{words[t], first[t].at, held.stride, k}, numbers, fault);
-      }
-      each_port<kInputs, kPorts>([&]<int port>() {
-        GroupPort<Program, port>::write(first[t].at[port], held.channel[port], held.stride[port][0], orders.order[port],
-                                        count[t], words[t][port]);
+        GroupPort<Kind, port>::write(first[t].at[port], held.channel[port], held.stride[port][0], orders.order[port],
+                                     count[t], words[t][port]);
       });
     }
   }
+  return true;
 }
 
 }  // namespace stoker::stage

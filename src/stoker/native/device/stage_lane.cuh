@@ -107,14 +107,14 @@ struct HeldPorts {
   }
 };
 
-// Find the addresses of lane `number` of a row without an interpolator. Coordinates are innermost first; strides of
-// axes that do not exist are never used.
+// Find the addresses of the lane at `x` of line `rest` of a row without an interpolator. Coordinates are innermost first;
+// strides of axes that do not exist are never used.
 template <class Program, class Count>
-inline void locate(const Row<Program>& row, const HeldPorts<Program>& held, Count rest, Lane<Program>& lane) {
+inline void locate(const Row<Program>& row, const HeldPorts<Program>& held, Count x, Count rest, Lane<Program>& lane) {
   const Slot& slot = row.slot();
   const int last = slot.axes - 1;
 #pragma unroll
-  for (int p = 0; p < Program::kPorts; ++p) lane.at[p] = held.data[p];
+  for (int p = 0; p < Program::kPorts; ++p) lane.at[p] = held.data[p] + static_cast<int64_t>(x) * held.stride[p][0];
   const auto take = [&](int d) {
     if (d == last) return rest;
     const auto extent = static_cast<Count>(slot.extent[d]);
@@ -123,7 +123,7 @@ inline void locate(const Row<Program>& row, const HeldPorts<Program>& held, Coun
     return index;
   };
 #pragma unroll
-  for (int d = 0; d < HeldPorts<Program>::kAxesHeld; ++d) {
+  for (int d = 1; d < HeldPorts<Program>::kAxesHeld; ++d) {
     if (d > last) return;
     const auto index = static_cast<int64_t>(take(d));
 #pragma unroll
@@ -134,6 +134,14 @@ inline void locate(const Row<Program>& row, const HeldPorts<Program>& held, Coun
 #pragma unroll
     for (int p = 0; p < Program::kPorts; ++p) lane.at[p] += index * row.port(p).stride[d];
   }
+}
+
+// Find the addresses of lane `number` of such a row.
+template <class Program, class Count>
+inline void locate(const Row<Program>& row, const HeldPorts<Program>& held, Count number, Lane<Program>& lane) {
+  const auto width = static_cast<Count>(row.slot().extent[0]);
+  const Count line = row.slot().axes == 1 ? 0 : number / width;
+  locate(row, held, number - line * width, line, lane);
 }
 
 }  // namespace stoker::stage

@@ -173,14 +173,37 @@ class GpuStage : public gpu::Kernel {
       if (axis.extent != 1) axes[count++] = axis;
     }
     count = pixel::merge_axes(axes, count, ports_, spec_.program.inputs);
+    const int inner = channels ? -1 : inner_axis(axes, count);
+    slot->inner = 1;
+    if (inner >= 0) {
+      const pixel::Axis axis = axes[inner];
+      std::copy(axes + inner + 1, axes + count, axes + inner);
+      axes[--count] = axis;  // for the ports' strides of channels
+      slot->inner = axis.extent;
+      slot->lanes /= axis.extent;
+    }
     slot->axes = std::max(count, 1);
     for (int d = 0; d < slot->axes; ++d) slot->extent[d] = count ? axes[count - 1 - d].extent : 1;
     for (int p = 0; p < ports_; ++p) {
       const View& view = port(v, p);
       ports[p].data = address_of(view);
-      ports[p].channel = channels ? view.stride[rank] : 0;
+      ports[p].channel = channels ? view.stride[rank] : inner >= 0 ? axes[count].stride[p] : 0;
       for (int d = 0; d < slot->axes; ++d) ports[p].stride[d] = count ? axes[count - 1 - d].stride[p] : 0;
     }
+  }
+
+  // Return the axis of adjacent elements of an input or output that becomes part of the lanes, or -1.
+  int inner_axis(const pixel::Axis* axes, int count) const {
+    for (int d = count - 1; d >= 0 && count > 1; --d) {
+      if (axes[d].extent != kInner) continue;
+      for (int p = 0; p < ports_; ++p) {
+        const bool is_input = p < spec_.program.inputs;
+        const int64_t size =
+            size_of(is_input ? spec_.program.input_dtype[p] : spec_.program.output_dtype[p - spec_.program.inputs]);
+        if (axes[d].stride[p] == size) return d;
+      }
+    }
+    return -1;
   }
 
   // A sampled row is processed by pixels; flat programs process a pixel's channels one by one.

@@ -41,7 +41,7 @@ const S& interpolator_of(const Slot* slot) {
 
 // Numbers of thread blocks (CTAs) for a row: of lanes without an interpolator, of lanes that take a thread each, of
 // pixels, and of pairs of pixels.
-inline uint64_t lane_blocks(int64_t lanes) { return gpu::blocks_for(lanes, kTileLanes); }
+inline uint64_t lane_blocks(int64_t lanes) { return gpu::blocks_for(lanes, tile_lanes(lanes)); }
 inline uint64_t thread_blocks(int64_t threads) { return gpu::blocks_for(threads, kThreads); }
 inline uint64_t tile_blocks(int64_t width, int64_t height) {
   return gpu::blocks_for(width, kTileWidth) * gpu::blocks_for(height, kTileHeight);

@@ -11,8 +11,11 @@
 namespace stoker::stage {
 
 constexpr int kAxes = 8;
-constexpr int kThreads = 256;     // threads of a block
-constexpr int kTileLanes = 4096;  // lanes that a block computes of a row without an interpolator
+constexpr int kThreads = 256;  // threads of a block
+// Lanes that a block computes of a row without an interpolator. Long rows have larger parts, because a block takes as long to
+// find its part as to copy a few thousand bytes.
+constexpr int64_t kLongRow = 1 << 16;
+constexpr int64_t tile_lanes(int64_t lanes) { return lanes < kLongRow ? 4096 : 16384; }
 // A block computes tiles of a sampled row. A tile has kTileWidth by kTileHeight pixels, of which a thread computes
 // kTileRows in one column.
 constexpr int kTileWidth = 32;
@@ -25,6 +28,10 @@ constexpr uint32_t pair_tile_rows(uint32_t height) {
   const uint32_t each = 16 * pair_tiles(height);
   return (height + each - 1) / each * 16;
 }
+
+// Extent of an axis of adjacent elements that becomes part of the lanes: the channels of an RGB pixel, which a flip or a
+// transposition moves together.
+constexpr int64_t kInner = 3;
 
 // Tile of a block that computes both passes of a resampling: kTileLines columns (rows if the vertical pass comes
 // first); ResampleScratch has the extent along the other axis. The image between the passes holds the tile's source
@@ -42,11 +49,12 @@ struct Slot {
   int16_t words;          // pixels of the only output are words, all of whose bytes may be written
   int16_t pairs;          // horizontal neighbours are adjacent in all outputs, so that one store can write both
   int64_t extent[kAxes];  // innermost first; for a sampled row x, y and, in flat programs, the channels
+  int64_t inner;          // elements of a lane that a flat program without an interpolator computes one by one
 };
 
 struct Port {
   uint64_t data;
-  int64_t channel;        // stride of the channels; all strides are in bytes
+  int64_t channel;        // stride of the channels, or of a lane's inner elements; all strides are in bytes
   int64_t stride[kAxes];  // strides of the axes, innermost first
 };
 

@@ -6,23 +6,13 @@ Sums are in float32, in the order of the filter's elements. Every product is rou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...contract.expr import Scalar
 from ..geometry._borders import BORDERS
 
-_TILE = (16, 128)  # rows and values per GPU block (native/device/own_correlate.cuh)
-
-
-def tiles(shape: Sequence[Scalar], axes: tuple[int, int, int, int]) -> Scalar:
-    """Return the number of GPU blocks for an image. Adjacent channels share a block."""
-    frames, height, width, channels = (1 if axis < 0 else shape[axis] for axis in axes)
-    planes, inner = (frames, channels) if axes[3] < 0 or axes[3] > axes[2] else (frames * channels, 1)
-    down = (height + _TILE[0] - 1) // _TILE[0]
-    return planes * down * ((width * inner + _TILE[1] - 1) // _TILE[1])
+TILE_ROWS = 16  # of a GPU block (native/device/own_correlate.cuh)
 
 
 def correlate_array(

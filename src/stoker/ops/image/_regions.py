@@ -15,7 +15,7 @@ from ...contract.lowering import Lowering
 from ...contract.step import Launches, Value
 from ...contract.types import DType
 
-_ELEMENTS, _BLOCKS = 2048, 2  # of a block, and of a region, on a GPU (native/device/own_fillregions.cuh)
+_ELEMENTS, _BLOCKS = 16384, 8  # of a block, and of a region, on a GPU (native/device/own_fillregions.cuh)
 
 
 def erased(

@@ -18,8 +18,10 @@ from ...contract.operator import Operator, RowContext
 from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..geometry._axes import each_frame, image_axes
+from ._tiles import separable_passes
 
 _ELEMENTS = 1024  # of a block on a GPU (native/device/own_order.cuh)
+_TILE_ROWS = 32  # of a GPU block's tile (native/device/own_extremes.cuh)
 _MOST = 1 << 14  # pixels of a side of the enlarged window
 # DALI's names of border modes in the order of the native numbers (native/shared/border.hpp).
 _BORDERS = ("reflect_101", "reflect", "wrap", "replicate", "constant")
@@ -83,10 +85,16 @@ class Morphology(Operator):
                 c.require(x.shape[axis] >= 1, "expected an image with pixels")
         numbers = (*(size for size, _ in windows), *(before for _, before in windows))
         attrs = (*axes, _BORDERS.index(border), self.largest)
-        blocks, scratch_bytes = element_blocks(x.shape), math.prod(x.shape) * x.dtype.size
+        (height, _), (width, _) = windows
+        size = x.dtype.size
+        tile, blocks = separable_passes(
+            x.shape, axes, (height, width), _TILE_ROWS, (size, size), element_blocks(x.shape)
+        )  # fmt: skip
+        passes = {"tile": tile, "across": blocks, "down": blocks}
+        scratch_bytes = ex.where(ex.equal(blocks, 0), 0, math.prod(x.shape) * size)
         return c.native(
             "extremes", [x], [(x.dtype, x.shape, x.layout)], attrs=attrs, params=(*numbers, *attrs),
-            own=Launches("Extremes", {"across": blocks, "down": blocks}, scratch_bytes),
+            own=Launches("Extremes", passes, scratch_bytes),
         )[0]  # fmt: skip
 
     @staticmethod

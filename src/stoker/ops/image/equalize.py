@@ -10,9 +10,10 @@ import numpy as np
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Launches, Value
+from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType
 from ..geometry._axes import each_frame, image_axes
+from ._tiles import is_inner
 
 _VALUES, _CHUNK = 256, 16384  # values of a histogram, pixels per GPU block (native/device/own_equalize.cuh)
 
@@ -33,10 +34,10 @@ class Equalize(Operator, name="equalize"):
         axes = image_axes(c, x)
         frames, height, width, channels = (1 if axis < 0 else x.shape[axis] for axis in axes)
         planes, chunks = frames * channels, (height * width + _CHUNK - 1) // _CHUNK
-        own = Launches(
-            "Equalize", {"count": planes * chunks, "tabulate": planes, "apply": planes * chunks},
-            planes * (chunks * _VALUES * 4 + _VALUES),
-        )  # fmt: skip
+        blocks = chunks * (frames if is_inner(axes) else planes)  # a block has all channels of its pixels
+        scratch_bytes = planes * (chunks * _VALUES * 4 + _VALUES)
+        chunked = LaunchPass(blocks, resident_threads=1024)
+        own = Launches("Equalize", {"count": chunked, "tabulate": planes, "apply": chunked}, scratch_bytes)
         return c.native("equalize", [x], [(x.dtype, x.shape, x.layout)], attrs=axes, params=axes, own=own)[0]
 
     def reference(self, row: RowContext, x: Any) -> Any:

@@ -20,7 +20,8 @@ from ...contract.types import DType
 from ..generic.cast import cast_array
 from ..geometry._axes import each_frame, image_axes
 from ..geometry._borders import BORDERS
-from ._correlation import correlate_array, tiles
+from ._correlation import TILE_ROWS, correlate_array
+from ._tiles import tiles
 
 FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, DType.FLOAT)
 
@@ -121,7 +122,8 @@ class Filter(Operator, name="filter"):
         attrs = (*axes, tuple(BORDERS).index(border))
         out = c.native(
             "filter", [x, weights], [output], attrs=attrs, params=(*starts, value, *attrs),
-            own=Launches("Filter", {"correlate": tiles(inner, axes)}), frames=frames, framed=[True, weights.per_frame],
+            own=Launches("Filter", {"correlate": tiles(inner, axes, TILE_ROWS)}), frames=frames,
+            framed=[True, weights.per_frame],
         )[0]  # fmt: skip
         return c.cast(out, dtype)
 

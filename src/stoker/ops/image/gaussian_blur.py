@@ -19,10 +19,12 @@ from ...contract.types import DType
 from ..generic.cast import cast_array
 from ..geometry._axes import each_frame, image_axes
 from ..geometry._volume import along_depth, each_slice, restored, spatial_axes, unfolded, volume_array
-from ._correlation import correlate_array, tiles
+from ._correlation import TILE_ROWS, correlate_array
+from ._tiles import separable_passes, tiles
 from .filter import filtered_type
 
 _LARGEST = 1 << 14
+_TILE_ROWS = 32  # of a GPU block's tile (native/device/own_blur.cuh)
 _NONE = (1.0, 1)  # sigma and size of a window of one element
 # Types that are blurred as float32, as in DALI.
 _BY_FLOAT = (DType.UINT32, DType.INT32, DType.UINT64, DType.INT64, DType.FLOAT64)
@@ -144,8 +146,12 @@ def _blurred(c: Lowering, x: Value, dtype: DType, bells: tuple[Any, Any]) -> Val
         c.expect(axes[0] == 0, "expected a video (a leading F axis) for arguments per frame")
         frames, shape = shape[0], shape[1:]
         axes = (-1, axes[1] - 1, axes[2] - 1, max(axes[3] - 1, -1))
-    blocks, scratch_bytes = tiles(shape, axes), (params[1] + params[3]) * (8 + 4)
-    own = Launches("Blur", {"weigh": 2, "across": blocks, "down": blocks}, scratch_bytes + 4 * math.prod(shape))
+    sizes = x.dtype.size, DType.FLOAT.size
+    tile, blocks = separable_passes(
+        shape, axes, (params[1], params[3]), _TILE_ROWS, sizes, tiles(shape, axes, TILE_ROWS)
+    )  # fmt: skip
+    scratch_bytes = (params[1] + params[3]) * (8 + 4) + ex.where(ex.equal(blocks, 0), 0, 4 * math.prod(shape))
+    own = Launches("Blur", {"weigh": 2, "tile": tile, "across": blocks, "down": blocks}, scratch_bytes)
     return c.native(
         "blur", [x], [(dtype, x.shape, x.layout)], attrs=axes, params=(*params, *axes), own=own, frames=frames,
         framed=[True],
