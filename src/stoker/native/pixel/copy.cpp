@@ -11,8 +11,10 @@ namespace stoker::pixel {
 
 namespace {
 
-// Runs of up to this many bytes are moved by code for their size; memcpy() is faster beyond.
+// Runs of up to this many bytes are moved by code for their size.
 constexpr int kSmallRun = 16;
+// Runs of more bytes are moved by memcpy(), which does not write to the cache what is too large for it.
+constexpr int64_t kMostRun = 1 << 20;
 // Elements per side of a transposed tile: two tiles of eight-byte elements fill half of a 32 KiB L1 cache.
 constexpr int64_t kTile = 32;
 constexpr int kMaxInt = 1 << 30;
@@ -139,22 +141,23 @@ class Copy {
     }
   }
 
-  // Return how many bytes of the next row to prefetch while one is copied. The processor itself prefetches what follows
-  // in memory, which rows that come backward, or from a window, are not. Sets the next row's offset.
+  // Return how many bytes of a later row to prefetch while one is copied. The processor itself prefetches what follows
+  // in memory, which rows that come backward, or from a window, are not. Sets the row's offset: the next one's, or the one
+  // after it if a row is copied in less time than memory takes to answer.
   int64_t bytes_to_prefetch(Way way) {
     const int outer = count_ - inner_;
     if (outer < 1 || (way != Way::Runs && way != Way::ReversedRuns && way != Way::Reversed)) return 0;
     const int64_t items = axes_[count_ - inner_].extent, size = way == Way::ReversedRuns ? run_ : element_;
     const int64_t bytes = way == Way::Runs ? run_ : items * size, step = axes_[outer - 1].from;
     if (bytes > kMostPrefetched || (way == Way::Runs && step == bytes)) return 0;
-    next_ = step - (way == Way::Runs ? 0 : bytes - size);
+    next_ = way == Way::Runs ? 2 * step : step - (bytes - size);
     return bytes;
   }
 
   void move(Way way) const {
     const CopyAxis& last = axes_[count_ - 1];
     switch (way) {
-      case Way::Runs: std::memcpy(to_, from_, static_cast<size_t>(run_)); return;
+      case Way::Runs: return run_of_bytes();
       case Way::SmallRuns: return runs(axes_[count_ - 2]);
       case Way::ReversedRuns: return reverse(static_cast<int>(run_), axes_[count_ - 2].extent);
       case Way::Reversed: return reverse(element_, last.extent);
@@ -163,6 +166,11 @@ class Copy {
       case Way::Tiles: return tiles(axes_[count_ - 2]);
       case Way::Elements: return elements(last);
     }
+  }
+
+  void run_of_bytes() const {
+    if (k_.run && run_ <= kMostRun) k_.run(to_, from_, static_cast<int>(run_));
+    else std::memcpy(to_, from_, static_cast<size_t>(run_));
   }
 
   // Move `axis.extent` runs of Size bytes.
@@ -266,7 +274,7 @@ class Copy {
   int count_ = 0;
   int inner_ = 1;     // axes that the kernel takes
   int64_t run_ = 0;   // bytes of a contiguous run
-  int64_t next_ = 0;  // offset of the next row from `from_`
+  int64_t next_ = 0;  // offset from `from_` of the row that is prefetched
   bool empty_ = false;
 };
 

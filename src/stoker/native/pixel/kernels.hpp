@@ -78,6 +78,7 @@ struct Kernels {
   StoreGroupFn store_group[kMaxGroup + 1][kTypes] = {};
   DealFn deal[9][kMaxGroup + 1] = {};  // [element size][channels]
   WeaveFn weave[9][kMaxGroup + 1] = {};
+  ConvertFn run = nullptr;     // n contiguous bytes; optional
   ConvertFn reverse[17] = {};  // [bytes of an element or a pixel]: dst[i] = src[n - 1 - i]
   CountFn count = nullptr;
   LookupFn lookup[9] = {};       // [element size of the result]

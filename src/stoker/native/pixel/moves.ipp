@@ -111,6 +111,25 @@ void store_rgb(uint8_t* p, const uint8_t* const* reg, int n) {
   store_group<3, Register>(p, rest, n - i);
 }
 
+// Rows of an image, which are shorter than the copies that memcpy() is tuned for.
+void copy_run(void* __restrict dst, const void* __restrict src, int n) {
+  constexpr int kBytes = STOKER_VECTOR_BYTES, kTogether = 4;
+  auto* d = static_cast<uint8_t*>(dst);
+  const auto* s = static_cast<const uint8_t*>(src);
+  if (n < kBytes) {
+    std::memcpy(d, s, static_cast<size_t>(n));
+    return;
+  }
+  int i = 0;
+  for (; i + kTogether * kBytes <= n; i += kTogether * kBytes) {
+    V<uint8_t> part[kTogether];
+    for (int k = 0; k < kTogether; ++k) part[k] = load_vector<uint8_t>(s + i + k * kBytes);
+    for (int k = 0; k < kTogether; ++k) store_vector<uint8_t>(d + i + k * kBytes, part[k]);
+  }
+  for (; i + kBytes <= n; i += kBytes) store_vector<uint8_t>(d + i, load_vector<uint8_t>(s + i));
+  if (i < n) store_vector<uint8_t>(d + n - kBytes, load_vector<uint8_t>(s + n - kBytes));
+}
+
 template <int Size>
 void reverse(void* __restrict dst, const void* __restrict src, int n) {
   auto* d = static_cast<uint8_t*>(dst);
@@ -295,6 +314,7 @@ void fill_moves(Kernels& k) {
   k.load_group_back[3][f32] = load_rgb<float, true>;
   k.store_group[3][i32] = store_rgb<int32_t>;
   k.store_group[3][f32] = store_rgb<float>;
+  k.run = copy_run;
   k.reverse[1] = reverse<1>;
   k.reverse[2] = reverse<2>;
   k.reverse[4] = reverse<4>;
