@@ -67,6 +67,28 @@ def every_operator(device: str) -> Any:
     return *(define(x) for define in OPERATORS.values()), fn.flip(fn.noise.gaussian(x), horizontal=1)
 
 
+@pipeline_def(batch_size=ROWS, num_threads=1, seed=4, device_id=0)
+def moved_elements(device: str) -> Any:
+    """Contiguous images, some of which begin between two multiples of 16 bytes, and RGB pixels that move as a whole."""
+    x = fn.external_source(source=even_images, batch=False, dtype=types.UINT8, ndim=3, layout="HWC", device=device)
+    planes = fn.transpose(x, perm=[2, 0, 1])
+    return (
+        x[1:] * types.Constant(2, dtype=types.UINT8), fn.cast(x[1:], dtype=types.UINT16), fn.flip(x, horizontal=1),
+        fn.flip(x, horizontal=1, vertical=1), planes, fn.transpose(planes, perm=[1, 2, 0]) + 7, fn.flip(planes) / 2,
+    )  # fmt: skip
+
+
+def even_images(info: Any) -> Any:
+    return np.random.default_rng(info.idx_in_epoch).integers(0, 256, (18, 11, 3), dtype=np.uint8)
+
+
+def test_moved_elements() -> None:
+    with moved_elements("gpu") as on_gpu, moved_elements("cpu") as on_cpu:
+        for number, (got, want) in enumerate(zip(on_gpu.run(), on_cpu.run(), strict=True)):
+            for a, b in zip(got.as_cpu(), want, strict=True):
+                np.testing.assert_array_equal(np.asarray(a), np.asarray(b), str(number))
+
+
 def test_outputs_are_the_cpus() -> None:
     names = [*OPERATORS, "a flip of noise"]
     with every_operator("gpu") as on_gpu, every_operator("cpu") as on_cpu:
