@@ -106,7 +106,7 @@ def test_fractions_of_a_size_are_rounded() -> None:
         ({"angle": 3.0, "axis": (0, 0, 1)}, ArgumentError, "volumes"),
         ({"angle": 3.0, "keep_size": True, "size": (4, 4)}, ArgumentError, "got both"),
         ({"angle": 3.0, "size": (4, 4, 4)}, ArgumentError, "`size` as"),
-        ({"angle": 3.0, "interp_type": "INTERP_CUBIC"}, ArgumentError, "expected one of"),
+        ({"angle": 3.0, "interp_type": "INTERP_LANCZOS3"}, ArgumentError, "expected one of"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, Any], error: type[Exception], text: str) -> None:

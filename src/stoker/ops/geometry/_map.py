@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
+from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.pixel import Px, coordinate, select, uniform
+from ...contract.pixel import Px, coordinate, select, unary, uniform
 from ...contract.step import Launches, Value
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array
@@ -58,6 +59,51 @@ def height_and_width(c: Lowering, x: Value) -> tuple[Any, Any]:
 def pixel_places() -> Places:
     """Return the row and the column of the output's pixel, FLOAT."""
     return coordinate(0).cast(DType.FLOAT), coordinate(1).cast(DType.FLOAT)
+
+
+def projected_maps(
+    c: Lowering, x: Value, numbers: Sequence[Any], kind: InterpType, height: Scalar, width: Scalar
+) -> tuple[Value, Value]:
+    """Return the coordinates of all pixels of an output, for :func:`mapped`: float32 of (H, W), or of (F, H, W) if the
+    numbers differ by frame.
+
+    Args:
+        c: the builder.
+        x: the image.
+        numbers: eight numbers of a perspective from the output to the image, corners of pixels at the integers.
+        kind: the interpolation.
+        height: height of the output.
+        width: its width.
+    """
+    height_and_width(c, x)
+    # Frames share a size.
+    per_frame = any(c.differs_by_frame(number) for number in numbers)
+    c.expect(not per_frame or image_axes(c, x)[0] == 0, "expected a video (a leading F axis) for matrices per frame")
+    down, across = (coordinate(int(per_frame) + i).cast(DType.FLOAT64) + 0.5 for i in (0, 1))
+    n = [uniform(number, DType.FLOAT64) for number in numbers]
+    below = n[6] * across + n[7] * down + 1.0
+    places = [(n[k] * across + n[k + 1] * down + n[k + 2]) / below for k in (3, 0)]
+    shape = (x.shape[0], height, width) if per_frame else (height, width)
+    maps = [c.pointwise([], _on_pixels(p, kind).cast(DType.FLOAT), shape, "FHW"[-len(shape) :]) for p in places]
+    return maps[0], maps[1]
+
+
+def _on_pixels(place: Px, kind: InterpType) -> Px:
+    """Return the coordinate that `mapped` expects: the pixel's number, or 0 at the centre of the first pixel."""
+    return unary("floor", place) if kind == InterpType.INTERP_NN else place - 0.5
+
+
+def projected_maps_array(numbers: Any, kind: InterpType, height: int, width: int) -> tuple[Any, Any]:
+    """Apply :func:`projected_maps` in NumPy; eight numbers or more."""
+    across, down = np.arange(width) + 0.5, (np.arange(height) + 0.5)[:, None]
+    with np.errstate(all="ignore"):
+        below = numbers[6] * across + numbers[7] * down + 1
+        places = [
+            np.broadcast_to((numbers[k] * across + numbers[k + 1] * down + numbers[k + 2]) / below, (height, width))
+            for k in (3, 0)
+        ]
+    maps = [(np.floor(p) if kind == InterpType.INTERP_NN else p - 0.5).astype(np.float32) for p in places]
+    return maps[0], maps[1]
 
 
 def sampled(c: Lowering, x: Value, places: Places, kind: InterpType, *, fill: float) -> Value:

@@ -16,6 +16,7 @@ from ...contract.operator import Operator, RowContext
 from ...contract.step import Interpolator, Value
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array, number_in
+from ._map import mapped, mapped_reference, projected_maps, projected_maps_array
 from ._warp_reference import affine_array
 from ._window import MOVED, output_type
 
@@ -30,8 +31,9 @@ class WarpArguments(Operator):
     gives_bfloat16 = takes_bfloat16 = True
     fill_value = arg("float", None, doc="Value outside of the image; by default that of the nearest edge pixel.")
     interp_type = arg(
-        "interp", InterpType.INTERP_LINEAR, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
-        doc="INTERP_NN or INTERP_LINEAR.",
+        "interp", InterpType.INTERP_LINEAR,
+        choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR, InterpType.INTERP_CUBIC),
+        doc="INTERP_NN, INTERP_LINEAR or, for images, INTERP_CUBIC.",
     )  # fmt: skip
     size = arg(
         "float",
@@ -113,6 +115,8 @@ def warp(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width: 
     """Warp the image by ``matrix`` (canvas pixel to source point, pixel corners at the integers)."""
     carrier_type(c, x)
     fill = c.const("fill_value")
+    if c.const("interp_type") == InterpType.INTERP_CUBIC and x.dtype != DType.BOOL:  # truth values are not mixed
+        return _warp_cubic(c, x, matrix, height, width)
     linear = c.const("interp_type") == InterpType.INTERP_LINEAR
     dtype = output_type(c.const, x.dtype)
     x = c.cast(x, warped_type(x.dtype, dtype, linear, fill))
@@ -120,10 +124,35 @@ def warp(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width: 
     return c.cast(x, dtype)
 
 
+def _warp_cubic(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width: Scalar) -> Value:
+    fill, dtype = c.const("fill_value"), output_type(c.const, x.dtype)
+    maps = projected_maps(c, x, (*matrix, 0.0, 0.0), InterpType.INTERP_CUBIC, height, width)
+    image = mapped(
+        c, c.cast(x, _cubic_type(x.dtype, dtype)), *maps, InterpType.INTERP_CUBIC, fill=fill or 0.0,
+        border="clamp" if fill is None else "constant",
+    )  # fmt: skip
+    return c.cast(image, dtype)
+
+
+def _cubic_type(own: DType, dtype: DType) -> DType:
+    """Return the type in which values are sampled: float32 where a value must not be rounded before it becomes
+    ``dtype``.
+    """
+    return own if dtype == own or (own == DType.INT32 and not dtype.is_float) else DType.FLOAT
+
+
 def warp_array(row: RowContext, x: Any, layout: str, matrix: Any, height: int, width: int) -> Any:
     """Warp one frame in NumPy."""
     linear, own = row["interp_type"] == InterpType.INTERP_LINEAR, DType.of(x.dtype)
     dtype = output_type(row.args.get, own)
+    if row["interp_type"] == InterpType.INTERP_CUBIC and own != DType.BOOL:
+        maps = projected_maps_array((*matrix, 0.0, 0.0), InterpType.INTERP_CUBIC, height, width)
+        fill = row["fill_value"]
+        image = mapped_reference(
+            cast_array(x, _cubic_type(own, dtype)), layout, *maps, InterpType.INTERP_CUBIC, fill=fill or 0.0,
+            border="clamp" if fill is None else "constant",
+        )  # fmt: skip
+        return cast_array(image, dtype)
     x = cast_array(x, warped_type(own, dtype, linear, row["fill_value"]))
     image = np.moveaxis(x, layout.index("C"), -1) if "C" in layout else x[..., None]
     image = affine_array(image, matrix, height, width, linear, row["fill_value"])

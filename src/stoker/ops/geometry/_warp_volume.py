@@ -37,7 +37,9 @@ def warp_volume(c: Lowering, x: Value, matrix: Sequence[Any], size: Sequence[Any
     With a fill value elements at the faces are mixed with it, as in DALI.
     """
     layout, fill = c.layout(x), c.const("fill_value")
-    linear = c.const("interp_type") == InterpType.INTERP_LINEAR
+    kind = c.const("interp_type")
+    c.expect(kind != InterpType.INTERP_CUBIC, "expected INTERP_NN or INTERP_LINEAR as `interp_type` of a volume")
+    linear = kind == InterpType.INTERP_LINEAR
     dtype = output_type(c.const, x.dtype)
     x = c.cast(x, warped_type(x.dtype, dtype, linear, fill))
     axes = tuple(layout.find(name) for name in "FDHWC")

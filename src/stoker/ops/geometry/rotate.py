@@ -27,7 +27,7 @@ class Rotate(WarpArguments, name="rotate"):
 
     The canvas is DALI's: large enough for the whole image, with the image's parity, or determined by ``keep_size`` and
     ``size``. Multiples of 90 degrees are exact. uint8 on Pillow's canvas with a fill value equals Pillow's
-    ``Image.rotate`` (NEAREST, BILINEAR) bit for bit.
+    ``Image.rotate`` (NEAREST, BILINEAR) bit for bit. INTERP_CUBIC is that of `warp_affine`.
     """
 
     version = 2  # version 1 rounded to the image's type before `dtype`
@@ -47,6 +47,7 @@ class Rotate(WarpArguments, name="rotate"):
         {"angle": 90.0, "fill_value": 0.0},
         {"angle": 45.0, "keep_size": True, "fill_value": 200.0},
         {"angle": 10.0, "size": (9, 20), "dtype": "float32"},
+        {"angle": 30.0, "interp_type": "INTERP_CUBIC"},
     )
 
     def lower(self, c: Lowering, x: Value) -> Value:

@@ -28,7 +28,8 @@ class WarpAffine(WarpArguments, name="warp_affine"):
     Without ``inverse_map`` the direction is reversed. uint8 with a
     fill value equals Pillow's ``Image.transform(size, AFFINE, ...)`` (NEAREST, BILINEAR) bit for bit. Interpolated
     values are truncated; DALI rounds them. Volumes are rounded, and mixed with the fill value at their faces, as in
-    DALI.
+    DALI. INTERP_CUBIC is a cubic convolution of coefficient -3/4 at float32 coordinates, as in OpenCV, mixed with the
+    fill value at the edges and rounded; DALI has none.
     """
 
     version = 2  # version 1 rounded to the image's type before `dtype`
@@ -42,6 +43,7 @@ class WarpAffine(WarpArguments, name="warp_affine"):
         {"matrix": (0.9, 0.2, 1.5, -0.1, 1.1, -0.75), "inverse_map": False},
         {"matrix": (0.8, 0.3, -2.0, 0.1, 0.7, 3.0), "interp_type": "INTERP_NN", "size": (9, 20), "fill_value": 0.0},
         {"matrix": (2.0, 0.0, 0.0, 0.0, 2.0, 0.0), "size": (6, 7), "dtype": "float32"},
+        {"matrix": (0.5, 0.1, 0.5, -0.1, 0.6, 1.0), "interp_type": "INTERP_CUBIC", "fill_value": 9.0},
     )
 
     def lower(self, c: Lowering, x: Value, matrix: Value | None = None) -> Value:

@@ -14,11 +14,10 @@ from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.pixel import Px, coordinate, unary, uniform
 from ...contract.step import Interpolator, Value
 from ...contract.types import DType, InterpType
 from ._axes import each_frame, image_axes
-from ._map import height_and_width, mapped, mapped_reference
+from ._map import mapped, mapped_reference, projected_maps, projected_maps_array
 from ._warp import matrix_numbers, requested_size
 
 _ELEMENTS = 9
@@ -93,17 +92,9 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
     @staticmethod
     def _mapped(c: Lowering, x: Value, numbers: list[Any], height: Any, width: Any) -> Value:
         """Compute the coordinates of all pixels, sample, and fill those outside."""
-        height_and_width(c, x)
         kind, border = _kind(x.dtype, c.const("interp_type")), c.const("border_mode")
-        # Frames share a size, so that coordinates of matrices per frame are (F, H, W).
-        per_frame = any(c.differs_by_frame(number) for number in numbers)
         axes = image_axes(c, x)
-        c.expect(not per_frame or axes[0] == 0, "expected a video (a leading F axis) for matrices per frame")
-        places = _places(numbers, coordinate(int(per_frame)), coordinate(int(per_frame) + 1))
-        shape = (x.shape[0], height, width) if per_frame else (height, width)
-        maps = [
-            c.pointwise([], _on_pixels(place, kind).cast(DType.FLOAT), shape, "FHW"[-len(shape) :]) for place in places
-        ]
+        maps = projected_maps(c, x, numbers, kind, height, width)
         fills = c.const("fill_value")
 
         def sampled(image: Value, fill: float) -> Value:
@@ -155,27 +146,10 @@ def _check_channels(c: Lowering, x: Value) -> None:
     c.require(fits, text, channels)
 
 
-def _places(m: list[Any], row: Px, column: Px) -> list[Px]:
-    """Return row and column of the source point of a pixel, corners of pixels at the integers, FLOAT64."""
-    down, across = (at.cast(DType.FLOAT64) + 0.5 for at in (row, column))
-    n = [uniform(number, DType.FLOAT64) for number in m]
-    below = n[6] * across + n[7] * down + 1.0
-    return [(n[k] * across + n[k + 1] * down + n[k + 2]) / below for k in (3, 0)]
-
-
-def _on_pixels(place: Px, kind: int) -> Px:
-    """Return the coordinate that `mapped` expects: the pixel's number, or 0 at the centre of the first pixel."""
-    return unary("floor", place) if kind == InterpType.INTERP_NN else place - 0.5
-
-
 def _mapped_array(x: Any, m: Any, size: Any, row: RowContext) -> Any:
     """Warp one HWC image of any type."""
-    across, down = np.arange(size[1]) + 0.5, (np.arange(size[0]) + 0.5)[:, None]
-    with np.errstate(all="ignore"):
-        below = m[2, 0] * across + m[2, 1] * down + 1
-        places = [np.broadcast_to((m[k, 0] * across + m[k, 1] * down + m[k, 2]) / below, size) for k in (1, 0)]
     kind, border = _kind(DType.of(x.dtype), row["interp_type"]), row["border_mode"]
-    maps = [(np.floor(p) if kind == InterpType.INTERP_NN else p - 0.5).astype(np.float32) for p in places]
+    maps = projected_maps_array(m.reshape(-1), kind, *size)
     fills = row["fill_value"] if border == "constant" else row["fill_value"][:1]
     parts = np.split(x, len(fills), axis=2) if len(fills) > 1 else [x]
     out = [
