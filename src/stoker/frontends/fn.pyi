@@ -1524,7 +1524,7 @@ def geometry(
         labels: Anything with an element for each object along the first axis.
         ops: Matrices (2, 3), a list.
         fill_value: Value outside of the image; by default that of the nearest edge pixel.
-        interp_type: INTERP_NN or INTERP_LINEAR.
+        interp_type: INTERP_NN, INTERP_LINEAR or, for images, INTERP_CUBIC.
         size: Size of the canvas in pixels, (height, width); of a volume (depth, height, width).
         dtype: Element type of the output; by default the input's.
         output_dtype: Former name of `dtype`.
@@ -3462,11 +3462,11 @@ def rotate(
 
     The canvas is DALI's: large enough for the whole image, with the image's parity, or determined by ``keep_size`` and
     ``size``. Multiples of 90 degrees are exact. uint8 on Pillow's canvas with a fill value equals Pillow's
-    ``Image.rotate`` (NEAREST, BILINEAR) bit for bit.
+    ``Image.rotate`` (NEAREST, BILINEAR) bit for bit. INTERP_CUBIC is that of `warp_affine`.
 
     Args:
         fill_value: Value outside of the image; by default that of the nearest edge pixel.
-        interp_type: INTERP_NN or INTERP_LINEAR.
+        interp_type: INTERP_NN, INTERP_LINEAR or, for images, INTERP_CUBIC.
         size: Size of the canvas in pixels, (height, width); of a volume (depth, height, width).
         dtype: Element type of the output; by default the input's.
         output_dtype: Former name of `dtype`.
@@ -4083,11 +4083,12 @@ def warp_affine(
     Without ``inverse_map`` the direction is reversed. uint8 with a
     fill value equals Pillow's ``Image.transform(size, AFFINE, ...)`` (NEAREST, BILINEAR) bit for bit. Interpolated
     values are truncated; DALI rounds them. Volumes are rounded, and mixed with the fill value at their faces, as in
-    DALI.
+    DALI. INTERP_CUBIC is a cubic convolution of coefficient -3/4 at float32 coordinates, as in OpenCV, mixed with the
+    fill value at the edges and rounded; DALI has none.
 
     Args:
         fill_value: Value outside of the image; by default that of the nearest edge pixel.
-        interp_type: INTERP_NN or INTERP_LINEAR.
+        interp_type: INTERP_NN, INTERP_LINEAR or, for images, INTERP_CUBIC.
         size: Size of the canvas in pixels, (height, width); of a volume (depth, height, width).
         dtype: Element type of the output; by default the input's.
         output_dtype: Former name of `dtype`.
