@@ -6,6 +6,10 @@
 
 from __future__ import annotations
 
+import tests.takeover.declared  # noqa: F401  # makes torchvision's library loadable, before others import it
+
+# isort: split
+
 import json
 import os
 import sys

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import tests.takeover.declared  # noqa: F401  # makes torchvision's library loadable, before others import it
+
+# isort: split
+
 from pathlib import Path
 from typing import Any
 
