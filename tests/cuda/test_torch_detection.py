@@ -176,6 +176,7 @@ def test_the_kernels_compile_for_gpus(name: str) -> None:
     assert "0 bytes spill stores" in report[0]
 
 
+@pytest.mark.leaks("torch keeps threads for the gradients of each device")
 @emulated_stages.NEEDS_GPU
 def test_operators_on_cuda_tensors() -> None:
     boxes, scores, labels = boxes_of(2000, torch.float32, "cuda")

@@ -50,8 +50,13 @@ def run_nodes(nodes: int, per_node: int, *command: str, folder: Path = ROOT) -> 
         printed = [agent.communicate(timeout=HANG_S - 20)[0] for agent in agents]
     finally:
         for agent in agents:
-            agent.kill()
-            agent.wait(timeout=20)
+            agent.terminate()  # an agent ends its ranks, which are in sessions of their own
+        for agent in agents:
+            try:
+                agent.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+                agent.wait(timeout=20)
     assert [agent.returncode for agent in agents] == [0] * nodes, "\n".join(printed)
     return printed
 
