@@ -340,7 +340,11 @@ class Pipeline:
         return delivered
 
     def take(self, course: int, at_end: AtEnd, allocate: Allocate | None) -> Taken:
-        """Take the next batch ahead of its delivery (see :meth:`next`), for loops with a thread of their own."""
+        """Take the next batch ahead of its delivery, for loops with a thread of their own.
+
+        ``course`` is the execution's at the beginning of the loop. Another one is a StateError, because the position
+        has been changed since. ``at_end`` and ``allocate`` are those of :meth:`next`.
+        """
         self._compare_launch()
         taken = self.execution.take(course, at_end, allocate)
         self._require_outputs()
