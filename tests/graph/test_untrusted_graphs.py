@@ -168,3 +168,13 @@ def test_a_part_of_a_joined_reader_is_checked_too() -> None:
     parts["v"][0]["v"][1]["num_shards"] = -1
     with pytest.raises(ArgumentError, match="num_shards"):
         Pipeline.deserialize(json.dumps(data), **SETTINGS)
+
+
+def test_missing_arguments_of_a_graph_are_the_defaults() -> None:
+    with Pipeline(**SETTINGS) as pipe:
+        pipe.set_outputs(fn.random.coin_flip())
+    graph = json.loads(pipe.serialize())
+    for node in graph["nodes"]:
+        node["args"] = {}
+    with pipe, Pipeline.deserialize(json.dumps(graph), **SETTINGS) as loaded:
+        assert np.array_equal(np.array(loaded.run()[0]), np.array(pipe.run()[0]))

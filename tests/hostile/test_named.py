@@ -418,3 +418,9 @@ def test_objects_whose_methods_fail(call: Any, text: str) -> None:
             read = call()
             pipe.set_outputs(*(read if isinstance(read, tuple) else [read]))
         pipe.build()
+
+
+def test_a_view_of_many_texts_is_refused_before_it_becomes_a_list() -> None:
+    texts = np.lib.stride_tricks.as_strided(np.zeros(0), (2**40, 0))
+    with Pipeline(batch_size=1, num_threads=1), pytest.raises(ArgumentError, match="one text for each of 1 files"):
+        fn.readers.audio(files=["a.wav"], texts=texts)

@@ -98,7 +98,7 @@ def _columns(files: AudioFiles, args: Mapping[str, Any]) -> tuple[Column, Column
 def _texts(args: Mapping[str, Any]) -> list[str]:
     """Return the texts of the given files."""
     texts, count = args["texts"], len(paths_of("files", args["files"]))
-    if isinstance(texts, np.ndarray):
+    if isinstance(texts, np.ndarray) and texts.shape == (count,):  # a view of an array may have 2**61 rows
         texts = texts.tolist()
     listed = isinstance(texts, (list, tuple))
     if not listed or len(texts) != count or not all(isinstance(text, str) for text in texts):
