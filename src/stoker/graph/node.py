@@ -308,8 +308,10 @@ class _JsonReader:
         full = operator.fill_defaults(operator.bind({k: v for k, v in decoded.items() if v is not None}), edges)
         operator().validate(full)
         operator.bind(dict.fromkeys(decoded))  # raises for an unknown argument that is None
-        # A text that was changed may lack arguments, which then are the defaults.
-        return {**full, **{key: _with_whole_numbers(value, full.get(key)) for key, value in decoded.items()}}
+        bound = {key: _with_whole_numbers(value, full.get(key)) for key, value in decoded.items()}
+        # A text that was changed may lack arguments, which then are the defaults. The others keep their order, because
+        # a graph that is written again must give the same text.
+        return {**bound, **{key: value for key, value in full.items() if key not in bound}}
 
     def _decoded(self, value: Any) -> Any:
         if not isinstance(value, dict):

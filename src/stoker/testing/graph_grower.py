@@ -243,7 +243,8 @@ class GraphGrower:
         if not whole and self.chance(0.7):
             return fn.random.uniform(range=[low, high])
         shape = () if self.chance(0.7) else (1,)
-        return self.builder.add_operator(RandomNumber, {"low": low, "high": high, "whole": whole, "shape": shape})
+        args = {"low": low, "high": high, "whole": whole, "shape": shape}
+        return self.builder.add_operator(RandomNumber, RandomNumber.fill_defaults(args, {}))
 
     # ---- inspecting ----
 
@@ -286,4 +287,4 @@ def source(g: GraphGrower) -> Any:
     low = [{"C": g.pick((1, 3, 3, 3, 4)), "F": 2}.get(a, 3) for a in layout]
     high = [{"C": n, "F": 3}.get(a, g.pick((3, 9, 12))) for a, n in zip(layout, low, strict=True)]
     args = {"dtype": dtype, "layout": layout, "low": tuple(low), "high": tuple(high)}
-    return g.builder.add_operator(RandomImage, args)
+    return g.builder.add_operator(RandomImage, RandomImage.fill_defaults(args, {}))
