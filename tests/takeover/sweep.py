@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sweep over all public functions that can receive a lazy tensor or image: outcomes equal those of plain objects.
 
-    python -m tests.takeover.sweep [tensors|images] [--part 0/1]
+    python -m tests.takeover.sweep [tensors|images] [--part 0/1] [--kinds mask,window]
 
 prints the calls whose outcome differs: value, type, strides, shared memory, the argument afterwards, or the error.
 """
@@ -27,6 +27,7 @@ from torch.overrides import get_ignored_functions, get_overridable_functions
 import tests.takeover.declared  # noqa: F401
 from tests.takeover.lazily import lazily
 
+from torchvision import tv_tensors  # isort: skip
 from torchvision.transforms import functional, v2  # isort: skip
 
 Call = tuple[str, Callable[[Any], Any]]
@@ -204,10 +205,18 @@ def _file() -> io.BytesIO:
     return file
 
 
+def _mask() -> tv_tensors.Mask:
+    """Return three masks, which are large enough to be recorded."""
+    return tv_tensors.Mask(torch.from_numpy(photograph(3, 71, 78).transpose(2, 0, 1).copy()))
+
+
 TENSORS: dict[str, Callable[[io.BytesIO], Any]] = {
     "floats": lambda file: functional.to_tensor(Image.open(file)),
     "bytes": lambda file: functional.pil_to_tensor(Image.open(file)),
     "image": lambda file: v2.functional.to_image(Image.open(file)),
+    "mask": lambda _: v2.functional.horizontal_flip(_mask()),
+    "window": lambda _: v2.functional.crop(v2.functional.vertical_flip(_mask()), 3, 4, 60, 70),
+    "numbers": lambda _: v2.functional.vertical_flip(_mask()).to(torch.int64),
 }
 IMAGES: dict[str, Callable[[io.BytesIO], Any]] = {
     "file": Image.open,
@@ -217,9 +226,10 @@ IMAGES: dict[str, Callable[[io.BytesIO], Any]] = {
 }
 
 
-def differences(what: str, part: int = 0, parts: int = 1) -> Iterator[str]:
-    """Yield the differing calls; ``part`` of ``parts`` selects every n-th function."""
+def differences(what: str, part: int = 0, parts: int = 1, kinds: str | None = None) -> Iterator[str]:
+    """Yield the differing calls; ``part`` of ``parts`` selects every n-th function, ``kinds`` some of the objects."""
     made = TENSORS if what == "tensors" else IMAGES
+    made = made if kinds is None else {kind: made[kind] for kind in kinds.split(",")}
     groups: list[list[Call]] = (
         [list(tensor_calls(*found)) for found in tensor_functions()]
         if what == "tensors"
@@ -243,6 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["tensors", "images"])
     parser.add_argument("--part", default="0/1")
+    parser.add_argument("--kinds", help="names of the objects, with commas; all by default")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
     torch.set_num_threads(1)
@@ -250,7 +261,7 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for what in options.what:
-            for difference in differences(what, part, parts):
+            for difference in differences(what, part, parts, options.kinds):
                 count += 1
                 print(difference, flush=True)
     print(f"{count} differences")

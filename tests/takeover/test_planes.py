@@ -114,6 +114,7 @@ def test_a_window_whose_tensor_is_gone_has_its_layout() -> None:
         ours.bitwise_not_()
     exactly(expected.bitwise_not_(), ours)
     assert ours.stride() == expected.stride()
+    assert list(ours.untyped_storage()) == list(expected.untyped_storage()), "pickling stores all of the memory"
 
 
 def test_masks_become_numbers_and_batches() -> None:
@@ -131,6 +132,24 @@ def test_masks_become_numbers_and_batches() -> None:
             assert ours.__class__ is type(expected) and ours.dtype == expected.dtype
             assert planes.are_lazy(ours) == (dtype == torch.uint8), "a plain mask is no bytes any more"
             exactly(expected, ours.clone())
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64])
+@pytest.mark.parametrize("is_mask", [False, True])
+def test_converted_masks_are_torchs(dtype: Any, is_mask: bool) -> None:
+    """A mask of another type is an alias, because torchvision wraps the tensor that `to` returns."""
+
+    def result() -> Any:
+        flipped = F.horizontal_flip(_mask(2, 100, 120))
+        flipped = flipped if is_mask else flipped.as_subclass(torch.Tensor)
+        converted = flipped.to(dtype)
+        return converted is flipped, converted._is_view(), converted.clone()
+
+    expected = result()
+    with lazily():
+        ours = result()
+    assert ours[:2] == expected[:2]
+    exactly(expected[2], ours[2])
 
 
 def test_chosen_masks_are_torchs() -> None:

@@ -20,4 +20,9 @@ def test_uses_of_images() -> None:
 @pytest.mark.parametrize("part", [3, 19])
 def test_uses_of_tensors(part: int) -> None:
     assert len(list(sweep.tensor_functions())) > 1000
-    assert not list(sweep.differences("tensors", part, PARTS))
+    assert not list(sweep.differences("tensors", part, PARTS, "floats,bytes,image"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_uses_of_masks() -> None:
+    assert not list(sweep.differences("tensors", 7, 8 * PARTS, "mask,window,numbers"))

@@ -41,13 +41,13 @@ class _Memory:
         self.members: list[tuple[weakref.ref[Any], int, int]] = []  # with their left and top edges
 
     def materialize_members(self, x: Any) -> bool:
-        """Materialize all members if others than ``x`` are in use; return whether it did."""
+        """Materialize the whole memory if others than ``x`` are in use or ``x`` is a window; return whether it did."""
         alive: list[tuple[Any, int, int]] = []
         for reference, left, top in self.members:
             member = reference()
             if are_lazy(member):
                 alive.append((member, left, top))
-        if all(member is x for member, *_ in alive):
+        if tuple(x.shape) == self.shape and all(member is x for member, *_ in alive):
             return False
         whole = _new(LazyPlanes, self.rows, self.shape, self.dtype)
         Materialization([whole]).run()
@@ -93,16 +93,12 @@ class LazyPlanes(LazyBase):
         lazy = LazyPlanes if cls is torch.Tensor else LAZY_CLASSES.get(cls)
         if self._materialized is not None or lazy is None:
             return become_plain(self).as_subclass(cls)
-        return _window(self, self._rows, (0, 0, *self._rows[0].node.size), lazy)
+        return _alias(self, lazy)
 
 
 def _compute(x: Any) -> torch.Tensor:
-    shape = tuple(x.shape)  # asked before there are values, which would answer as a plain tensor
     Materialization([x]).run()
     values: torch.Tensor = x._materialized
-    if x._memory.shape != shape:
-        (left, top), room = x._place, torch.empty(x._memory.shape, dtype=values.dtype)
-        return _cut(room, left, top, shape).copy_(values)
     return values.view_as(values) if x._is_view_in_torch else values
 
 
@@ -139,6 +135,11 @@ def _window(x: Any, rows: Sequence[LazyRow], window: Window, kind: Any = None) -
     (left, top), (x0, y0, x1, y1) = x._place, window
     shape = (*x.shape[:-2], y1 - y0, x1 - x0)
     return _new(kind or type(x), rows, shape, x.dtype, (x._memory, left + x0, top + y0))
+
+
+def _alias(x: Any, kind: Any) -> Any:
+    """Return an alias of ``x`` in another class, as ``as_subclass`` does."""
+    return _window(x, x._rows, (0, 0, *x._rows[0].node.size), kind)
 
 
 def are_lazy(x: Any) -> bool:
@@ -262,7 +263,8 @@ def _convert(x: Any, dtype: Any) -> Any:
     table = _conversion(dtype)
     if table is None:
         return None
-    return _new(type(x), [row._replace(table=table) for row in x._rows], x.shape, dtype)
+    converted = _new(LazyPlanes, [row._replace(table=table) for row in x._rows], x.shape, dtype)
+    return converted if type(x) is LazyPlanes else _alias(converted, type(x))  # torchvision wraps the tensor
 
 
 @functools.cache
