@@ -230,6 +230,15 @@ def test_errors_are_at_the_line_of_the_function() -> None:
     def pixel(p):  # type: ignore[no-untyped-def]
         return p + 1
 
+    def compared(p):  # type: ignore[no-untyped-def]
+        return 0 if p == 3 else p.value
+
+    def rooted(p):  # type: ignore[no-untyped-def]
+        return np.sqrt(p)
+
+    def indexed(p):  # type: ignore[no-untyped-def]
+        return p.value[0]
+
     def floats(p):  # type: ignore[no-untyped-def]
         return p.value / 2 & 1
 
@@ -240,7 +249,9 @@ def test_errors_are_at_the_line_of_the_function() -> None:
         branches: (2, r"`if`.*stoker\.where|stoker\.where.*`if`"), loops: (1, "loop over a pixel"),
         neighbours: (1, r"fn\.filter.*stoker\.cpp"), foreign: (1, "numpy"), broken: (1, "AttributeError"),
         too_many_channels: (1, "channel from -3 to 2, got 3"), text: (1, "number of a pixel or a constant, got '1'"),
-        pixel: (1, "TypeError|pixel itself"), floats: (1, "whole numbers for `and`"), ranges: (1, "annotate them"),
+        pixel: (1, r"`p\.value` is its element"), compared: (1, r"`p\.value` is its element"),
+        rooted: (1, r"`p\.value` is its element"), indexed: (1, "first channel of the pixel"),
+        floats: (1, "whole numbers for `and`"), ranges: (1, "annotate them"),
     }  # fmt: skip
     x = samples.noise(1, (4, 5, 3))
     for function, (offset, words) in cases.items():
@@ -249,6 +260,13 @@ def test_errors_are_at_the_line_of_the_function() -> None:
             made(x)
         assert f"{__file__}:{function.__code__.co_firstlineno + offset}" in str(caught.value), function.__name__
         assert "`t_wrong`" in str(caught.value)
+
+
+def test_an_input_by_name_says_how_to_declare_an_argument() -> None:
+    made = stoker.fuse(lambda p, t: p.value + t.value, name="t_named")
+    x = samples.noise(1, (4, 5, 3))
+    with pytest.raises(ArgumentError, match=r"expected `t` by position.*annotate it: `t: float`"):
+        made(x, t=3)
 
 
 def test_declarations_that_are_refused() -> None:

@@ -78,9 +78,43 @@ def test_a_checkpoint_of_another_pipeline_is_a_runtime_error() -> None:
 
     with made(1) as pipe:
         pipe.run()
-        text = pipe.checkpoint()
+        state = pipe.checkpoint()
     with pytest.raises(RuntimeError, match="saved with another graph"):
-        made(2, checkpoint=text).run()
+        made(2, checkpoint=state).run()
+
+
+def test_a_checkpoint_is_bytes_that_a_file_takes(tmp_path: Path) -> None:
+    @pipeline_def(batch_size=2, num_threads=1, seed=3, enable_checkpointing=True)
+    def draws() -> Any:
+        return fn.random.uniform(range=(0, 1))
+
+    with draws() as pipe:
+        pipe.run()
+        state = pipe.checkpoint(str(tmp_path / "own"))
+        wanted = pipe.run()[0].as_array().tolist()
+    assert isinstance(state, bytes) and (tmp_path / "own").read_bytes() == state
+    (tmp_path / "users").write_bytes(state)
+    for again in ((tmp_path / "users").read_bytes(), state.decode()):
+        with draws(checkpoint=again) as pipe:
+            assert pipe.run()[0].as_array().tolist() == wanted
+
+
+def test_a_graph_is_read_into_a_pipeline_without_outputs() -> None:
+    @pipeline_def(batch_size=2, num_threads=1, seed=3)
+    def draws() -> Any:
+        return fn.random.uniform(range=(0, 1)) + 1
+
+    with draws() as pipe:
+        text, wanted = pipe.serialize(), pipe.run()[0].as_array().tolist()
+    with Pipeline(batch_size=2, num_threads=1, seed=3) as other:
+        pass
+    assert other.deserialize_and_build(text) is None
+    assert other.run()[0].as_array().tolist() == wanted
+    with pytest.raises(StateError, match="expected a pipeline without outputs"):
+        other.deserialize_and_build(text)
+    other.close()
+    with pytest.raises(ValueError, match="expected `batch_size`, got none"):
+        Pipeline()
 
 
 def by_index(info: Any) -> Any:

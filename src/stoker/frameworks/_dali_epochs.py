@@ -239,8 +239,8 @@ class DaliEpochs(ABC):
 
     def checkpoints(self) -> list[Any]:
         """Return the state of every pipeline, for its argument ``checkpoint``."""
-        states = (p.get_state() for p in self._pipes)
-        return [json.dumps(s) if hasattr(p, "checkpoint") else s for p, s in zip(self._pipes, states, strict=True)]
+        states = ((p, p.get_state()) for p in self._pipes)
+        return [json.dumps(state).encode() if hasattr(p, "checkpoint") else state for p, state in states]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position of all pipelines after the last batch (JSON-able)."""

@@ -221,7 +221,17 @@ class FusedFunction:
         self.__wrapped__ = function
 
     def __call__(self, *inputs: Any, **arguments: Any) -> Any:
-        """Add a node if an input or argument is one, else compute arrays (``stoker.eager``)."""
+        """Add a node if an input or argument is one, else compute arrays (``stoker.eager``).
+
+        Raises:
+            ArgumentError: an input is passed by name.
+        """
+        names = list(inspect.signature(self._function).parameters)[: self.operator.inputs[1]]
+        for key in arguments.keys() & set(names):
+            raise ArgumentError(
+                f"`{self.operator.name}`: expected `{key}` by position, because parameters without annotation and "
+                f"default are inputs, got it by name. For an argument annotate it: `{key}: float`"
+            )
         if any(isinstance(x, DataNode) for x in (*inputs, *arguments.values())):
             from . import fn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -88,6 +88,10 @@ class Number:
         )
 
     __int__ = __float__ = __index__ = __iter__ = __len__ = __complex__ = __array__ = _no_number
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        raise UnsupportedError(f"expected arithmetic on a number of a pixel, got the index {brief(index)}: `p[0]` is "
+                               "the first channel of the pixel `p`")  # fmt: skip
 
     def __add__(self, o: Any) -> Any:
         return self._apply("add", self, o)
@@ -449,6 +453,20 @@ class Pixel(ABC):
 
     def __iter__(self) -> Any:
         raise UnsupportedError("expected `p.value` or `p[0]`, got a loop over a pixel")
+
+    def _no_number(self, *_: Any, **__: Any) -> Any:
+        raise UnsupportedError(
+            "expected a number, got a pixel as a whole. `p.value` is its element in the channel that is computed, "
+            "`p[0]` the one in the first channel"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_number
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _no_number
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _no_number
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __lt__ = __le__ = __gt__ = __ge__ = _no_number
+    __eq__ = __ne__ = __bool__ = __int__ = __float__ = __index__ = __len__ = _no_number
+    __array__ = __array_ufunc__ = __array_function__ = __stoker_math__ = _no_number
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def y(self) -> Number:

@@ -57,10 +57,12 @@ class Pipeline(_Pipeline):
                 "`Pipeline`: expected debug=False, got True: operators do not run while the pipeline is defined. To "
                 "see what they make, call them on arrays with `stoker.eager`"
             )
+        if batch_size == -1:
+            raise ArgumentError("`Pipeline`: expected `batch_size`, got none. Pass it to `pipeline_def` or to the call")
         if batch_size < 1:
             raise ArgumentError(f"`Pipeline`: expected `batch_size` >= 1, got {brief(batch_size)}")
         self._asynchronous, self._pipelined = exec_async, exec_pipelined
-        state = _read_state(checkpoint) if isinstance(checkpoint, str) else checkpoint
+        state = _read_state(checkpoint) if isinstance(checkpoint, (bytes, str)) else checkpoint
         self._has_checkpoints = bool(settings.get("enable_checkpointing", False))
         super().__init__(
             batch_size, None if num_threads is None or num_threads < 1 else num_threads,
@@ -306,9 +308,9 @@ class Pipeline(_Pipeline):
     # ---- states ----
 
     @raises_as_dali
-    def checkpoint(self, filename: str | None = None) -> str:
-        """Return the state after the last batch as text, for ``Pipeline(checkpoint=...)``, and write it to ``filename``
-        if given.
+    def checkpoint(self, filename: str | None = None) -> bytes:
+        """Return the state after the last batch as JSON in UTF-8, for ``Pipeline(checkpoint=...)``, and write it to
+        ``filename`` if given.
 
         Raises:
             StateError: the pipeline was made without ``enable_checkpointing=True``, as in DALI.
@@ -318,10 +320,10 @@ class Pipeline(_Pipeline):
                 "`checkpoint`: expected a pipeline with `enable_checkpointing=True`, got one without; `get_state()` "
                 "needs no such setting"
             )
-        text = json.dumps(self.get_state())
+        data = json.dumps(self.get_state()).encode()
         if filename is not None:
-            Path(filename).write_text(text, encoding="utf-8")
-        return text
+            Path(filename).write_bytes(data)
+        return data
 
     @raises_as_dali
     def serialize(self, define_graph: Any = None, filename: str | None = None) -> str:
@@ -361,21 +363,41 @@ class Pipeline(_Pipeline):
         text = Path(filename).read_text(encoding="utf-8") if filename is not None else serialized_pipeline
         assert text is not None
         pipe = Pipeline(**{"batch_size": 1, **settings})
-        read = _Pipeline.deserialize(text, allow=allow)
-        pipe._builder.nodes = read._builder.nodes
-        pipe._outputs = tuple(_DataNode(pipe._builder, x.edge) for x in read._outputs or ())
-        pipe._visible = len(pipe._outputs)
+        pipe._take_graph(text, allow)
         return pipe
 
+    @raises_as_dali
+    def deserialize_and_build(self, serialized_pipeline: str, *, allow: Sequence[str] = ()) -> None:
+        """Take the graph of :meth:`serialize`'s text, in place of a definition, and build the pipeline.
 
-def _read_state(text: str) -> Any:
-    """Return the state in a checkpoint's text."""
+        Args:
+            serialized_pipeline: the text.
+            allow: Python functions that may be imported, as for :meth:`stoker.Pipeline.deserialize`.
+
+        Raises:
+            StateError: the pipeline has outputs already.
+        """
+        if self._outputs is not None:
+            raise StateError("`deserialize_and_build`: expected a pipeline without outputs, got one that is defined")
+        self._take_graph(serialized_pipeline, allow)
+        self.build()
+
+    def _take_graph(self, text: str, allow: Sequence[str]) -> None:
+        read = _Pipeline.deserialize(text, allow=allow)
+        self._builder.nodes = read._builder.nodes
+        self._outputs = tuple(_DataNode(self._builder, x.edge) for x in read._outputs or ())
+        self._visible = len(self._outputs)
+
+
+def _read_state(data: bytes | str) -> Any:
+    """Return the state in a checkpoint's JSON."""
+    text = f"`Pipeline`: expected as `checkpoint` a result of `checkpoint()`, got {brief(data)}"
     try:
-        state = json.loads(text)
+        state = json.loads(data)
     except ValueError as error:
-        raise StateError(f"`Pipeline`: expected as `checkpoint` a text of `checkpoint()`, got {brief(text)}") from error
+        raise StateError(text) from error
     if not isinstance(state, dict):
-        raise StateError(f"`Pipeline`: expected as `checkpoint` a text of `checkpoint()`, got {brief(text)}")
+        raise StateError(text)
     return state
 
 
