@@ -18,6 +18,7 @@ PACKAGES = {
     page: {name for needs, _, _ in BLOCK.findall(page.read_text(encoding="utf-8")) for name in needs.split()}
     - {"torchvision"}  # `make test` runs its blocks
     - {
+        "bentoml",
         "cupy",
         "fastapi",
         "jax",

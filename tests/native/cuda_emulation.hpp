@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -79,6 +78,10 @@ class Emulation : public EmulatedThreads {
  private:
   enum class State : uint8_t { Ready, AtBlock, AtWarp, Done };
   static constexpr size_t kStack = 256 << 10;
+  // Stacks begin at the same place of a page. Without different distances from it, the parts that all threads use would
+  // share a few sets of the caches. An odd number of cache lines, at most half a stack in all.
+  static constexpr size_t kStagger = 9 * 64, kStaggers = 128;
+  static constexpr uint32_t kMostThreads = 1024;
 
   static constexpr uint32_t kGuard = 64;  // bytes before and after dynamic shared memory that no kernel may write
   static constexpr uint8_t kUntouched = 0xA5;
@@ -89,10 +92,9 @@ class Emulation : public EmulatedThreads {
     uint8_t* at;
     size_t bytes;
   };
-  // The threads of one CTA after the other.
+  // A thread of one CTA after the other.
   struct Fiber {
     Place place;
-    std::unique_ptr<char[]> stack{new char[kStack]};
     State state = State::Ready;
   };
 
@@ -102,6 +104,7 @@ class Emulation : public EmulatedThreads {
   static void enter();
   void wait(State state);
   void run_block();
+  uint32_t below(uint32_t limit);
   uint32_t count(uint32_t begin, uint32_t end, State state) const;
   void release(uint32_t begin, uint32_t end);
   bool release();
@@ -115,8 +118,10 @@ class Emulation : public EmulatedThreads {
   std::vector<Memory> shared_;
   std::vector<Sixteen> dynamic_;
   uint32_t dynamic_bytes_ = 0;
-  std::deque<Fiber> fibers_;
-  std::vector<uint32_t> exchanged_, multiplied_;
+  std::vector<Fiber> fibers_;
+  std::vector<std::unique_ptr<char[]>> stacks_;
+  std::vector<uint32_t> exchanged_, ready_;
+  std::vector<uint8_t> turns_taken_;
   Place main_;
 };
 

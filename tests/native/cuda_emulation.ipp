@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Definitions of `Emulation`. STOKER_EMULATION_INLINE is `inline`, or nothing in the one object that others link.
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "cuda_emulation.hpp"
 
@@ -55,7 +57,17 @@ STOKER_EMULATION_INLINE void Emulation::end_dynamic() const {
 }
 
 STOKER_EMULATION_INLINE void Emulation::make_noise(const Memory& m) {
-  for (size_t i = 0; i < m.bytes; ++i) m.at[i] = static_cast<uint8_t>(random());
+  size_t i = 0;
+  for (; i + 4 <= m.bytes; i += 4) {
+    const auto word = static_cast<uint32_t>(random());
+    std::memcpy(m.at + i, &word, 4);
+  }
+  for (; i < m.bytes; ++i) m.at[i] = static_cast<uint8_t>(random());
+}
+
+// A random number below `limit`. The standard library's distributions take several times as long.
+STOKER_EMULATION_INLINE uint32_t Emulation::below(uint32_t limit) {
+  return static_cast<uint32_t>(uint64_t{static_cast<uint32_t>(random())} * limit >> 32);
 }
 
 STOKER_EMULATION_INLINE void Emulation::enter() {
@@ -74,25 +86,27 @@ STOKER_EMULATION_INLINE void Emulation::wait(State state) {
 }
 
 STOKER_EMULATION_INLINE void Emulation::run_block() {
+  if (threads > kMostThreads) fail("a CTA has more than 1024 threads");
+  fibers_.reserve(kMostThreads);  // a saved context may contain pointers into itself
   while (fibers_.size() < threads) {
-    Fiber& f = fibers_.emplace_back();
-    f.place.begin(f.stack.get(), kStack, enter);
+    const size_t unused = fibers_.size() % kStaggers * kStagger;
+    stacks_.emplace_back(new char[kStack]);
+    fibers_.emplace_back().place.begin(stacks_.back().get(), kStack - unused, enter);
   }
-  exchanged_.assign(threads, 0);
-  multiplied_.assign(6 * threads, 0);
+  exchanged_.assign(size_t{2} * kMostWords * threads, 0);
+  turns_taken_.assign(threads, 0);
   exchange_ = exchanged_.data();
-  operands_ = multiplied_.data();
+  turns_ = turns_taken_.data();
   for (const Memory& m : shared_) make_noise(m);
   begin_dynamic();
   release(0, threads);
-  std::vector<uint32_t> ready;
   for (;;) {
-    ready.clear();
+    ready_.clear();
     for (uint32_t t = 0; t < threads; ++t)
-      if (fibers_[t].state == State::Ready) ready.push_back(t);
-    if (ready.empty() && !release()) return end_dynamic();
-    std::shuffle(ready.begin(), ready.end(), random);
-    for (const uint32_t t : ready) {
+      if (fibers_[t].state == State::Ready) ready_.push_back(t);
+    if (ready_.empty() && !release()) return end_dynamic();
+    for (size_t i = ready_.size(); i > 1; --i) std::swap(ready_[i - 1], ready_[below(static_cast<uint32_t>(i))]);
+    for (const uint32_t t : ready_) {
       thread = t;
       ++switches;
       main_.change_to(fibers_[t].place);

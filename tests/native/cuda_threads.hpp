@@ -31,13 +31,23 @@ class EmulatedThreads {
 
   void wait_block();
   void wait_warp();
-  uint32_t& exchange(uint32_t t) { return exchange_[t]; }
-  uint32_t* operands(uint32_t t) { return operands_ + 6 * t; }
+
+  // Gives `count` words of this thread to its warp, waits, and returns the words of the CTA's first thread; those of
+  // others follow. Threads alternate between two buffers, so that one wait is enough: no thread writes a buffer again
+  // before all threads of its warp have come to the next exchange.
+  const uint32_t* give(const uint32_t* words, uint32_t count) {
+    uint32_t* const buffer = exchange_ + (turns_[thread]++ & 1) * threads * kMostWords;
+    for (uint32_t i = 0; i < count; ++i) buffer[thread * count + i] = words[i];
+    wait_warp();
+    return buffer;
+  }
+  const uint32_t* give(uint32_t v) { return give(&v, 1); }
 
  protected:
+  static constexpr uint32_t kMostWords = 6;
   uint8_t* dynamic_shared_ = nullptr;
-  uint32_t* exchange_ = nullptr;
-  uint32_t* operands_ = nullptr;
+  uint32_t* exchange_ = nullptr;  // two buffers of `kMostWords` words per thread
+  uint8_t* turns_ = nullptr;      // exchanges of each thread
 
  private:
   static EmulatedThreads* const only_;
@@ -56,30 +66,20 @@ inline void warp_barrier() { EmulatedThreads::instance().wait_warp(); }
 
 inline uint32_t shuffle_across(uint32_t v, uint32_t bits) {
   EmulatedThreads& e = EmulatedThreads::instance();
-  e.exchange(e.thread) = v;
-  e.wait_warp();
-  const uint32_t result = e.exchange(e.thread ^ bits);
-  e.wait_warp();
-  return result;
+  return e.give(v)[e.thread ^ bits];
 }
 inline uint32_t shuffle_up(uint32_t v, uint32_t lanes) {
   EmulatedThreads& e = EmulatedThreads::instance();
-  const uint32_t self = e.thread, lane = self % kWarp;
-  e.exchange(self) = v;
-  e.wait_warp();
-  const uint32_t result = lane >= lanes ? e.exchange(self - lanes) : v;
-  e.wait_warp();
-  return result;
+  const uint32_t* const given = e.give(v);
+  return e.thread % kWarp >= lanes ? given[e.thread - lanes] : v;
 }
 
 inline uint32_t ballot(bool v) {
   EmulatedThreads& e = EmulatedThreads::instance();
   const uint32_t first = e.thread / kWarp * kWarp;
-  e.exchange(e.thread) = v;
-  e.wait_warp();
+  const uint32_t* const given = e.give(v);
   uint32_t result = 0;
-  for (uint32_t i = 0; i < kWarp && first + i < e.threads; ++i) result |= e.exchange(first + i) << i;
-  e.wait_warp();
+  for (uint32_t i = 0; i < kWarp && first + i < e.threads; ++i) result |= given[first + i] << i;
   return result;
 }
 
@@ -122,17 +122,16 @@ inline uint32_t saturated_upper_four(int32_t a, int32_t b, int32_t c, int32_t d)
 template <bool kSigned>
 inline void multiply_bytes(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   EmulatedThreads& e = EmulatedThreads::instance();
-  const uint32_t self = e.thread, first = self / kWarp * kWarp, lane = self % kWarp;
-  for (uint32_t i = 0; i < 6; ++i) e.operands(self)[i] = i < 4 ? a[i] : b[i - 4];
-  e.wait_warp();
+  const uint32_t first = e.thread / kWarp * kWarp, lane = e.thread % kWarp;
+  const uint32_t own[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  const uint32_t* const given = e.give(own, 6);
   for (uint32_t i = 0; i < 4; ++i)
     for (uint32_t k = 0; k < 32; ++k) {
       const uint32_t t = k / 4 % 4, column = 2 * (lane % 4) + i % 2;
-      const uint32_t w = e.operands(first + lane / 4 * 4 + t)[i / 2 + k / 16 * 2] >> 8 * (k % 4) & 0xFF;
-      const uint32_t x = e.operands(first + column * 4 + t)[4 + k / 16] >> 8 * (k % 4) & 0xFF;
+      const uint32_t w = given[6 * (first + lane / 4 * 4 + t) + i / 2 + k / 16 * 2] >> 8 * (k % 4) & 0xFF;
+      const uint32_t x = given[6 * (first + column * 4 + t) + 4 + k / 16] >> 8 * (k % 4) & 0xFF;
       sum[i] += (kSigned ? static_cast<int8_t>(w) : static_cast<int32_t>(w)) * static_cast<int32_t>(x);
     }
-  e.wait_warp();
 }
 inline uint32_t swap_bytes(uint32_t v) { return __builtin_bswap32(v); }
 inline uint32_t bits_set(uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); }
