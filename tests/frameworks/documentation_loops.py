@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import tests.takeover.declared  # noqa: F401  # makes torchvision's library loadable, before others import it
 from tests.e2e.test_readme import BLOCK, PAGES, run
 from tests.photographs import write_photographs
 

@@ -93,7 +93,7 @@ STOKER_EMULATION_INLINE void Emulation::run_block() {
     stacks_.emplace_back(new char[kStack]);
     fibers_.emplace_back().place.begin(stacks_.back().get(), kStack - unused, enter);
   }
-  exchanged_.assign(size_t{2} * kMostWords * threads, 0);
+  exchanged_.assign(size_t{2} * kWords * threads, 0);
   turns_taken_.assign(threads, 0);
   exchange_ = exchanged_.data();
   turns_ = turns_taken_.data();

@@ -32,21 +32,20 @@ class EmulatedThreads {
   void wait_block();
   void wait_warp();
 
-  // Gives `count` words of this thread to its warp, waits, and returns the words of the CTA's first thread; those of
-  // others follow. Threads alternate between two buffers, so that one wait is enough: no thread writes a buffer again
-  // before all threads of its warp have come to the next exchange.
+  // Gives words of this thread to its warp, waits, and returns where those of thread t are, at `kWords` * t. Threads
+  // alternate between two buffers, so that one wait is enough: no thread writes a buffer again before all threads of its
+  // warp have come to the next exchange.
+  static constexpr uint32_t kWords = 6;
   const uint32_t* give(const uint32_t* words, uint32_t count) {
-    uint32_t* const buffer = exchange_ + (turns_[thread]++ & 1) * threads * kMostWords;
-    for (uint32_t i = 0; i < count; ++i) buffer[thread * count + i] = words[i];
+    uint32_t* const buffer = exchange_ + (turns_[thread]++ & 1) * threads * kWords;
+    for (uint32_t i = 0; i < count; ++i) buffer[kWords * thread + i] = words[i];
     wait_warp();
     return buffer;
   }
-  const uint32_t* give(uint32_t v) { return give(&v, 1); }
 
  protected:
-  static constexpr uint32_t kMostWords = 6;
   uint8_t* dynamic_shared_ = nullptr;
-  uint32_t* exchange_ = nullptr;  // two buffers of `kMostWords` words per thread
+  uint32_t* exchange_ = nullptr;  // two buffers of `kWords` words per thread
   uint8_t* turns_ = nullptr;      // exchanges of each thread
 
  private:
@@ -66,20 +65,22 @@ inline void warp_barrier() { EmulatedThreads::instance().wait_warp(); }
 
 inline uint32_t shuffle_across(uint32_t v, uint32_t bits) {
   EmulatedThreads& e = EmulatedThreads::instance();
-  return e.give(v)[e.thread ^ bits];
+  return e.give(&v, 1)[EmulatedThreads::kWords * (e.thread ^ bits)];
 }
 inline uint32_t shuffle_up(uint32_t v, uint32_t lanes) {
   EmulatedThreads& e = EmulatedThreads::instance();
-  const uint32_t* const given = e.give(v);
-  return e.thread % kWarp >= lanes ? given[e.thread - lanes] : v;
+  const uint32_t* const given = e.give(&v, 1);
+  return e.thread % kWarp >= lanes ? given[EmulatedThreads::kWords * (e.thread - lanes)] : v;
 }
 
 inline uint32_t ballot(bool v) {
   EmulatedThreads& e = EmulatedThreads::instance();
   const uint32_t first = e.thread / kWarp * kWarp;
-  const uint32_t* const given = e.give(v);
+  const uint32_t given_bit = v;
+  const uint32_t* const given = e.give(&given_bit, 1);
   uint32_t result = 0;
-  for (uint32_t i = 0; i < kWarp && first + i < e.threads; ++i) result |= given[first + i] << i;
+  for (uint32_t i = 0; i < kWarp && first + i < e.threads; ++i)
+    result |= given[EmulatedThreads::kWords * (first + i)] << i;
   return result;
 }
 
@@ -123,13 +124,14 @@ template <bool kSigned>
 inline void multiply_bytes(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   EmulatedThreads& e = EmulatedThreads::instance();
   const uint32_t first = e.thread / kWarp * kWarp, lane = e.thread % kWarp;
-  const uint32_t own[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-  const uint32_t* const given = e.give(own, 6);
+  const uint32_t own[EmulatedThreads::kWords] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  const uint32_t* const given = e.give(own, EmulatedThreads::kWords);
   for (uint32_t i = 0; i < 4; ++i)
     for (uint32_t k = 0; k < 32; ++k) {
       const uint32_t t = k / 4 % 4, column = 2 * (lane % 4) + i % 2;
-      const uint32_t w = given[6 * (first + lane / 4 * 4 + t) + i / 2 + k / 16 * 2] >> 8 * (k % 4) & 0xFF;
-      const uint32_t x = given[6 * (first + column * 4 + t) + 4 + k / 16] >> 8 * (k % 4) & 0xFF;
+      const uint32_t w =
+          given[EmulatedThreads::kWords * (first + lane / 4 * 4 + t) + i / 2 + k / 16 * 2] >> 8 * (k % 4) & 0xFF;
+      const uint32_t x = given[EmulatedThreads::kWords * (first + column * 4 + t) + 4 + k / 16] >> 8 * (k % 4) & 0xFF;
       sum[i] += (kSigned ? static_cast<int8_t>(w) : static_cast<int32_t>(w)) * static_cast<int32_t>(x);
     }
 }
