@@ -50,3 +50,5 @@ def test_files_that_are_no_containers(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["index", str(tmp_path / "a.txt")]) == 1
     assert "expected a TFRecord file, got another format" in capsys.readouterr().err
     assert main(["index", str(tmp_path / "none")]) == 2
+    assert main(["index", str(tmp_path)]) == 1
+    assert f"expected a container file, got the folder {str(tmp_path)!r}" in capsys.readouterr().err

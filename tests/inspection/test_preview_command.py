@@ -62,6 +62,8 @@ def test_a_pipeline_in_a_variable(file: Path, jpegs: Path, capsys: pytest.Captur
 
 @pytest.mark.parametrize(("arguments", "status", "text"), [
     (["none.py"], 2, "there is no file 'none.py'"),
+    (["JPEGS"], 2, "expected a Python file with a pipeline, got the folder"),
+    (["zeros.tar"], 2, "got 'zeros.tar', which is no text"),
     (["train.py"], 2, "expected values for `folder` of training, as NAME=VALUE"),
     (["train.py", "--name", "other"], 2, "called 'other', found none"),
     (["train.py", "folder"], 2, "as name=value, got 'folder'"),
@@ -73,6 +75,7 @@ def test_a_pipeline_in_a_variable(file: Path, jpegs: Path, capsys: pytest.Captur
 def test_faults_are_reported(
     arguments: list[str], status: int, text: str, file: Path, jpegs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (file.parent / "zeros.tar").write_bytes(bytes(512))
     assert main(["preview", *(a.replace("JPEGS", str(jpegs)) for a in arguments)]) == status
     error = capsys.readouterr().err
     assert error.startswith("stoker preview: ") and text in error and "Traceback" not in error

@@ -64,6 +64,8 @@ def test_names_make_dictionaries(files: list[str]) -> None:
     assert list(batch) == ["image", "label"]
     assert batch["image"].shape == (5, 3, 16, 16)
     loader.close()
+    with pytest.raises(ArgumentError, match=r"expected different names in `output_map`, got \['x', 'x'\]"):
+        Loader(training(files), ["x", "x"])
     with pytest.raises(ArgumentError, match=r"expected one name per output \(2\) in `output_map`, got \['x'\]"):
         Loader(training(files), ["x"])
 

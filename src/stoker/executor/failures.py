@@ -173,7 +173,7 @@ class Failures:
                 self._note(rows, f, "raised")
                 error = DataError(
                     f"`on_error`: expected at most {limit:.3g} of the rows to fail, got {bad} bad ones of the {size} "
-                    f"rows of epoch {epoch}, the last of them: {f.error}. `stoker check` lists a folder's bad files; "
+                    f"rows of epoch {epoch}, the last of them: {f.error}. `stoker check` lists a folder's bad images; "
                     "`error_limit` allows more",
                     row=f.row, sample=f.sample,
                 )  # fmt: skip

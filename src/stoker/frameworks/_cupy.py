@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import cupy
 import numpy as np
 
 from ..contract.types import DType
@@ -16,6 +15,12 @@ from ..frontends.pipeline import Pipeline
 from ..graph.plan import Plan, PlannedOutput
 from ._epochs import EpochLoader, is_label
 from ._exchange import as_labels, require_type
+from ._missing import missing
+
+try:
+    import cupy
+except ModuleNotFoundError as error:
+    raise missing("cupy-cuda13x", "cupy", error) from error
 
 _SUBSTITUTES = {DType.BFLOAT16: DType.FLOAT16}
 

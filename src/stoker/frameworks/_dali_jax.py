@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from ..contract.batch import Batch
@@ -19,6 +18,12 @@ from ..frontends.dali.pipelines import pipeline_def
 from ..settings import default_threads
 from ._dali_epochs import DaliEpochs, LastBatchPolicy
 from ._jax import to_jax
+from ._missing import missing
+
+try:
+    import jax
+except ModuleNotFoundError as error:
+    raise missing("jax", "jax", error) from error
 
 
 class DALIGenericIterator(DaliEpochs):

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import paddle
-
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError
 from ..contract.text import brief
 from ._dali_epochs import DaliEpochs, LastBatchPolicy
+from ._missing import missing
 from ._paddle import to_paddle
+
+try:
+    import paddle
+except ModuleNotFoundError as error:
+    raise missing("paddlepaddle", "paddle", error) from error
 
 
 class DALIGenericIterator(DaliEpochs):

@@ -7,13 +7,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from ..contract.errors import ArgumentError, DataError, UnsupportedError
 from ..contract.text import brief
 from ..frontends.pipeline import Pipeline
 from ._exchange import as_capsule
+from ._missing import missing
 from ._tf import TF_TYPES
+
+try:
+    import tensorflow as tf
+except ModuleNotFoundError as error:
+    raise missing("tensorflow", "tf", error) from error
 
 _ACCEPTED = frozenset({
     "exec_separated", "exec_dynamic", "prefetch_queue_depth", "cpu_prefetch_queue_depth", "gpu_prefetch_queue_depth",

@@ -6,14 +6,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-import torch.utils.dlpack
-
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError
 from ..contract.text import brief
 from ._dali_epochs import DaliEpochs, LastBatchPolicy
+from ._missing import missing
 from ._torch import TORCH_TYPES, to_torch
+
+try:
+    import torch
+    import torch.utils.dlpack
+except ModuleNotFoundError as error:
+    raise missing("torch", "torch", error) from error
 
 to_torch_type = dict(TORCH_TYPES)
 

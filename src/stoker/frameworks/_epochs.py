@@ -70,6 +70,8 @@ class EpochLoader(ABC):
             raise ArgumentError(
                 f"`{name}`: expected one name per output ({pipeline.num_outputs}) in `output_map`, got {brief(names)}"
             )
+        if len(set(names)) < len(names):
+            raise ArgumentError(f"`{name}`: expected different names in `output_map`, got {brief(names)}")
         if background:
             pipeline.require_take()
         self._background = background

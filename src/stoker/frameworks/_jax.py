@@ -7,9 +7,6 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import ml_dtypes
 import numpy as np
 
 from ..contract.errors import ArgumentError, DataError
@@ -20,6 +17,14 @@ from ..frontends.pipeline import Pipeline
 from ..graph.plan import Plan, PlannedOutput
 from ._epochs import EpochLoader, is_label
 from ._exchange import as_dlpack
+from ._missing import missing
+
+try:
+    import jax
+    import jax.numpy as jnp
+    import ml_dtypes
+except ModuleNotFoundError as error:
+    raise missing("jax", "jax", error) from error
 
 _WIDE = {DType.INT64: DType.INT32, DType.UINT64: DType.UINT32, DType.FLOAT64: DType.FLOAT}  # absent by default
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import paddle
 
 from ..contract.batch import Batch
 from ..contract.types import DType
@@ -16,6 +15,12 @@ from ..frontends.pipeline import Pipeline
 from ..graph.plan import Plan, PlannedOutput
 from ._epochs import EpochLoader, is_label
 from ._exchange import as_dlpack, as_labels, require_type
+from ._missing import missing
+
+try:
+    import paddle
+except ModuleNotFoundError as error:
+    raise missing("paddlepaddle", "paddle", error) from error
 
 _SUBSTITUTES = {DType.UINT16: DType.INT32, DType.UINT32: DType.INT64, DType.UINT64: DType.FLOAT64}
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import ray
 
 from ..contract.errors import ArgumentError, ResourceError, StateError, UnsupportedError
 from ..contract.failure import BadSample
@@ -28,6 +27,12 @@ from ..executor.report import Report
 from ..executor.schedule import AtEnd, Rows
 from ..frontends.pipeline import Pipeline
 from ._exchange import empty
+from ._missing import missing
+
+try:
+    import ray
+except ModuleNotFoundError as error:
+    raise missing("ray", "ray", error) from error
 
 _PER_ACTOR = 2  # batches that are asked of an actor: one is computed while another one waits or travels
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from ..contract.errors import ArgumentError, DataError
 from ..contract.text import brief
@@ -17,6 +16,12 @@ from ..frontends.pipeline import Pipeline
 from ..graph.plan import Plan, PlannedOutput
 from ._epochs import EpochLoader, is_integer, is_label
 from ._exchange import as_capsule, as_labels, empty
+from ._missing import missing
+
+try:
+    import tensorflow as tf
+except ModuleNotFoundError as error:
+    raise missing("tensorflow", "tf", error) from error
 
 TF_TYPES = {
     DType.BOOL: tf.bool, DType.UINT8: tf.uint8, DType.UINT16: tf.uint16, DType.UINT32: tf.uint32,

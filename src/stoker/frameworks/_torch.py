@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-import torch.utils.data
-import torch.utils.dlpack
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, StateError
@@ -21,6 +18,14 @@ from ..executor.flight import SuppliedMemory
 from ..frontends.pipeline import Pipeline
 from ..graph.plan import Plan, PlannedOutput
 from ._epochs import EpochLoader, is_label
+from ._missing import missing
+
+try:
+    import torch
+    import torch.utils.data
+    import torch.utils.dlpack
+except ModuleNotFoundError as error:
+    raise missing("torch", "torch", error) from error
 
 TORCH_TYPES = {
     DType.BOOL: torch.bool, DType.UINT8: torch.uint8, DType.UINT16: torch.uint16, DType.UINT32: torch.uint32,

@@ -5106,7 +5106,8 @@ class experimental:
                 hdu_indices: Numbers of the HDUs to read, from 1; 1 is the primary one.
                 dtypes: Element type of each output; files with another type are refused.
                 random_shuffle: Another order every epoch: a permutation of the whole data set.
-                shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+                shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                    samples every epoch.
                 seed: Seed of the order; by default the pipeline's.
                 sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                     iterable, such as a torch.utils.data.Sampler.
@@ -5228,7 +5229,8 @@ class experimental:
                 file_list_rounding: Whether a time between two frames means the earlier or the later one.
                 file_list_include_end: The end is the last frame of the range, not the one after it.
                 random_shuffle: Another order every epoch: a permutation of the whole data set.
-                shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+                shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                    samples every epoch.
                 seed: Seed of the order; by default the pipeline's.
                 sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                     iterable, such as a torch.utils.data.Sampler.
@@ -5342,7 +5344,8 @@ class experimental:
                 file_list_rounding: Whether a time between two frames means the earlier or the later one.
                 file_list_include_end: The end is the last frame of the range, not the one after it.
                 random_shuffle: Another order every epoch: a permutation of the whole data set.
-                shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+                shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                    samples every epoch.
                 seed: Seed of the order; by default the pipeline's.
                 sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                     iterable, such as a torch.utils.data.Sampler.
@@ -5821,7 +5824,8 @@ class readers:
         Args:
             paths: ArrayRecord file, or a list of files.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -5909,7 +5913,8 @@ class readers:
             dir_filters: Patterns of the class folders to take; by default all.
             case_sensitive_filter: Whether the patterns distinguish upper and lower case.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -5967,7 +5972,8 @@ class readers:
         Args:
             paths: Bagz file, or a list of files; or a manifest (.manifest), which `stoker index --manifest` writes.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6042,7 +6048,8 @@ class readers:
             image_available: Whether there is an output for images.
             label_available: Whether there is an output for labels.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6117,7 +6124,8 @@ class readers:
             image_available: Whether there is an output for images.
             label_available: Whether there is an output for labels.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6199,7 +6207,8 @@ class readers:
             additional_inputs: Number of other tensors after the label.
             bbox: Whether records end with a box, int32 ``(4,)``.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6281,7 +6290,8 @@ class readers:
             additional_inputs: Number of other tensors after the label.
             bbox: Whether records end with a box, int32 ``(4,)``.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6397,7 +6407,8 @@ class readers:
             dump_meta_files: Old name of `save_preprocessed_annotations`.
             dump_meta_files_path: Old name of `save_preprocessed_annotations_dir`.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6513,7 +6524,8 @@ class readers:
             dump_meta_files: Old name of `save_preprocessed_annotations`.
             dump_meta_files_path: Old name of `save_preprocessed_annotations_dir`.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6636,7 +6648,8 @@ class readers:
             num_outputs: Number of values of a sample.
             columns: Keys of the values, for samples that are dicts; in place of `num_outputs`.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6700,7 +6713,8 @@ class readers:
             num_outputs: Number of values of a sample.
             columns: Keys of the values, for samples that are dicts; in place of `num_outputs`.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6782,7 +6796,8 @@ class readers:
             lazy_init: No effect: the files are listed when the pipeline is built.
             tensor_init_bytes: No effect: memory is planned.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6848,7 +6863,8 @@ class readers:
             columns: Names of the columns to read, such as ["image", "label"].
             source: The data set, or the folder that its `save_to_disk` has written.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6922,7 +6938,8 @@ class readers:
             source: A lance.LanceDataset, also one in a store or of an older version; or its folder.
             label: Column of class labels among `columns`: int32, and samplers balance by it.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -6993,7 +7010,8 @@ class readers:
             num_outputs: Number of values of a sample.
             columns: Keys of the values, for samples that are dicts; in place of `num_outputs`.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -7056,7 +7074,8 @@ class readers:
             num_outputs: Number of values of a sample.
             columns: Keys of the values, for samples that are dicts; in place of `num_outputs`.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -7118,7 +7137,8 @@ class readers:
             path: Folder with the data set's index.json; or a manifest (.manifest), which `stoker index --manifest`
                 writes.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -7247,7 +7267,8 @@ class readers:
             index_path: Index file (.idx) with "key offset" per line: one for all files, with offsets that continue
                 from file to file. By default the records are found without one.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -7302,6 +7323,7 @@ class readers:
         dont_use_mmap: bool = False,
         lazy_init: bool = False,
         tensor_init_bytes: int = 1048576,
+        normalize_text: bool = False,
         random_shuffle: bool = False,
         shuffle_after_epoch: bool = False,
         seed: int | None = None,
@@ -7350,8 +7372,10 @@ class readers:
             dont_use_mmap: No effect: files are always read, never mapped.
             lazy_init: No effect: manifests are read when the pipeline is built.
             tensor_init_bytes: No effect: memory is planned.
+            normalize_text: No effect, as in DALI: texts are returned as the manifest has them.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -7398,6 +7422,7 @@ class readers:
         dont_use_mmap: bool = False,
         lazy_init: bool = False,
         tensor_init_bytes: int = 1048576,
+        normalize_text: bool = False,
         random_shuffle: bool = False,
         shuffle_after_epoch: bool = False,
         seed: int | None = None,
@@ -7446,8 +7471,10 @@ class readers:
             dont_use_mmap: No effect: files are always read, never mapped.
             lazy_init: No effect: manifests are read when the pipeline is built.
             tensor_init_bytes: No effect: memory is planned.
+            normalize_text: No effect, as in DALI: texts are returned as the manifest has them.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -7540,7 +7567,8 @@ class readers:
             register_buffers: Ignored: it is a setting of GPUDirect Storage, which is not used.
             use_o_direct: Only False: files are read through the page cache.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -7618,7 +7646,8 @@ class readers:
             label: Column of class labels among `columns`: int32, and samplers balance by it.
             cache_bytes: Memory for decoded row groups, in bytes.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -7725,7 +7754,8 @@ class readers:
             stride: Distance between consecutive frames of a sequence.
             image_type: Color space of the frames, as of `decoders.image`: types.RGB, types.GRAY.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -7806,7 +7836,8 @@ class readers:
             check_crc: Compare the checksums of the data.
             use_o_direct: Only False: files are read through the page cache.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -7950,7 +7981,8 @@ class readers:
             additional_decode_surfaces: No effect: frames are decoded on the CPU.
             skip_vfr_check: No effect: frames are found by their times.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -8086,7 +8118,8 @@ class readers:
             additional_decode_surfaces: No effect: frames are decoded on the CPU.
             skip_vfr_check: No effect: frames are found by their times.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -8247,7 +8280,8 @@ class readers:
             additional_decode_surfaces: No effect: frames are decoded on the CPU.
             skip_vfr_check: No effect: frames are found by their times.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -8408,7 +8442,8 @@ class readers:
             additional_decode_surfaces: No effect: frames are decoded on the CPU.
             skip_vfr_check: No effect: frames are found by their times.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -8483,7 +8518,8 @@ class readers:
                 gives no elements, "skip" leaves the sample out, "error" refuses the data set.
             case_sensitive_extensions: Whether extensions distinguish upper and lower case.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.
@@ -8555,7 +8591,8 @@ class readers:
                 default those of images: .jpg, .jpeg, .jpe, .jfif, .png, .bmp, .dib, .tif, .tiff, .pnm, .ppm, .pgm,
                 .pbm, .jp2, .j2k, .webp, .gif, .avif, .heic, .heif, .jxl, .qoi.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
+                samples every epoch.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.

@@ -33,6 +33,8 @@ def inspect(path: str, *, read: bool) -> dict[str, Any]:
         StokerError: the file is of no known format.
         OSError: the file cannot be read.
     """
+    if os.path.isdir(path):
+        raise ArgumentError(f"expected a container file, got the folder {path!r}; give its files")
     if is_manifest(path):
         return manifest_facts(path)
     kind = find_kind(path)

@@ -28,10 +28,16 @@ def find_pipelines(path: Path, name: str | None = None) -> dict[str, Any]:
         name: only the pipeline of this name.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: there is no such file, or it is not one of Python.
     """
+    wanted = "expected a Python file with a pipeline"
+    if path.is_dir():
+        raise FileNotFoundError(f"{wanted}, got the folder {str(path)!r}")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
+    with path.open("rb") as file:
+        if b"\0" in file.read(4096):
+            raise FileNotFoundError(f"{wanted}, got {str(path)!r}, which is no text")
     folder = str(path.resolve().parent)
     if folder not in sys.path:  # modules next to the file; they may be imported when a pipeline runs, too
         sys.path.insert(0, folder)

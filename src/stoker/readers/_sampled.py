@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ..contract.argument import ON_ERROR, arg
 from ..contract.errors import ArgumentError
 from ..contract.reader import Reader, Sampler, Shards
-from ._samplers import Sequential, Shuffled, as_sampler
+from ._samplers import Sequential, Shuffled, ShuffledAcrossShards, as_sampler
 from ._sharding import (
     NAMES,
     NUM_SHARDS,
@@ -35,7 +35,10 @@ class SampledReader(Reader, ABC):
     arguments_come_last = True
     result_neutral: ClassVar[tuple[str, ...]] = (*NAMES, "on_error")
     random_shuffle = arg("bool", False, doc="Another order every epoch: a permutation of the whole data set.")
-    shuffle_after_epoch = arg("bool", False, doc="Like random_shuffle, but the first epoch is in order.")
+    shuffle_after_epoch = arg(
+        "bool", False, doc="Like random_shuffle, over the whole data set: contiguous shards too have other samples "
+        "every epoch.",
+    )  # fmt: skip
     seed = arg("int", None, doc="Seed of the order; by default the pipeline's.")
     sampler = arg(
         "object", None, doc="Samples of an epoch and their order: one of stoker.samplers, a sequence of "
@@ -65,8 +68,10 @@ class SampledReader(Reader, ABC):
     def ordering(cls, args: Mapping[str, Any]) -> Sampler:
         if args["sampler"] is not None:
             return as_sampler(args["sampler"])
-        if args["random_shuffle"] or args["shuffle_after_epoch"]:
-            return Shuffled(first_epoch=1 if args["shuffle_after_epoch"] else 0)
+        if args["shuffle_after_epoch"]:
+            return ShuffledAcrossShards()
+        if args["random_shuffle"]:
+            return Shuffled()
         return Sequential()
 
     @classmethod

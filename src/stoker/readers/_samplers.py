@@ -67,6 +67,19 @@ class Shuffled(Sampler):
         return PermutedOrder(size, True, seed, self._first_epoch, bounds)
 
 
+class ShuffledAcrossShards(Shuffled):
+    """All samples, in another order every epoch, also with contiguous shards: a shard has other samples every epoch.
+
+    It is the order of ``shuffle_after_epoch``. DALI shuffles its first epoch too.
+    """
+
+    def __repr__(self) -> str:
+        return f"ShuffledAcrossShards({self._seed})"
+
+    def bind(self, size: int, labels: Labels | None, shards: Shards, seed: int | None) -> BoundSampler:
+        return PermutedOrder(size, True, seed if self._seed is None else self._seed)
+
+
 class Windowed(Sampler):
     """All samples, in another order every epoch, that keeps neighbours of the data set near each other.
 

@@ -191,7 +191,8 @@ def find_clips(
         count += len(starts)
     if not count:
         wanted = f"clips of {rule.length} frames, {rule.span} from the first to the last"
-        raise ArgumentError(f"expected {wanted}, got none: {short}")
+        way_out = '; `pad_mode="edge"` completes short ones' if (rows[:, 2] > rows[:, 1]).any() else ""
+        raise ArgumentError(f"expected {wanted}, got none: {short}{way_out}")
     entry = np.repeat(np.arange(len(ranges), dtype=np.int32), [len(f) for f in first])
     labels = np.array([r.label for r in ranges], np.int32)[entry]
     chosen = {i: f.counted for i, f in enumerate(found.values()) if f.counted is not None}

@@ -40,7 +40,7 @@ class NemoAsrReader(AudioReader, name="readers.nemo_asr"):
     positional = ("manifest_filepaths",)
     result_neutral = (
         *AudioReader.result_neutral, "manifest_filepaths", "base", "initial_fill", "prefetch_queue_depth", "read_ahead",
-        "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes",
+        "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes", "normalize_text",
     )  # fmt: skip
     manifest_filepaths = arg("object", doc="Manifest file, or a list of them.")
     base = arg(
@@ -63,6 +63,7 @@ class NemoAsrReader(AudioReader, name="readers.nemo_asr"):
     dont_use_mmap = arg("bool", False, doc="No effect: files are always read, never mapped.")
     lazy_init = arg("bool", False, doc="No effect: manifests are read when the pipeline is built.")
     tensor_init_bytes = arg("int", 1048576, doc="No effect: memory is planned.")
+    normalize_text = arg("bool", False, doc="No effect, as in DALI: texts are returned as the manifest has them.")
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
@@ -149,6 +150,8 @@ def _read_manifest(path: str, args: Mapping[str, Any], entries: _Entries) -> Non
                 continue
             if (least > 0 and duration < least) or (most > 0 and duration > most):
                 continue
+            if not kept:
+                _require_base(path, base, name, args["base"])
             entries.listed.append(name)
             entries.names.append(os.path.join(base, name))
             entries.offset.append(max(offset, 0.0))
@@ -156,6 +159,18 @@ def _read_manifest(path: str, args: Mapping[str, Any], entries: _Entries) -> Non
             entries.text.append(text)
             entries.number.append(kept)
             kept += 1
+
+
+def _require_base(manifest: str, base: str, name: str, given: str | None) -> None:
+    """Refuse a manifest whose first file is missing in its folder, but exists relative to the current one.
+
+    NeMo looks for it in both folders.
+    """
+    if given is None and not os.path.exists(os.path.join(base, name)) and os.path.exists(name):
+        raise ArgumentError(
+            f"expected files relative to the folder of the manifest {printable(manifest)!r}, got {printable(name)!r}, "
+            'which is relative to the current folder: pass `base="."`'
+        )
 
 
 def _entry(line: str) -> tuple[str, float, float, str]:

@@ -97,7 +97,7 @@ class ClipReader(SampledReader, ABC):
         if args["step"] == 0 or args["step"] > _MOST:
             raise ArgumentError(f"expected a number from 1 to 2**20 as `step`, or -1, got {args['step']}")
         if ImageType(args["image_type"]) not in CHANNEL_ORDERS:
-            raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {args['image_type']}")
+            raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {ImageType(args['image_type']).name}")
 
     @classmethod
     def ordering(cls, args: Mapping[str, Any]) -> Sampler:

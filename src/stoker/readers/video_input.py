@@ -58,7 +58,7 @@ class VideoInput(Source, name="experimental.inputs.video"):
                 f"expected a number from 1 to 2**20 as `sequence_length`, got {args['sequence_length']}"
             )
         if ImageType(args["image_type"]) not in CHANNEL_ORDERS:
-            raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {args['image_type']}")
+            raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {ImageType(args['image_type']).name}")
 
     @classmethod
     def open(cls, args: Mapping[str, Any]) -> VideoFeeder:

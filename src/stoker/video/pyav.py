@@ -96,6 +96,23 @@ def _demuxers() -> str:
     return ",".join(sorted(names - _OPENING_OTHERS))
 
 
+def _diagnosis(source: Source) -> str:
+    """Return the likely reason for which FFmpeg does not recognize a file."""
+    if isinstance(source, str):
+        with open(source, "rb") as file:
+            head, size = file.read(8), os.fstat(file.fileno()).st_size
+    else:
+        head, size = bytes(source[:8]), len(source)
+    if not size:
+        return "the file is empty"
+    if head[4:] == b"ftyp":
+        return (
+            "it begins as an MP4 file, but its list of frames (the moov box) is missing or damaged. Such a file is cut "
+            "off, or its writer did not finish"
+        )
+    return f"expected a video or audio file, got {size} bytes that begin with {head!r}"
+
+
 def open_container(source: Source, form: str | None = None) -> Any:
     """Open a file or the contents of one.
 
@@ -120,6 +137,8 @@ def open_container(source: Source, form: str | None = None) -> Any:
         options = {"format_whitelist": _demuxers(), "protocol_whitelist": protocol}
         try:
             return av.open(opened, "r", form, options=options, metadata_errors="replace")
+        except av.error.InvalidDataError as error:
+            raise DataError(f"cannot read {name_of(source)}: {_diagnosis(source)} ({error.strerror})") from None
         except av.error.ArgumentError:  # FFmpeg's answer to a demuxer that the list lacks
             raise DataError(
                 f"expected a file with its own streams, got {name_of(source)}, which FFmpeg recognizes as a playlist "

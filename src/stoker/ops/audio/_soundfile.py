@@ -38,6 +38,11 @@ def _soundfile() -> Any:
             ) from error
 
 
+def _reason(error: Exception) -> str:
+    """Return the reason that libsndfile gives, without the name of the object that the bytes are read from."""
+    return str(getattr(error, "error_string", error))
+
+
 def _opened(data: Any) -> Any:
     soundfile = _soundfile()
     try:
@@ -45,7 +50,7 @@ def _opened(data: Any) -> Any:
     except (RuntimeError, TypeError) as error:
         raise DataError(
             "expected an audio file that libsndfile reads (WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF) or PyAV (M4A, AAC, "
-            f"Matroska, WMA, WavPack), got {len(data)} bytes that begin with {bytes(data[:8])!r}: {error}"
+            f"Matroska, WMA, WavPack), got {len(data)} bytes that begin with {bytes(data[:8])!r}: {_reason(error)}"
         ) from None
 
 

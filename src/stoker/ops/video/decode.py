@@ -106,7 +106,7 @@ class DecodeVideo(Operator, name="decoders.video"):
             raise ArgumentError(f"expected `dtype` UINT8 or UINT16, got {args['dtype']}")
         fill_of(args["fill_value"], _most(args["dtype"]))
         if ImageType(args["image_type"]) not in CHANNEL_ORDERS:
-            raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {args['image_type']}")
+            raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {ImageType(args['image_type']).name}")
         FrameChoice(args["fps"], args["keyframes_only"])
         if args["uniform_sample"] and args["random_crop"]:
             raise ArgumentError("expected one of `uniform_sample` and `random_crop`, got both")
