@@ -41,7 +41,7 @@ for images, labels in loader:
 native = sum(n for what, n in stoker.torchvision.report().counts.items() if "natively" in what)
 values = [round(float(x), 6) for x in model.state_dict()[next(iter(model.state_dict()))].flatten()]
 words = accelerator.process_index, accelerator.num_processes, stoker.torchvision.is_enabled(), native > 0, *values
-sys.stdout.write(" ".join(map(str, ("rank", *words))) + "\\n")  # at once, because both ranks print unbuffered
+sys.stdout.write(" ".join(map(str, ("rank", *words))) + "\\n")  # in one call, because both ranks print unbuffered
 """
 
 
@@ -58,7 +58,9 @@ def launch(folder: Path, *words: str) -> tuple[list[list[str]], str]:
     before = os.environ.get("PYTHONPATH", "")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder / "site", ROOT, ROOT / "tests", before)))}
     env["HF_HOME"] = str(folder)
-    done = subprocess.run([sys.executable, *words], env=env, cwd=folder, capture_output=True, text=True, timeout=3 * HANG_S)
+    done = subprocess.run(
+        [sys.executable, *words], env=env, cwd=folder, capture_output=True, text=True, timeout=3 * HANG_S
+    )
     ranks = sorted(line.split()[1:] for line in done.stdout.splitlines() if line.startswith("rank "))
     assert done.returncode == 0 and len(ranks) == 2, f"{done.stdout}\n{done.stderr}"
     return ranks, done.stderr
