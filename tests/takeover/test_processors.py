@@ -342,6 +342,55 @@ def test_images_of_one_size_share_their_steps(one_by_one: Any, photos: list[Path
         assert not counts.totals()[counts.RETRIED]
 
 
+class Grids(Backend):
+    """Processor of patches, one image after the other, in the form of Qwen2-VL's."""
+
+    __module__ = "transformers.models.qwen2_vl.image_processing_qwen2_vl"
+    runs = 0
+
+    def _preprocess(self, images: Any, side: int = 8, return_tensors: Any = None, **kwargs: Any) -> Any:
+        Grids.runs += len(images)
+        made, grids = [], []
+        for image in images:
+            rows, columns = (n // side for n in image.shape[-2:])
+            resized = F.resize(image.unsqueeze(0), [side * rows, side * columns], antialias=True)
+            values = F.normalize(resized.to(torch.float32), [120.0], [60.0], inplace=True)
+            patches = values.reshape(1, 3, rows, side, columns, side).permute(0, 2, 4, 1, 3, 5).unsqueeze(4)
+            patches = patches.expand(-1, -1, -1, -1, 2, -1, -1).reshape(1, rows * columns, 6 * side * side)
+            made.append(patches[0])
+            grids.append([1, rows, columns])
+        values = made[0] if len(made) == 1 else torch.cat(made, dim=0)
+        return Batch({"pixel_values": values, "image_grid_thw": torch.tensor(grids)}, return_tensors)
+
+
+@pytest.fixture
+def grids(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module of the processor of patches, imported."""
+    (name, kind), *_ = templates.PATCH_CLASSES.items()
+    made = types.ModuleType(name)
+    setattr(made, kind, Grids)
+    monkeypatch.setitem(sys.modules, name, made)
+    monkeypatch.setattr(templates, "_templates", {})
+
+
+@pytest.mark.parametrize("kind", ["files", "loaded"])
+def test_patches_of_images_of_one_size_share_their_steps(grids: None, photos: list[Path], kind: str) -> None:
+    def calls() -> list[Any]:
+        return [
+            Grids().preprocess(_opened(kind, photos[:count]), side=side, return_tensors="pt")
+            for side in (8, 4, 8)
+            for count in (len(photos), 2, 1)
+        ]
+
+    expected = calls()
+    before = Grids.runs
+    with stoker.torchvision.enabled():
+        for one, other in zip(expected, calls(), strict=True):
+            same(one, other)
+        assert Grids.runs - before == 2 * len(set(map(_size, photos))) + 3, "each size and side, and single images"
+        assert not counts.totals()[counts.RETRIED]
+
+
 def test_steps_of_changed_methods_are_not_shared(
     one_by_one: Any, photos: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

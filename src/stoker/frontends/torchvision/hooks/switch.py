@@ -126,6 +126,8 @@ def enable_here() -> None:
     _take_over_loaders()
     for name in processors.CLASSES:
         imports.after_import(name, _take_over_processors)
+    for name in templates.PATCH_CLASSES:
+        imports.after_import(name, _take_over_patches)
     start_processes = spawned.start_processes(_enable_in_process, delivery.current_choice)
     for module in (torch.multiprocessing, sys.modules["torch.multiprocessing.spawn"]):
         _replace(module, "start_processes", start_processes)
@@ -281,7 +283,17 @@ def _take_over_processors(module: Any) -> None:
         _changes.replace_body(vars(kind)["_preprocess"], templates.process_images)
 
 
-_processor_owners: set[Any] = set()  # classes whose `preprocess` is replaced
+def _take_over_patches(module: Any) -> None:
+    """Change a processor of patches, once a script has imported it."""
+    kind = getattr(module, templates.PATCH_CLASSES[module.__name__], None)
+    if kind is None or not _undo or kind in _processor_owners or "_preprocess" not in vars(kind):
+        return
+    _processor_owners.add(kind)
+    _undo.append(lambda: _processor_owners.discard(kind))
+    _changes.replace_body(vars(kind)["_preprocess"], templates.process_patches)
+
+
+_processor_owners: set[Any] = set()  # classes whose methods are replaced
 _patched_packages: set[str] = set()  # modules that a script had imported, and that were patched when a loop began
 
 

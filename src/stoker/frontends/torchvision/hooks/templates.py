@@ -18,13 +18,16 @@ from ..ir import recipe
 from ..ir.recipe import Node
 from ..ir.rows import LazyRow
 from ..ir.tables import Table, identity_table
+from ..tensors import rearranged
 from ..tensors.tensor import LazyTensor
 
 _MAX_TEMPLATES = 1024
 _PACKAGE = "transformers."
-_RESULT = "pixel_values"
+_RESULT, _GRID = "pixel_values", "image_grid_thw"
+# Processors whose result is the patches of their images, and the counts of patches along time, height and width.
+PATCH_CLASSES = {"transformers.models.qwen2_vl.image_processing_qwen2_vl": "Qwen2VLImageProcessor"}
 # Methods that the base class calls for each image.
-_METHODS = ("resize", "center_crop", "rescale_and_normalize", "rescale", "normalize")
+_METHODS = ("resize", "center_crop", "rescale_and_normalize", "rescale", "normalize", "patchify")
 
 
 class Template(NamedTuple):
@@ -33,6 +36,8 @@ class Template(NamedTuple):
     steps: tuple[tuple[Any, tuple[int, int], int], ...]  # step, size, channels
     table: Table
     batch_class: Any  # of the processor's result
+    shape: tuple[int, ...] = ()  # of an image's patches: count and values
+    grid: torch.Tensor | None = None  # of an image's patches
 
     def apply(self, node: Node) -> LazyRow:
         """Return the result for the image of ``node``."""
@@ -46,27 +51,54 @@ _templates: dict[Any, Template | None] = {}
 
 def process_images(original: Callable[..., Any], processor: Any, images: Any, *args: Any, **kwargs: Any) -> Any:
     """Replace the processing of all images of a call, which `TorchvisionBackend._preprocess` is."""
+    found = _apply_templates(_record, original, processor, images, args, kwargs)
+    rows = [row for _, row in found]
+    if not rows or any(row.node.size != rows[0].node.size or row.table is not rows[0].table for row in rows):
+        return original(processor, images, *args, **kwargs)
+    return found[0][0].batch_class(data={_RESULT: LazyTensor(rows, (len(rows),))}, tensor_type="pt")
+
+
+def process_patches(original: Callable[..., Any], processor: Any, images: Any, *args: Any, **kwargs: Any) -> Any:
+    """Replace the processing of all images of a call whose result is the patches of each image, one after the other."""
+    found = _apply_templates(_record_patches, original, processor, images, args, kwargs)
+    widths = {template.shape[1] for template, _ in found}
+    patches = None
+    if len(found) > 1 and len(widths) == 1:  # the patches of one image are a view, which the processor makes itself
+        count = sum(template.shape[0] for template, _ in found)
+        patches = rearranged.arranged([row for _, row in found], (count, widths.pop()))
+    if patches is None:
+        return original(processor, images, *args, **kwargs)
+    grids = torch.cat([template.grid for template, _ in found if template.grid is not None])
+    return found[0][0].batch_class(data={_RESULT: patches, _GRID: grids}, tensor_type="pt")
+
+
+def _apply_templates(
+    record: Callable[..., Template | None],
+    original: Callable[..., Any],
+    processor: Any,
+    images: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> list[tuple[Template, LazyRow]]:
+    """Return the template and the row of each image; nothing if the steps of an image cannot be shared."""
     code = original.__code__
     settings = dict(zip(code.co_varnames[2 : code.co_argcount], args, strict=False)) | kwargs
     state = _settings_key(processor, images, settings)
+    found: list[tuple[Template, LazyRow]] = []
     if state is None:
-        return original(processor, images, *args, **kwargs)
-    rows: list[LazyRow] = []
-    template: Template | None = None
+        return found
     for image in images:
         node = image._rows[0].node
-        key = (*state, node.size, node.channels, _layout_key(image))
+        key = (record, *state, node.size, node.channels, _layout_key(image))
         if key not in _templates:
             if len(_templates) >= _MAX_TEMPLATES:
                 _templates.clear()
-            _templates[key] = _record(original, processor, image, settings)
+            _templates[key] = record(original, processor, image, settings)
         template = _templates[key]
         if template is None:
-            break
-        rows.append(template.apply(node))
-    if template is None or any(row.node.size != rows[0].node.size or row.table is not rows[0].table for row in rows):
-        return original(processor, images, *args, **kwargs)
-    return template.batch_class(data={_RESULT: LazyTensor(rows, (len(rows),))}, tensor_type="pt")
+            return []
+        found.append((template, template.apply(node)))
+    return found
 
 
 def _settings_key(processor: Any, images: Any, settings: dict[str, Any]) -> tuple[Any, ...] | None:
@@ -102,14 +134,38 @@ def _record(original: Callable[..., Any], processor: Any, image: Any, settings: 
     results: Any = batch[_RESULT] if list(batch) == [_RESULT] else ()
     if len(results) != 1 or type(results[0]) is not LazyTensor or not _is_result(results[0]):
         return None
-    first, (node, table, _) = image._rows[0].node, results[0]._rows[0]
+    row = results[0]._rows[0]
+    steps = _steps_between(image._rows[0].node, row.node)
+    return None if steps is None else Template(steps, row.table, type(batch))
+
+
+def _record_patches(
+    original: Callable[..., Any], processor: Any, image: Any, settings: dict[str, Any]
+) -> Template | None:
+    """Return the steps from one image to its patches; None if not all of them are recorded."""
+    batch = original(processor, [image], **settings | {"return_tensors": None})
+    if sorted(batch) != [_GRID, _RESULT]:
+        return None
+    patches, grid = batch[_RESULT], batch[_GRID]
+    base = rearranged.whole_base(patches)
+    if base is None or len(base._rows) != 1 or patches.ndim != 2:
+        return None
+    if type(grid) is not torch.Tensor or tuple(grid.shape) != (1, 3):
+        return None
+    row = base._rows[0]
+    steps = _steps_between(image._rows[0].node, row.node)
+    return None if steps is None else Template(steps, row.table, type(batch), tuple(patches.shape), grid)
+
+
+def _steps_between(first: Node, node: Node) -> tuple[tuple[Any, tuple[int, int], int], ...] | None:
+    """Return the steps that lead from ``first`` to ``node``; None if one of them takes another image too."""
     steps = []
     while node is not first:
         if node.parent is None or recipe.extra_inputs(node):
             return None
         steps.append((node.step, node.size, node.channels))
         node = node.parent
-    return Template(tuple(reversed(steps)), table, type(batch))
+    return tuple(reversed(steps))
 
 
 def _is_result(x: LazyTensor) -> bool:

@@ -132,6 +132,15 @@ def filled(shape: Sequence[int], dtype: torch.dtype, value: float) -> torch.Tens
     return result
 
 
+def arranged(rows: Sequence[LazyRow], shape: Sequence[int]) -> torch.Tensor | None:
+    """Return the contiguous float32 tensor of all ``rows``, which are arranged images; None if nothing is recorded."""
+    if _thread.created is None:
+        return None
+    meta = torch.empty(tuple(shape), dtype=torch.float32, device=_META)
+    result: torch.Tensor = _new(RearrangedTensor, meta, _rows=rows, _fills=())
+    return result
+
+
 def is_waiting(x: Any) -> bool:
     """Return whether ``x`` is a tensor of this module that is not materialized."""
     return issubclass(type(x), _Unmaterialized) and x._materialized is None
@@ -331,7 +340,7 @@ def _join(func: Any, args: Any, kwargs: Any) -> Any:
     rows: list[LazyRow] = []
     fills: list[Fill] = []
     for x in tensors:
-        base = _whole_base(x)
+        base = whole_base(x)
         if base is None:
             return NotImplemented
         rows += base._rows
@@ -345,7 +354,7 @@ def _join(func: Any, args: Any, kwargs: Any) -> Any:
     return _new(RearrangedTensor, meta, _rows=rows, _fills=fills)
 
 
-def _whole_base(x: Any) -> Any:
+def whole_base(x: Any) -> Any:
     """Return the rearranged tensor all of whose values ``x`` shows in order; None if there is none."""
     if not is_waiting(x) or not x._meta.is_contiguous():
         return None
