@@ -371,7 +371,7 @@ def test_refused_names_of_plugins_and_nodes() -> None:
 
     with pytest.raises(UnsupportedError, match=r"`dali\.plugin\.mxnet` of DALI is not in Stoker"):
         plugin.mxnet  # noqa: B018
-    with dali.Pipeline(1, 1, None), pytest.raises(UnsupportedError, match=r"expected an operator that gives") as error:
+    with dali.Pipeline(1, 1, None), pytest.raises(UnsupportedError, match=r"expected the data of a reader") as error:
         fn.external_source(name="x").source_info()
     assert "test_dali.py" in str(error.value)
 

@@ -335,6 +335,15 @@ class Operator:
         """
         return ()
 
+    @classmethod
+    def wants_origin(cls, arguments: Mapping[str, Any]) -> bool:
+        """Return whether a node gets, in place of its first input, the origin of that input's rows.
+
+        Args:
+            arguments: the arguments of the call by name.
+        """
+        return False
+
     def count_outputs(self, args: Mapping[str, Any]) -> int:
         """Return the number of outputs for these constant arguments.
 

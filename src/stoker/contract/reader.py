@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -229,6 +229,8 @@ class Source(Operator, ABC):
 
     is_source = True
     inputs = (0, 0)
+    #: Whether the argument `origin` adds a last output, the location of each row's sample.
+    gives_origin: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod

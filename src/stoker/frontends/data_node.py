@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..contract.errors import ArgumentError, UnsupportedError, message
+from ..contract.errors import ArgumentError, message
 from ..contract.text import brief
 from ..contract.types import DType
 from ..contract.whole_number import as_whole_number
@@ -218,16 +218,15 @@ class DataNode:
         return self.builder.call("shapes", [self], {"dtype": dtype})  # type: ignore[no-any-return]
 
     def property(self, key: str) -> DataNode:
-        """Raise UnsupportedError: properties do not travel with data here.
+        """Return a property of each row, as ``fn.get_property`` does.
 
         Args:
-            key: name of the property.
+            key: "layout" or "source_info".
         """
-        text = f"expected an operator that gives {brief(key)}, got a property, which do not travel with data here"
-        raise UnsupportedError(message("DataNode.property", text, source=user_line()))
+        return self.builder.call("get_property", [self], {"key": key})  # type: ignore[no-any-return]
 
     def source_info(self) -> DataNode:
-        """Raise UnsupportedError, like :meth:`property`."""
+        """Return the location of each row's sample, as ``fn.get_property(x, key="source_info")`` does."""
         return self.property("source_info")
 
     def cpu(self) -> DataNode:

@@ -15,6 +15,7 @@ from ..contract.reader import SourcePart
 from ..graph.node import Edge, Graph, Node
 from .data_node import DataNode
 from .literals import as_array
+from .origins import origin_of
 from .registry import find
 from .source_line import user_line, warn_user
 
@@ -93,6 +94,8 @@ class GraphBuilder:
             if not low <= len(inputs) <= high:
                 wanted = str(low) if low == high else f"{low} to {high}"
                 raise ArgumentError(f"`{name}`: expected {wanted} inputs, got {len(inputs)}")
+            if inputs and operator.wants_origin(arguments):
+                inputs = [origin_of(self, inputs[0]), *inputs[1:]]
             sources = tuple(self.edge_of(x, name) for x in inputs)
             outputs = operator().count_outputs_with(args, len(inputs))
             if outputs > _MOST_OUTPUTS:
@@ -156,6 +159,8 @@ class GraphBuilder:
                 raise ArgumentError(
                     f"expected `{key}` to come from readers that read always, got one under a condition"
                 )
+            if reader.outputs != reader.operator().count_outputs(reader.args):
+                raise ArgumentError(f"expected `{key}` to come from readers without `origin`, got one with it")
             if isinstance(one, DataNode) and reader.id in single:
                 raise ArgumentError(
                     f"expected a list with what each reader returned in `{key}`, got several outputs of one reader"
@@ -166,6 +171,11 @@ class GraphBuilder:
 
     def edge_of(self, x: Any, name: str) -> Edge:
         """Return the edge for an input: a node's output, or a constant, which becomes a node."""
+        if isinstance(x, (list, tuple)) and x and all(isinstance(i, DataNode) for i in x):
+            raise ArgumentError(
+                f"`{name}`: expected a node as input, got {len(x)} nodes. Unpack the outputs of an operator, as in "
+                "`jpegs, labels = fn.readers.file(...)`"
+            )
         if isinstance(x, DataNode):
             if x.builder is not self:
                 raise ArgumentError(f"`{name}`: expected a node of this pipeline, got one of another pipeline")

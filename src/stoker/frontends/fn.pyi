@@ -1554,12 +1554,14 @@ def get_property(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Return a property of a tensor: the names of its axes. Input: any. Output: the names as ASCII, uint8 (N,).
+    """Return the names of a tensor's axes, or the origin of its sample. Input: any. Output: uint8 (N,).
 
-    DALI's property "source_info" is refused: return the file's name from the source instead.
+    The names are ASCII. The origin ("source_info") is what the tensor's reader returns with ``origin=True``: the path
+    of the file as UTF-8, in a container followed by `` at byte N``. The tensor must come from exactly one of the
+    readers that have this argument, row by row.
 
     Args:
-        key: Name of the property: "layout".
+        key: Name of the property: "layout" or "source_info".
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -6364,6 +6366,7 @@ class readers:
         lazy_init: bool = False,
         tensor_init_bytes: int = 1048576,
         shuffle_after_epoch_seed: int | None = None,
+        origin: bool = False,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -6433,6 +6436,8 @@ class readers:
             lazy_init: No effect: the index is read when the pipeline is built.
             tensor_init_bytes: No effect: memory is planned.
             shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            origin: Add a last output: the path of the sample's file as UTF-8, uint8 `(N,)`, in a container followed
+                by ` at byte N`. `fn.get_property(x, key="source_info")` does so too.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -6481,6 +6486,7 @@ class readers:
         lazy_init: bool = False,
         tensor_init_bytes: int = 1048576,
         shuffle_after_epoch_seed: int | None = None,
+        origin: bool = False,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -6550,6 +6556,8 @@ class readers:
             lazy_init: No effect: the index is read when the pipeline is built.
             tensor_init_bytes: No effect: memory is planned.
             shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            origin: Add a last output: the path of the sample's file as UTF-8, uint8 `(N,)`, in a container followed
+                by ` at byte N`. `fn.get_property(x, key="source_info")` does so too.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -6765,6 +6773,7 @@ class readers:
         stick_to_shard: bool = False,
         pad_last_batch: bool = False,
         on_error: Literal["raise", "replace", "skip"] | None = None,
+        origin: bool = False,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -6814,6 +6823,8 @@ class readers:
                 ones.
             on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
                 pipeline's `on_error` says.
+            origin: Add a last output: the path of the sample's file as UTF-8, uint8 `(N,)`, in a container followed
+                by ` at byte N`. `fn.get_property(x, key="source_info")` does so too.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -7534,6 +7545,7 @@ class readers:
         lazy_init: bool = False,
         tensor_init_bytes: int = 1048576,
         shuffle_after_epoch_seed: int | None = None,
+        origin: bool = False,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -7593,6 +7605,8 @@ class readers:
             lazy_init: No effect: the index is read when the pipeline is built.
             tensor_init_bytes: No effect: memory is planned.
             shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            origin: Add a last output: the path of the sample's file as UTF-8, uint8 `(N,)`, in a container followed
+                by ` at byte N`. `fn.get_property(x, key="source_info")` does so too.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -8493,6 +8507,7 @@ class readers:
         lazy_init: bool = False,
         tensor_init_bytes: int = 1048576,
         shuffle_after_epoch_seed: int | None = None,
+        origin: bool = False,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -8544,6 +8559,8 @@ class readers:
             lazy_init: No effect: the index is read when the pipeline is built.
             tensor_init_bytes: No effect: memory is planned.
             shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
+            origin: Add a last output: the path of the sample's file as UTF-8, uint8 `(N,)`, in a container followed
+                by ` at byte N`. `fn.get_property(x, key="source_info")` does so too.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

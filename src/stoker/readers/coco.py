@@ -21,6 +21,7 @@ from ..contract.types import DType
 from ._coco import Annotations, read_annotations
 from ._columns import Bytes, Values, fingerprint, ragged
 from ._containers import ContainerReader, is_missing
+from ._origins import OriginReader
 from ._storages import FileStorage
 
 _OLD_NAMES = {"save_img_ids": "image_ids", "meta_files_path": "preprocessed_annotations",
@@ -29,7 +30,7 @@ _OLD_NAMES = {"save_img_ids": "image_ids", "meta_files_path": "preprocessed_anno
 _CACHES = ("preprocessed_annotations", "save_preprocessed_annotations", "save_preprocessed_annotations_dir")
 
 
-class COCOReader(ContainerReader, name="readers.coco"):
+class COCOReader(OriginReader, ContainerReader, name="readers.coco"):
     """Read images with the annotations of a file in COCO's form. Outputs: bytes of the image, boxes, labels.
 
     Boxes are float32 ``(M, 4)``: x, y, width, height, or with `ltrb` left, top, right, bottom. Labels are int32

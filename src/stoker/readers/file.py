@@ -17,11 +17,12 @@ from ._columns import Bytes, Values, fingerprint
 from ._containers import paths_of
 from ._fetching import AsyncStorage
 from ._listing import labels_of, list_files
+from ._origins import OriginReader
 from ._remote import is_remote, open_store, sizes_of
 from ._sampled import SampledReader
 
 
-class FileReader(SampledReader, name="readers.file"):
+class FileReader(OriginReader, name="readers.file"):
     """Read whole files. Outputs: the bytes, uint8 ``(N,)``, and the label, int32 ``(1,)``.
 
     Without ``files`` or ``file_list``, every sub-folder of ``file_root`` is a class; classes are numbered in

@@ -25,6 +25,7 @@ from ..native import _native
 from ._array_files import check_names, list_names
 from ._columns import fingerprint
 from ._containers import ContainerReader
+from ._origins import OriginReader
 from ._storages import FileStorage
 
 _POLICIES = ("error", "pad", "trim_to_shape")
@@ -34,7 +35,7 @@ _HEAD_BYTES = (1 << 20) + 12
 _MOST_TRIED = 100  # files whose headers are looked at until one says the type
 
 
-class NumpyReader(ContainerReader, name="readers.numpy"):
+class NumpyReader(OriginReader, ContainerReader, name="readers.numpy"):
     """Read arrays in .npy files (versions 1 to 3). Output: the array, or a region of it.
 
     All arrays have the type and the number of axes of the first one; their extents may differ. Arrays in Fortran order
@@ -105,7 +106,8 @@ class NumpyReader(ContainerReader, name="readers.numpy"):
         reader = c.reader()
         column: ArrayColumn = c.source.columns[0]
         region = _region(c.scope.args, column.dtype, column.rank, _numbers_of(c))
-        return (column.lower_region(c, reader, region),)
+        array = column.lower_region(c, reader, region)
+        return (array, *(more.lower(c, reader) for more in c.source.columns[1:]))
 
 
 @dataclass(frozen=True)

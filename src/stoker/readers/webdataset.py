@@ -22,6 +22,7 @@ from ._fetching import AsyncStorage
 from ._index_files import ContainerIndex, index_files
 from ._manifest import manifest_of, refuse_index, storages_of
 from ._manifest_file import OpenManifest
+from ._origins import OriginReader
 from ._remote import RemoteStore, open_store
 from ._storages import RangeStorage
 from ._tar_index import read_tar_index
@@ -29,7 +30,7 @@ from ._tar_index import read_tar_index
 _BEHAVIORS = ("empty", "skip", "error")
 
 
-class WebDatasetReader(ContainerReader, name="readers.webdataset"):
+class WebDatasetReader(OriginReader, ContainerReader, name="readers.webdataset"):
     """Read samples from tar files in the WebDataset form. Outputs: a component per entry of `ext`.
 
     Adjacent members of a tar file with one name up to the first dot of its last part are a sample; the rest of the name

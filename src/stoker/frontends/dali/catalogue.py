@@ -137,7 +137,6 @@ _REFUSED = {
     "Tensor": "source_info stream device_id",
     "TensorList": "broadcast copy_to_external from_dlpack_list reinterpret reset stream device_id",
     "Pipeline": "enable_api_check",
-    "DataNode": "property source_info",
 }
 NAMES = frozenset(f"{group}.{name}".lstrip(".") for group, names in _OPERATORS.items() for name in names.split())
 
