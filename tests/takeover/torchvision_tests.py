@@ -92,10 +92,11 @@ def compare(untouched: Outcomes, taken_over: Outcomes, mode: str) -> int:
             continue
         reason = next((why for text, why in EXPECTED.items() if after and re.search(text, after.text)), None)
         reason = reason if mode == "fetching" else None
-        print(f"{mode}: {test}: {before.name} -> {name}{f' (expected: {reason})' if reason else ''}")
+        print(f"{mode}: {test}: {before.name} -> {name}{f' (expected: {reason})' if reason else ''}", flush=True)
         if before.name == "passed" and not reason:
             faults += 1
-            print("    " + (after.text if after else "").replace("\n", "\n    "))
+            print("    " + (after.text if after else "").replace("\n", "\n    "), flush=True)
+    print(f"{mode}: {faults} tests pass untouched and fail taken over", flush=True)
     return faults
 
 
