@@ -57,5 +57,5 @@ def at_most(seconds: float) -> Iterator[None]:
         yield
     finally:
         over.set()
-        sampler.join()
+        sampler.join(HANG_S)
     assert clock.tick() < seconds

@@ -94,7 +94,7 @@ def test_the_wait_for_a_killed_process_ends(cache: Path, tmp_path: Path) -> None
     time.sleep(0.2)
     assert log.read_text() == "compiles\n"  # it waits
     first.process.send_signal(signal.SIGKILL)
-    first.process.communicate()
+    first.process.communicate(timeout=HANG_S)
     assert second.end() > 0
     assert log.read_text() == "compiles\n" * 2
     assert [p.suffix for p in cache.iterdir()] == [".cubin"]
@@ -159,7 +159,7 @@ def test_turns_never_overlap(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(HANG_S)
     assert (most, done) == (1, 20) and not list(tmp_path.iterdir())
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fake_engines import decoding, forty_files
+from idle_clock import HANG_S
 
 from stoker import DataError, DeviceError
 from stoker.native import _native
@@ -65,7 +66,7 @@ def test_memory_that_changes_is_at_most_an_error(engines: Any, files: list[str])
                 assert "gpu_memory_limit" in str(error)
             finally:
                 ended.set()
-                other.join()
+                other.join(HANG_S)
     assert done < 15, "no batch was without memory"
 
 

@@ -18,6 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from stoker import ArgumentError, DataError, StateError, UnsupportedError, types
 from stoker.jax import Loader, shard_of, to_jax
 from tests.frameworks.batches import DTYPES, check_same_training, expected, ragged, run_page, typed
+from tests.idle_clock import HANG_S
 from tests.photographs import write_photographs
 from tests.run.pipelines import ROOT, environment, files_of, training
 
@@ -289,7 +290,7 @@ def test_dalis_decorators(files: list[str]) -> None:
     peekable = peekable_data_iterator(define, output_map=["y"], reader_name="Reader")(batch_size=6)
     assert peekable.element_spec == {"y": ArraySpec(np.dtype(np.int32), (6, 1))}
     first = peekable.peek()
-    np.testing.assert_array_equal(peekable.peek_async().result()["y"], first["y"])
+    np.testing.assert_array_equal(peekable.peek_async().result(HANG_S)["y"], first["y"])
     with pytest.raises(StateError, match="peeked"):
         peekable.checkpoints()
     np.testing.assert_array_equal(next(peekable)["y"], first["y"])

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from idle_clock import HANG_S
 from jpeg_gpu_cases import GPU_SOURCES, Batch, Row, pack
 from PIL import Image, JpegImagePlugin
 from test_jpeg import encode, picture
@@ -43,7 +44,7 @@ def device(tmp_path_factory) -> list[str]:
 
     def compiled(source: Path) -> str:
         out = str(folder / f"{source.parent.name}_{source.stem}.o")
-        subprocess.run([compiler, *flags, "-c", str(source), "-o", out], check=True)
+        subprocess.run([compiler, *flags, "-c", str(source), "-o", out], check=True, timeout=HANG_S)
         return out
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -53,7 +54,7 @@ def device(tmp_path_factory) -> list[str]:
             *(NATIVE / "gpu_kernels" / s for s in GPU_SOURCES),
         ]
         objects = list(pool.map(compiled, sources))
-    subprocess.run([compiler, *objects, "-ldl", "-o", str(program)], check=True)
+    subprocess.run([compiler, *objects, "-ldl", "-o", str(program)], check=True, timeout=HANG_S)
     kernels.write_bytes(compile_kernels('#include "device/jpeg.cuh"\n', _native.gpu.open_cuda(0).architecture))
     return [str(program), str(kernels)]
 

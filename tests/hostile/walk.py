@@ -265,7 +265,7 @@ class Walk:
                             call = message["call"]
             finally:
                 child.kill()
-            code = child.wait()
+            code = child.wait(HANG_S)
             if why == "time" or self._stopped or (self.next >= self.last and not running):
                 return
             errors.seek(0)

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.idle_clock import HANG_S
+
 ROOT = Path(__file__).parents[2]
 OPERATORS = (  # at least one for each table of kernels of native code
     "resize", "warp_affine", "crop_mirror_normalize", "brightness", "hsv", "gaussian_blur", "experimental.median_blur",
@@ -30,6 +32,6 @@ def test_operators_need_no_instruction_that_the_processor_lacks(processor: str, 
         pytest.skip("needs an x86-64 machine with qemu-x86_64 (Debian: qemu-user)")
     command = [emulator, "-cpu", processor, sys.executable, "-m", "tests.native.emulated_operators", *OPERATORS]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == f"{len(OPERATORS)} operators, {isa}\n"

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker.torch import Loader
+from tests.idle_clock import HANG_S
 from tests.run.pipelines import environment, training
 
 _LONGEST_LIFE_S = 0.25  # after the first batch
@@ -88,7 +89,7 @@ def kill_often(files: list[str], times: int, seed: int) -> tuple[int, int]:
                 else:
                     time.sleep(drawn.uniform(0, 1))  # possibly before it starts
                 child.send_signal(signal.SIGKILL)
-                assert child.wait() == -signal.SIGKILL, "it ended by itself"
+                assert child.wait(HANG_S) == -signal.SIGKILL, "it ended by itself"
             now = json.loads((folder / "saved.json").read_text())["bytes"] if (folder / "saved.json").exists() else 0
             grown += now > size
             size = now

@@ -96,7 +96,7 @@ def spinning() -> Iterator[None]:
     yield
     stop = True
     sys.setswitchinterval(interval)
-    spinner.join()
+    spinner.join(HANG_S)
 
 
 def test_a_spinning_thread_costs_its_own_time_only(files: list[str], request: pytest.FixtureRequest) -> None:

@@ -60,7 +60,7 @@ class Script:
             out, err = self.process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGABRT)  # faulthandler prints its stacks
-            pytest.fail(f"it did not end: {self.process.communicate()}")
+            pytest.fail(f"it did not end: {self.process.communicate(timeout=HANG_S)}")
         return self.process.returncode, out, err
 
 

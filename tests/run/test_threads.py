@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from idle_clock import HANG_S
 from started_threads import StartedThreads
 
 from stoker import Pipeline, StateError, fn, pipeline_def
@@ -27,7 +28,7 @@ from tests.run import thread_stress
 
 def at_once(*work: Callable[[], Any]) -> list[Any]:
     """Run functions on a thread each, which begin together. Return their results, or raise one of their errors."""
-    begin = threading.Barrier(len(work))
+    begin = threading.Barrier(len(work), timeout=HANG_S)
     results: list[Any] = [None] * len(work)
     errors: list[BaseException] = []
 
@@ -38,11 +39,12 @@ def at_once(*work: Callable[[], Any]) -> list[Any]:
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=run, args=(n,)) for n in range(len(work))]
+    threads = [threading.Thread(target=run, args=(n,), daemon=True) for n in range(len(work))]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(HANG_S)
+        assert not thread.is_alive(), "a thread hangs"
     if errors:
         raise errors[0]
     return results
@@ -191,7 +193,7 @@ def test_warnings_are_ignored_only_within_the_block() -> None:
 def test_each_thread_defines_a_pipeline_of_dali() -> None:
     from stoker.dali import Pipeline as DaliPipeline
 
-    pushed, popped = threading.Barrier(2), threading.Barrier(2)
+    pushed, popped = threading.Barrier(2, timeout=HANG_S), threading.Barrier(2, timeout=HANG_S)
 
     def define() -> DaliPipeline:
         pipe = DaliPipeline(batch_size=1, num_threads=1)

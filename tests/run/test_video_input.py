@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from clips import FRAMES, make_clip, number_in, write_video
+from idle_clock import HANG_S
 
 import stoker.dali
 from stoker import fn, pipeline_def, types
@@ -110,7 +111,7 @@ def test_a_run_waits_for_a_video(folder: Path) -> None:
         timer = threading.Timer(0.2, lambda: pipe.feed_input("video", [data]))
         timer.start()
         assert run(pipe) == [[0, 1]]
-        timer.join()
+        timer.join(HANG_S)
 
 
 def test_misuse(folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from idle_clock import HANG_S
 from PIL import Image
 from run.pipelines import files_of
 
@@ -71,7 +72,7 @@ def test_several_threads_call_an_endpoint(contents: list[bytes]) -> None:
     requests = [*contents, png.getvalue(), b"bad"]
     with Endpoint(classify()) as endpoint:
         want = endpoint(requests)
-        start = threading.Barrier(4)
+        start = threading.Barrier(4, timeout=HANG_S)
 
         def client(seed: int) -> int:
             rng = np.random.default_rng(seed)

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import torch
 
+from tests.idle_clock import HANG_S
+
 _PREFIXES = re.compile(r"_ZNK?(3c10|2at)4cuda")  # functions of the namespaces c10::cuda and at::cuda
 _COUNT = "_ZN3c104cuda12device_countEv"  # the only function that is called without a GPU: there are none
 _ALLOCATOR = "_ZN3c104cuda20CUDACachingAllocator9allocatorE"  # a variable
@@ -38,8 +40,9 @@ def load() -> bool:
     if not parts:
         return False
     listed = subprocess.run(
-        [str(tools[1]), "-D", "--undefined-only", *map(str, parts)], capture_output=True, text=True, check=True
-    )
+        [str(tools[1]), "-D", "--undefined-only", *map(str, parts)], capture_output=True, text=True, check=True,
+        timeout=HANG_S,
+    )  # fmt: skip
     names = sorted({word for line in listed.stdout.splitlines() for word in line.split()[-1:] if _PREFIXES.match(word)})
     folder = _build(str(tools[0]), names)
     for name in _LIBRARIES:
@@ -61,7 +64,7 @@ def _build(compiler: str, names: list[str]) -> Path:
     (building / "nothing.c").write_text("")
     for name, code in zip(_LIBRARIES, ("cuda.c", "nothing.c"), strict=True):
         options = ["-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", str(building / name)]
-        subprocess.run([compiler, *options, str(building / code)], check=True)
+        subprocess.run([compiler, *options, str(building / code)], check=True, timeout=HANG_S)
     try:
         building.rename(folder)
     except OSError:  # another process was faster

@@ -236,7 +236,7 @@ def test_a_relay_ends_during_an_incomplete_message(
     class Cut:
         def get(self, timeout: float) -> Any:
             started.set()
-            rest.wait()
+            rest.wait(HANG_S)
             raise EOFError
 
     relay = scheduler.Relay(Cut(), batch_scheduler, lambda data, created: ([data], [], []))

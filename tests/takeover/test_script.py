@@ -217,7 +217,7 @@ def test_ctrl_c_while_the_consumer_waits(tmp_path: Path, on: bool) -> None:
                 if len(samples) == 2:
                     timer.start()
         data.rest.touch()
-        timer.join()
+        timer.join(HANG_S)
         return samples
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

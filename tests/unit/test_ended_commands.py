@@ -128,7 +128,7 @@ def test_ctrl_c(name: str, folder: Path) -> None:
     finally:
         os.close(terminal)
         process.kill()
-        process.wait()
+        process.wait(HANG_S)
     assert status == command.INTERRUPTED, printed.decode()
     assert b"stoker: interrupted" in printed and b"Traceback" not in printed
 

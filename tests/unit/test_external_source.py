@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from stoker import ArgumentError, DataError, Pipeline, StateError, fn, types
+from tests.idle_clock import HANG_S
 from tests.sources import read_batches
 
 
@@ -339,12 +340,12 @@ def test_a_blocking_source_waits_for_another_thread() -> None:
         timer = threading.Timer(0.05, pipe.feed_input, ("x", [one(3)]))
         timer.start()
         assert take(pipe, 1) == [[[3.0]]]
-        timer.join()
+        timer.join(HANG_S)
         timer = threading.Timer(0.05, pipe.close)
         timer.start()
         with pytest.raises(StateError, match="closed while a source waited"):
             pipe.run()
-        timer.join()
+        timer.join(HANG_S)
 
 
 # ---- states ----
