@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from idle_clock import HANG_S
 from run.pipelines import counting_rows, files_of, training
 
 from stoker import ArgumentError, DataError, StateError, UnsupportedError, fn, pipeline_def, types
@@ -142,6 +143,26 @@ def test_a_closed_pipeline_is_an_error(files: list[str]) -> None:
     for _ in range(3):
         with pytest.raises(StateError, match="closed"):
             next(loop)
+
+
+def test_a_loop_that_goes_on_while_its_loader_closes_ends(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = Loader(training(files), background=True)
+    loop = iter(loader)
+    next(loop)
+    delivered, close = [], loader.pipeline.close
+
+    def closing() -> None:
+        delivered.extend(content(next(loop)) for _ in range(2))
+        close()
+
+    monkeypatch.setattr(loader.pipeline, "close", closing)
+    thread = threading.Thread(target=loader.close, daemon=True)
+    thread.start()
+    thread.join(HANG_S / 4)
+    assert not thread.is_alive(), "the loop waits for a thread that has ended"
+    assert len(delivered) == 2
+    with pytest.raises(StateError, match="closed"):
+        next(loop)
 
 
 def test_several_threads_share_a_loop(files: list[str]) -> None:

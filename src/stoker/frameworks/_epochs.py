@@ -216,8 +216,8 @@ class EpochLoader(ABC):
 
     def close(self) -> None:
         """Stop the pipeline."""
+        self.pipeline.close()  # first: a loop that still delivers must find it closed, not wait for a thread that ended
         self._end_thread()
-        self.pipeline.close()
 
     def __repr__(self) -> str:
         try:
