@@ -3,16 +3,14 @@
 // registers, computes its butterflies, and exchanges the results through shared memory. The same launch can filter the
 // signal first and sum the bins with weights afterwards, so that neither the filtered signal nor the spectrum is written.
 #pragma once
+#include "device/own_frames.cuh"
 #include "device/own_project.cuh"
-#include "shared/border.hpp"
 #include "shared/fft.hpp"
 
 namespace stoker::own {
 
-// Ports: signal, window, table (shared/fft.hpp), with kProjects weights (own_project.cuh), output. Numbers: with kFilters
-// those of Preemphasis and its launch; then frames, first sample of frame 0, points of the transform, step, whether to
-// mirror the signal, whether to take the root, whether frames are the first axis. kFrames: frames of a block
-// (ops/audio/spectrogram.py).
+// Ports: those of Frames, with kProjects weights (own_project.cuh), output. Numbers: with kFilters those of Preemphasis
+// and its launch; then those of Frames. kFrames: frames of a block (ops/audio/spectrogram.py).
 template <class Ports, int32_t kSamples, int32_t kFrames, bool kFilters, bool kProjects>
 struct ShortSpectrogram {
   static constexpr int kFirst = kFilters ? 4 : 0;  // number of the first number of the spectrogram
@@ -29,36 +27,14 @@ struct ShortSpectrogram {
   static constexpr int32_t place(int32_t i) { return i + (i >> 4); }
   static constexpr int32_t kFramePoints = place(kLength - 1) + 1 | 1;
 
-  struct Block {
-    int64_t frames, start, first;  // of the row; first sample and number of the block's first frame
-    int32_t count;                 // frames of the block
-    int64_t step;
-    bool reflect, magnitude, by_time, in_pairs;
-    const float *signal, *window;
-    int64_t samples, element;
-    int32_t length, before;  // of the window, and points of the transform before it
+  struct Block : Frames {
+    bool in_pairs;
     Point* points;
-    const float* table;
     float coefficient, edge;  // with kFilters; the sample before the first one
 
-    Block(const Row& row, uint32_t block) {
-      frames = static_cast<int64_t>(row.number(kFirst));
-      step = static_cast<int64_t>(row.number(kFirst + 3));
-      reflect = row.number(kFirst + 4) != 0;
-      magnitude = row.number(kFirst + 5) != 0;
-      by_time = row.number(kFirst + 6) != 0;
-      first = int64_t{block} * kFrames;
-      start = static_cast<int64_t>(row.number(kFirst + 1)) + first * step;
-      count = static_cast<int32_t>(frames - first < kFrames ? frames - first : kFrames);
+    Block(const Row& row, uint32_t block) : Frames(row, block, kFirst, kSamples, kFrames) {
       const Port &x = row.port(0), &w = row.port(1);
-      signal = reinterpret_cast<const float*>(x.data);
-      samples = x.shape[0];
-      element = x.stride[0] / static_cast<int64_t>(sizeof(float));
-      window = reinterpret_cast<const float*>(w.data);
-      length = static_cast<int32_t>(w.shape[0]);
-      before = (kSamples - length) / 2;
       points = gpu::dynamic_shared<Point>();
-      table = reinterpret_cast<const float*>(row.port(2).data);
       // All samples exist, and a point's two samples are an aligned pair with factors that are one as well.
       const auto odd = static_cast<uint64_t>(start) | static_cast<uint64_t>(step) | static_cast<uint64_t>(length) |
                        static_cast<uint64_t>(before);
@@ -77,13 +53,8 @@ struct ShortSpectrogram {
       const float before = i > 0 ? signal[(i - 1) * element] : edge;
       return x - before * coefficient;
     }
-    // Sample i of the transform of a frame.
     float sample(int32_t frame, int32_t i) const {
-      const int32_t at = i - before;
-      if (at < 0 || at >= length) return 0.0f;
-      const int64_t from =
-          border_position<int64_t>(start + frame * step + at, samples, reflect ? Border::Reflect101 : Border::Constant);
-      return from < 0 ? 0.0f * window[at] : this->at(from) * window[at];
+      return Frames::sample(frame, i, [&](int64_t from) { return at(from); });
     }
     Point* frame(int32_t number) const { return points + number * kFramePoints; }
   };
@@ -170,27 +141,22 @@ struct ShortSpectrogram {
     if constexpr (kPass + 1 < kPlan.passes) transform<kPass + 1>(b, table);
   }
 
-  static float power_of(const Block& b, Point x, float factor) {
-    const float power = (x.re * x.re + x.im * x.im) * factor;
-    return b.magnitude ? sqrtf(power) : power;
-  }
-
   // Pass the powers of bins k and points - k of a frame to put(bin, power).
   template <class Put>
   static void powers(const Block& b, int32_t frame, int32_t k, Put&& put) {
     constexpr int32_t n = kPlan.points;
     const Point z = b.frame(frame)[place(k)];
     if constexpr (kPlan.is_odd()) {
-      put(k, power_of(b, z, 1.0f));
+      put(k, b.power_of(z, 1.0f));
     } else if (k == 0) {
-      put(0, power_of(b, {z.re + z.im, 0.0f}, 1.0f));
-      put(n, power_of(b, {z.re - z.im, 0.0f}, 1.0f));
+      put(0, b.power_of(Point{z.re + z.im, 0.0f}, 1.0f));
+      put(n, b.power_of(Point{z.re - z.im, 0.0f}, 1.0f));
     } else {
       const auto w = reinterpret_cast<const Point*>(b.table + kPlan.pair)[k];
       Point low, high;
       fft::real_pair(z, b.frame(frame)[place(n - k)], w.re, w.im, low, high);
-      put(k, power_of(b, low, 0.25f));
-      put(n - k, power_of(b, high, 0.25f));
+      put(k, b.power_of(low, 0.25f));
+      put(n - k, b.power_of(high, 0.25f));
     }
   }
 

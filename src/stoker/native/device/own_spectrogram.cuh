@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `spectrogram`: a block transforms a few frames, with the butterflies of a pass divided over its threads.
 #pragma once
-#include "device/own.cuh"
-#include "shared/border.hpp"
+#include "device/own_frames.cuh"
 #include "shared/fft.hpp"
 
 namespace stoker::own {
 
-// Ports: signal, window, table (shared/fft.hpp), output. Numbers: frames, first sample of frame 0, then points of the
-// transform, step, whether to mirror the signal, whether to take the root, whether frames are the first axis, frames of
-// a block, whether the block's memory is shared memory.
+// Ports: those of Frames, output. Numbers: those of Frames, frames of a block, whether the block's memory is shared
+// memory.
 template <class Ports>
 struct Spectrogram {
   struct Point {
@@ -27,50 +25,24 @@ struct Spectrogram {
     }
   };
 
-  struct Block {
+  struct Block : Frames {
     fft::Plan plan;
-    int64_t frames, start, step, first;  // of the row; the block's first frame
-    int32_t count;                       // frames of the block
-    bool reflect, magnitude, by_time;
-    const float *signal, *window, *table;
-    int64_t samples, element;
-    int32_t length, before;  // of the window, and points of the transform before it
     float* memory;
     int32_t floats;  // of a frame in one of its four arrays
 
-    Block(const Row& row, uint32_t block) : plan(fft::plan_of(static_cast<int32_t>(row.number(2)))) {
-      frames = static_cast<int64_t>(row.number(0));
-      start = static_cast<int64_t>(row.number(1));
-      step = static_cast<int64_t>(row.number(3));
-      reflect = row.number(4) != 0;
-      magnitude = row.number(5) != 0;
-      by_time = row.number(6) != 0;
-      const auto most = static_cast<int64_t>(row.number(7));
-      first = block * most;
-      count = static_cast<int32_t>(frames - first < most ? frames - first : most);
-      const Port &x = row.port(0), &w = row.port(1);
-      signal = reinterpret_cast<const float*>(x.data);
-      samples = x.shape[0];
-      element = x.stride[0] / static_cast<int64_t>(sizeof(float));
-      window = reinterpret_cast<const float*>(w.data);
-      length = static_cast<int32_t>(w.shape[0]);
-      before = (plan.samples - length) / 2;
-      table = reinterpret_cast<const float*>(row.port(2).data);
+    Block(const Row& row, uint32_t block)
+        : Frames(row, block, 0, static_cast<int32_t>(row.number(2)), static_cast<int64_t>(row.number(7))),
+          plan(fft::plan_of(static_cast<int32_t>(row.number(2)))) {
       floats = Points::index(plan.length) + 1;
       memory = row.number(8) != 0 ? gpu::dynamic_shared<float>()
-                                  : row.scratch<float>(block * most * 4 * floats * static_cast<int64_t>(sizeof(float)));
+                                  : row.scratch<float>(first * 4 * floats * static_cast<int64_t>(sizeof(float)));
     }
     Points points(int32_t frame, int which) const {
       float* p = memory + int64_t{4 * frame + 2 * which} * floats;
       return {p, p + floats};
     }
-    // Sample i of the transform of a frame.
     float sample(int32_t frame, int32_t i) const {
-      const int32_t at = i - before;
-      if (at < 0 || at >= length) return 0.0f;
-      const int64_t from = border_position<int64_t>(start + (first + frame) * step + at, samples,
-                                                    reflect ? Border::Reflect101 : Border::Constant);
-      return from < 0 ? 0.0f * window[at] : signal[from * element] * window[at];
+      return Frames::sample(frame, i, [&](int64_t from) { return signal[from * element]; });
     }
   };
 
@@ -146,29 +118,24 @@ struct Spectrogram {
     return at;
   }
 
-  static float power_of(const Block& b, Point x, float factor) {
-    const float power = (x.re * x.re + x.im * x.im) * factor;
-    return b.magnitude ? sqrtf(power) : power;
-  }
-
   // Write the powers of a frame's pairs of bins into `to`.
   static void powers(const Block& b, Points z, float* to, int32_t k) {
     const int32_t n = b.plan.points;
     if (b.plan.is_odd()) {
-      if (k < b.plan.bins) to[k] = power_of(b, z.at(k), 1.0f);
+      if (k < b.plan.bins) to[k] = b.power_of(z.at(k), 1.0f);
       return;
     }
     if (k == 0) {
       const Point x = z.at(0);
-      to[0] = power_of(b, {x.re + x.im, 0.0f}, 1.0f);
-      to[n] = power_of(b, {x.re - x.im, 0.0f}, 1.0f);
+      to[0] = b.power_of(Point{x.re + x.im, 0.0f}, 1.0f);
+      to[n] = b.power_of(Point{x.re - x.im, 0.0f}, 1.0f);
       return;
     }
     const float* w = b.table + b.plan.pair;
     Point low, high;
     fft::real_pair(z.at(k), z.at(n - k), w[2 * k], w[2 * k + 1], low, high);
-    to[k] = power_of(b, low, 0.25f);
-    to[n - k] = power_of(b, high, 0.25f);
+    to[k] = b.power_of(low, 0.25f);
+    to[n - k] = b.power_of(high, 0.25f);
   }
 
   static void frames(const Row& row, uint32_t block) {
