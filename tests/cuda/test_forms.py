@@ -44,8 +44,6 @@ PARAMETERS = {
     "element_numbers",
     "mel_weights",
     "dct_weights",
-    "mel_table",
-    "dct_table",
 }  # of shapes and numbers
 
 # The weights of a window, and masks of objects, computed like other parameters.

@@ -183,11 +183,11 @@ def test_decibels_of_special_numbers() -> None:
 def test_tables_of_weights_are_limited() -> None:
     """A graph from elsewhere may ask for any size: it is refused before memory is taken."""
     for make, arguments in (
-        (_native.kernels.mel_table, (65536, 16000.0, 0.0, 8000.0, False, True, 1 << 20)),
-        (_native.kernels.dct_table, (65536, 2, False, 0.0, 1 << 20)),
+        (_native.kernels.mel_weights, (65536, 16000.0, 0.0, 8000.0, False, True, 1 << 20)),
+        (_native.kernels.dct_weights, (65536, 2, False, 0.0, 1 << 20)),
     ):
         with pytest.raises(ValueError, match=r"2\*\*24 weights"):
             make(*arguments)
     for bins in (1, -1, (1 << 20) + 1):
         with pytest.raises(ValueError, match="bins"):
-            _native.kernels.mel_table(2, 16000.0, 0.0, 8000.0, False, True, bins)
+            _native.kernels.mel_weights(2, 16000.0, 0.0, 8000.0, False, True, bins)

@@ -105,9 +105,8 @@ class _PlannedCall:
             outputs = self.run.run_inline(where, feeds, seed=seed)
         finally:
             self.run.python.end_isolated()
-        if (
-            takes_columns
-        ):  # the rows are sound, so the native call needed Python; rows that fail have raised their error
+        if takes_columns:
+            # Rows that fail raise their error above, so the native call failed because it needs Python.
             self._takes_columns = False
         return outputs
 

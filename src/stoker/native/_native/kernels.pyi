@@ -132,18 +132,7 @@ def crop_window(draw: int, own_seed: bool, seed: int, attempts: int, /) -> Kerne
         attempts: draws before the fallback
     """
 
-def dct_table(coefficients: int, type: int, normalize: bool, lifter: float, points: int, /) -> Kernel:
-    """Rows of a discrete cosine transform of a known number of values, in the kernel's memory.
-
-    Args:
-        coefficients: number of rows
-        type: 1 to 4
-        normalize: orthonormal
-        lifter: liftering coefficient, 0: none
-        points: number of values
-    """
-
-def dct_weights(coefficients: int, type: int, normalize: bool, lifter: float, /) -> Kernel:
+def dct_weights(coefficients: int, type: int, normalize: bool, lifter: float, bins: int, /) -> Kernel:
     """Rows of a discrete cosine transform.
 
     Args:
@@ -151,6 +140,7 @@ def dct_weights(coefficients: int, type: int, normalize: bool, lifter: float, /)
         type: 1 to 4
         normalize: orthonormal
         lifter: liftering coefficient, 0: none
+        bins: values of a column; 0: the step's parameter says it
     """
 
 def debayer(algorithm: int, /) -> Kernel:
@@ -381,22 +371,9 @@ def median(frame: int, height: int, width: int, channel: int, /) -> Kernel:
         channel: the axis, -1: none
     """
 
-def mel_table(
+def mel_weights(
     filters: int, sample_rate: float, low: float, high: float, htk: bool, normalize: bool, bins: int, /
 ) -> Kernel:
-    """Triangular filters over a known number of bins, in the kernel's memory.
-
-    Args:
-        filters: number of filters
-        sample_rate: of the signal, in Hz
-        low: lowest frequency in Hz
-        high: highest frequency in Hz
-        htk: HTK's mel scale, else Slaney's
-        normalize: divide by half the width of the filter
-        bins: of the spectrum
-    """
-
-def mel_weights(filters: int, sample_rate: float, low: float, high: float, htk: bool, normalize: bool, /) -> Kernel:
     """Triangular filters over the bins of a spectrum.
 
     Args:
@@ -406,6 +383,7 @@ def mel_weights(filters: int, sample_rate: float, low: float, high: float, htk: 
         high: highest frequency in Hz
         htk: HTK's mel scale, else Slaney's
         normalize: divide by half the width of the filter
+        bins: of the spectrum; 0: the step's parameter says it
     """
 
 def multi_paste(regions: int, /) -> Kernel:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constants of spectra as steps: the same numbers for every row.
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -64,25 +66,6 @@ void require_rows(int64_t rows) {
   if (rows < 1 || rows > kMostRows) throw std::invalid_argument("expected 1 to 65536 rows of weights");
 }
 
-void require_dct(int64_t coefficients, int type) {
-  require_rows(coefficients);
-  if (type < 1 || type > 4) throw std::invalid_argument("expected a type from 1 to 4");
-}
-int64_t least_points(int type) { return type == 1 ? 2 : 1; }
-
-std::shared_ptr<Kernel> make_mel_weights(int64_t filters, double sample_rate, double low, double high, bool htk,
-                                         bool normalize) {
-  require_rows(filters);
-  return std::make_shared<WeightsOf<signal::Mel, signal::mel_weights>>(
-      "mel_weights", signal::Mel{filters, sample_rate, low, high, htk, normalize}, filters, 2);
-}
-
-std::shared_ptr<Kernel> make_dct_weights(int64_t coefficients, int type, bool normalize, double lifter) {
-  require_dct(coefficients, type);
-  return std::make_shared<WeightsOf<signal::Dct, signal::dct_weights>>(
-      "dct_weights", signal::Dct{coefficients, type, normalize, lifter}, coefficients, least_points(type));
-}
-
 // Numbers that are the same for every row.
 class Table : public Kernel {
  public:
@@ -115,9 +98,10 @@ std::shared_ptr<Kernel> make_fft_table(int32_t nfft) {
 
 constexpr int64_t kMostWeights = int64_t{1} << 24;  // also in ops/audio/_signals.py
 
-// Weights in bands for an axis whose extent is known while planning.
+// Weights in bands for `bins` elements of an axis; 0: for an axis whose extent is the step's parameter.
 template <class Form, std::vector<float> (*kMake)(const Form&, int64_t)>
-std::shared_ptr<Kernel> make_table_of(const char* name, const Form& form, int64_t rows, int64_t least, int64_t bins) {
+std::shared_ptr<Kernel> make_weights(const char* name, const Form& form, int64_t rows, int64_t least, int64_t bins) {
+  if (bins == 0) return std::make_shared<WeightsOf<Form, kMake>>(name, form, rows, least);
   if (bins < least || bins > kMostBins)
     throw std::invalid_argument("expected " + std::to_string(least) + " to " + std::to_string(kMostBins) + " bins");
   if (rows > kMostWeights / bins)
@@ -128,17 +112,18 @@ std::shared_ptr<Kernel> make_table_of(const char* name, const Form& form, int64_
   return std::make_shared<Table>(name, signal::banded(weights, rows, bins, width), std::vector<int64_t>{rows, width});
 }
 
-std::shared_ptr<Kernel> make_mel_table(int64_t filters, double sample_rate, double low, double high, bool htk,
-                                       bool normalize, int64_t bins) {
+std::shared_ptr<Kernel> make_mel_weights(int64_t filters, double sample_rate, double low, double high, bool htk,
+                                         bool normalize, int64_t bins) {
   require_rows(filters);
   const signal::Mel mel{filters, sample_rate, low, high, htk, normalize};
-  return make_table_of<signal::Mel, signal::mel_weights>("mel_table", mel, filters, 2, bins);
+  return make_weights<signal::Mel, signal::mel_weights>("mel_weights", mel, filters, 2, bins);
 }
 
-std::shared_ptr<Kernel> make_dct_table(int64_t coefficients, int type, bool normalize, double lifter, int64_t points) {
-  require_dct(coefficients, type);
+std::shared_ptr<Kernel> make_dct_weights(int64_t coefficients, int type, bool normalize, double lifter, int64_t bins) {
+  require_rows(coefficients);
+  if (type < 1 || type > 4) throw std::invalid_argument("expected a type from 1 to 4");
   const signal::Dct dct{coefficients, type, normalize, lifter};
-  return make_table_of<signal::Dct, signal::dct_weights>("dct_table", dct, coefficients, least_points(type), points);
+  return make_weights<signal::Dct, signal::dct_weights>("dct_weights", dct, coefficients, type == 1 ? 2 : 1, bins);
 }
 
 const Registered kMelWeights{"mel_weights",
@@ -149,34 +134,18 @@ const Registered kMelWeights{"mel_weights",
                               {"low", "lowest frequency in Hz"},
                               {"high", "highest frequency in Hz"},
                               {"htk", "HTK's mel scale, else Slaney's"},
-                              {"normalize", "divide by half the width of the filter"}}};
+                              {"normalize", "divide by half the width of the filter"},
+                              {"bins", "of the spectrum; 0: the step's parameter says it"}}};
 const Registered kDctWeights{"dct_weights",
                              "Rows of a discrete cosine transform.",
                              make_dct_weights,
                              {{"coefficients", "number of rows"},
                               {"type", "1 to 4"},
                               {"normalize", "orthonormal"},
-                              {"lifter", "liftering coefficient, 0: none"}}};
+                              {"lifter", "liftering coefficient, 0: none"},
+                              {"bins", "values of a column; 0: the step's parameter says it"}}};
 const Registered kFftTable{
     "fft_table", "Factors of a transform.", make_fft_table, {{"nfft", "points of the transform"}}};
-const Registered kMelTable{"mel_table",
-                           "Triangular filters over a known number of bins, in the kernel's memory.",
-                           make_mel_table,
-                           {{"filters", "number of filters"},
-                            {"sample_rate", "of the signal, in Hz"},
-                            {"low", "lowest frequency in Hz"},
-                            {"high", "highest frequency in Hz"},
-                            {"htk", "HTK's mel scale, else Slaney's"},
-                            {"normalize", "divide by half the width of the filter"},
-                            {"bins", "of the spectrum"}}};
-const Registered kDctTable{"dct_table",
-                           "Rows of a discrete cosine transform of a known number of values, in the kernel's memory.",
-                           make_dct_table,
-                           {{"coefficients", "number of rows"},
-                            {"type", "1 to 4"},
-                            {"normalize", "orthonormal"},
-                            {"lifter", "liftering coefficient, 0: none"},
-                            {"points", "number of values"}}};
 
 }  // namespace
 

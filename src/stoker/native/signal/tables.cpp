@@ -90,10 +90,6 @@ double hz_of(double mel, bool htk) {
   return mel < kBreakMel ? mel * kLinear : kBreak * xm::exp((mel - kBreakMel) * log_step());
 }
 
-}  // namespace
-
-namespace {
-
 // Return the range of bins of a row that have weights.
 std::pair<int64_t, int64_t> band_of(const float* row, int64_t bins) {
   int64_t begin = 0, end = bins;

@@ -52,17 +52,17 @@ def frequency_axis(c: Lowering, x: Value) -> int:
 
 
 def along_axis(c: Lowering, x: Value, axis: int, kernel: str, rows: int, constants: tuple[Any, ...]) -> Value:
-    """Return the sums over an axis, weighted by the rows that kernel ``<kernel>_weights`` computes for its extent.
+    """Return the sums over an axis, weighted by the rows that ``kernel`` computes for its extent.
 
-    If the extent is known while planning, the rows are a table of ``<kernel>_table``, as wide as the widest band.
+    If the extent is known while planning, the rows are a constant table, as wide as the widest band.
     """
     bins = x.shape[axis]
     if ex.is_static(bins) and 2 <= bins <= _MOST_WEIGHTS // rows:
         weights = c.opaque(DType.FLOAT, 2)
-        c.emit(f"{kernel}_table", [], [weights], attrs=(*constants, bins), memory=ALIASES)
+        c.emit(kernel, [], [weights], attrs=(*constants, bins), memory=ALIASES)
     else:
         result = [(DType.FLOAT, (rows, bins + 2), "")]
-        (weights,) = c.native(f"{kernel}_weights", [], result, attrs=constants, params=(bins,))
+        (weights,) = c.native(kernel, [], result, attrs=(*constants, 0), params=(bins,))
     return _projected(c, x, axis, rows, weights)
 
 

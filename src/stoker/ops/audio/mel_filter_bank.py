@@ -62,7 +62,7 @@ class MelFilterBank(Operator, name="mel_filter_bank"):
         )
         c.require(x.shape[axis] > 1, "expected at least two bins along the axis, got {0}", x.shape[axis])
         constants = (rows, rate, low, high, c.const("mel_formula") == "htk", c.const("normalize"))
-        return along_axis(c, x, axis, "mel", rows, constants)
+        return along_axis(c, x, axis, "mel_weights", rows, constants)
 
     @classmethod
     def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:

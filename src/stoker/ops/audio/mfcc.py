@@ -55,7 +55,7 @@ class Mfcc(Operator, name="mfcc"):
         n = x.shape[axis]
         c.require(n >= count, "expected at most {0} as `n_mfcc` (elements along the axis), got {1}", n, count)
         c.require(n >= (2 if type_ == 1 else 1), "expected at least two elements along the axis for `dct_type` 1")
-        return along_axis(c, x, axis, "dct", count, (count, type_, c.const("normalize"), lifter))
+        return along_axis(c, x, axis, "dct_weights", count, (count, type_, c.const("normalize"), lifter))
 
     @classmethod
     def stream_rule(cls, args: Mapping[str, Any], x: Spec, axis: int) -> StreamRule:
