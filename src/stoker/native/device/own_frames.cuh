@@ -11,7 +11,7 @@ namespace stoker::own {
 struct Frames {
   int64_t frames, first;  // of the row; number of the block's first frame
   int32_t count;          // frames of the block
-  int64_t start, step;    // first sample of the block's first frame, and of the next one from there
+  int64_t start, step;    // first sample of the block's first frame; samples from one frame to the next one
   bool reflect, magnitude, by_time;
   const float *signal, *window, *table;
   int64_t samples, element;  // of the signal, and floats from one to the next
