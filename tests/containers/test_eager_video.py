@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import pickle
 import random
@@ -241,7 +242,9 @@ def test_sources(h264: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             assert number_in(video[33]) == 33
             monkeypatch.chdir(Path(h264).parent)
     for source, text in (
-        (tmp_path, "a folder, pipe or device"), (3, "expected the path"), (None, "expected the path"),
+        (tmp_path, "a folder, pipe or device"), (io.BytesIO(b"x"), "pass its `read"),
+        ("https://host/a.mp4", "this machine.*address 'https://host/a.mp4'.*pass the bytes"),
+        (3, "expected the path"), (None, "expected the path"),
         ("a\0b", "expected the path"), (np.zeros((2, 2), np.uint8), "bytes of a file"),
         (np.zeros(8, np.float32), "bytes of a file"),
     ):  # fmt: skip

@@ -451,6 +451,16 @@ def fails_with(path: Any, text: str) -> None:
         made.run()
 
 
+def test_a_folder_without_folders_of_videos(h264: str) -> None:
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe() -> Any:
+        return fn.readers.video(file_root=str(Path(h264).parent), sequence_length=1)
+
+    text = r"no file was found in .* with one of the extensions \.mp4, .*sub-folders\? Else give `filenames`"
+    with pytest.raises(ArgumentError, match=text):
+        pipe().build()
+
+
 def test_files_that_are_no_videos(tmp_path: Path, h264: str) -> None:
     fails_with(tmp_path / "none.mp4", "No such file")
     (tmp_path / "text.mp4").write_text("no video")

@@ -10,6 +10,7 @@ Videos share one pool of decoders, so a program may have thousands of them open.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import threading
 import weakref
@@ -505,5 +506,11 @@ def _content_of(source: Any) -> str | bytes:
         except (ValueError, BufferError):  # types without a format; a view that was released
             pass
         text = f"expected the bytes of a file as uint8 (n,), got {brief(source)}"
+        raise ArgumentError(f"`eager.video.open`: {text}")
+    if isinstance(source, io.IOBase):
+        text = f"expected a path or the contents of a file, got {brief(source)}: pass its `read()`"
+        raise ArgumentError(f"`eager.video.open`: {text}")
+    if isinstance(source, str) and "://" in source and not os.path.exists(source):
+        text = f"expected a file of this machine, got the address {brief(source)}: read it, and pass the bytes"
         raise ArgumentError(f"`eager.video.open`: {text}")
     return os.path.abspath(regular_file(source, "eager.video.open"))

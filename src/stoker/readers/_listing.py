@@ -79,8 +79,12 @@ class Listing:
         return self._count
 
 
-def list_files(args: Mapping[str, Any]) -> Listing:
+def list_files(args: Mapping[str, Any], *, argument: str = "files") -> Listing:
     """List the files that a reader's arguments name.
+
+    Args:
+        args: the reader's arguments.
+        argument: the name that ``files`` has in the reader, for messages.
 
     Raises:
         ArgumentError: there are no files.
@@ -107,7 +111,7 @@ def list_files(args: Mapping[str, Any]) -> Listing:
     if not len(listing):
         note = f"; {listing.note}" if listing.note else ""
         raise ArgumentError(
-            f"no file was found{_where(args)}{note}. Are the files in class sub-folders? Else give `files`"
+            f"no file was found{_where(args)}{note}. Are the files in class sub-folders? Else give `{argument}`"
         )
     return listing
 
@@ -119,7 +123,10 @@ def _base(args: Mapping[str, Any]) -> str:
 
 
 def _where(args: Mapping[str, Any]) -> str:
-    return f" in {args['file_root']!r}" if args["file_root"] else ""
+    if not args["file_root"]:
+        return ""
+    kinds = f" with one of the extensions {', '.join(args['extensions'])}" if args["extensions"] else ""
+    return f" in {args['file_root']!r}{kinds}"
 
 
 def _below(listing: Listing, names: list[str]) -> list[str]:

@@ -103,7 +103,7 @@ def list_ranges(args: Mapping[str, Any]) -> tuple[list[VideoRange], bool]:
         "files": [files] if isinstance(files, str) else files, "labels": labels, "file_list": None,
         "file_root": None if files is not None else args["file_root"], "extensions": EXTENSIONS, "file_filters": None,
         "dir_filters": None, "case_sensitive_filter": False,
-    }).finish()  # fmt: skip
+    }, argument="filenames").finish()  # fmt: skip
     storage, values = data.columns[0].storage, data.columns[1].values
     assert isinstance(storage, FileStorage) and values is not None
     ranges = [VideoRange(storage.locate(i).path, int(values[i, 0])) for i in range(len(storage))]
