@@ -311,6 +311,13 @@ def test_other_names_are_refused_too(owner: Any, name: str) -> None:
         owner.nothing  # noqa: B018
 
 
+def test_modules_are_attributes_of_the_package() -> None:
+    wanted = ["data_node", "experimental", "external_source", "fn", "math", "plugin_manager", "tfrecord", "types"]
+    code = f"import stoker.dali as d; print(*(getattr(d, name).__name__ for name in {wanted}))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S / 2, check=True)
+    assert found.stdout.split() == [f"stoker.dali.{name}" for name in wanted]
+
+
 def test_outputs_are_compared_with_their_declarations() -> None:
     @pipeline_def(batch_size=2, num_threads=1, device_id=None)
     def numbers(declared: bool = True) -> Any:

@@ -19,8 +19,11 @@ from . import types as types
 from .pipeline import Pipeline as Pipeline
 from .pipeline import pipeline_def as pipeline_def
 
+# Modules that are attributes after `import nvidia.dali`, and are imported here when they are used.
+_AT_FIRST_USE = ("data_node", "experimental", "external_source", "plugin_manager", "tfrecord")
+
 
 def __getattr__(name: str) -> Any:
-    if name == "experimental":  # imported at first use
-        return _import_module(f"{__name__}.experimental")
+    if name in _AT_FIRST_USE:
+        return _import_module(f"{__name__}.{name}")
     return _refuse("dali", name)
