@@ -49,7 +49,7 @@ class COCOReader(OriginReader, ContainerReader, name="readers.coco"):
 
     positional = ("file_root", "annotations_file")
     outputs = 3
-    result_neutral = (*ContainerReader.result_neutral, "file_root", "annotations_file", *_CACHES, *_OLD_NAMES)
+    result_neutral = (*ContainerReader.result_neutral, "origin", "file_root", "annotations_file", *_CACHES, *_OLD_NAMES)
     file_root = arg("str", None, doc="Folder of the images.")
     annotations_file = arg("str", "", doc="Annotation file, JSON.")
     images = arg(

@@ -32,7 +32,7 @@ class FileReader(OriginReader, name="readers.file"):
     outputs = 2
     # The data set's own fingerprint covers the list of files.
     result_neutral = (
-        *SampledReader.result_neutral, "file_root", "file_list", "files", "labels", "extensions", "file_filters",
+        *SampledReader.result_neutral, "origin", "file_root", "file_list", "files", "labels", "extensions", "file_filters",
         "dir_filters", "case_sensitive_filter", "initial_fill", "prefetch_queue_depth", "read_ahead",
         "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes",
     )  # fmt: skip

@@ -47,7 +47,7 @@ class NumpyReader(OriginReader, ContainerReader, name="readers.numpy"):
     """
 
     outputs = 1
-    result_neutral = (*ContainerReader.result_neutral, "file_root", "file_list", "files", "file_filter",
+    result_neutral = (*ContainerReader.result_neutral, "origin", "file_root", "file_list", "files", "file_filter",
                       "cache_header_information", "register_buffers", "use_o_direct")  # fmt: skip
     file_root = arg("str", None, doc="Folder of the files, with its sub-folders; the base of relative paths otherwise.")
     file_filter = arg("str", "*.npy", doc="Pattern of the names to take in the folder.")

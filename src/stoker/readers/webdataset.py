@@ -42,7 +42,7 @@ class WebDatasetReader(OriginReader, ContainerReader, name="readers.webdataset")
     """
 
     positional = ("paths",)
-    result_neutral = (*ContainerReader.result_neutral, "paths", "index_paths")
+    result_neutral = (*ContainerReader.result_neutral, "origin", "paths", "index_paths")
     paths = arg(
         "object",
         doc="Tar file, or a list of tar files; or a manifest (.manifest), which `stoker index --manifest` writes.",
