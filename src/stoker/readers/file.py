@@ -32,8 +32,8 @@ class FileReader(OriginReader, name="readers.file"):
     outputs = 2
     # The data set's own fingerprint covers the list of files.
     result_neutral = (
-        *SampledReader.result_neutral, "origin", "file_root", "file_list", "files", "labels", "extensions", "file_filters",
-        "dir_filters", "case_sensitive_filter", "initial_fill", "prefetch_queue_depth", "read_ahead",
+        *SampledReader.result_neutral, "file_root", "file_list", "files", "labels", "extensions", "file_filters",
+        "origin", "dir_filters", "case_sensitive_filter", "initial_fill", "prefetch_queue_depth", "read_ahead",
         "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes",
     )  # fmt: skip
     file_root = arg("str", None, doc="Folder with one sub-folder per class; the base of relative paths otherwise.")
