@@ -36,24 +36,20 @@ def own(name: str, passes: list[str], constants: tuple[int, ...] = ()) -> OwnKer
     return OwnKernel(name, tuple(map(CompiledPass, passes)), constants)
 
 
-# Operators with custom kernels: the passes, constants and types that photographs need.
+# Operators with custom kernels: the passes, constants and types that photographs need, and some others.
 OWN = (
     (own("Equalize", ["count", "tabulate", "apply"]), [U8], [U8]),
-    (own("Blur", ["weigh", "across", "down"]), [U8], [U8]),
+    *((own("Blur", ["weigh", "across", "down"]), [t], [t]) for t in (U8, DType.FLOAT16)),
     (own("Filter", ["correlate"]), [DType.INT16, F32], [F32]),
     (own("Spectrogram", ["frames"]), [F32, F32, F32], [F32]),
+    (own("ShortSpectrogram", ["frames"], (400, 16, 0, 0)), [F32, F32, F32], [F32]),
     (own("ShortSpectrogram", ["frames"], (512, 16, 1, 1)), [F32, F32, F32, F32], [F32]),
     (own("Project", ["sums"]), [F32, F32], [F32]),
     (own("Decibels", ["convert"]), [F32, F32], [F32]),
     (own("Preemphasis", ["filter"]), [F32], [F32]),
     (own("Normalize", ["whole", "sums", "joined_sums", "squares", "joined_squares", "result"], (2, 2)), [F32], [F32]),
-    (own("Reduce", ["partial", "finish"], (6, 7, 3)), [F32, F32], [F32]),
-)
-# The same with other types, and so with other registers.
-OTHER_TYPES = (
-    (own("Blur", ["weigh", "across", "down"]), [DType.FLOAT16], [DType.FLOAT16]),
-    (own("ShortSpectrogram", ["frames"], (400, 16, 0, 0)), [F32, F32, F32], [F32]),
     (own("Reduce", ["partial", "finish"], (3, 3, 3)), [U8], [F32]),
+    (own("Reduce", ["partial", "finish"], (6, 7, 3)), [F32, F32], [F32]),
     (own("Reduce", ["partial", "finish"], (1, 1, 7)), [DType.FLOAT64], [DType.FLOAT64]),
     (own("Reduce", ["partial", "finish"], (2, 3, 2)), [DType.UINT64], [DType.UINT64]),
     (own("Reduce", ["partial", "finish"], (3, 3, 3)), [DType.BFLOAT16], [DType.BFLOAT16]),
@@ -84,7 +80,7 @@ def representative() -> dict[str, str]:
     sources.update((f"{name} in double", text) for name, text in whole.source().interpolators)
     sources["flat resample"] = compiled([[px.load(DType.UINT8)]], [DType.UINT8], interpolator="resample").source().stage
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
-    for kernel, *types in (*OWN, *(OTHER_TYPES if COMPLETE else ())):
+    for kernel, *types in OWN:
         sources.update((f"{kernel} {types} {name}", text) for name, text in own_sources(kernel, *types))
     return sources
 

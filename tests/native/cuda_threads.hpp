@@ -76,8 +76,8 @@ inline uint32_t shuffle_up(uint32_t v, uint32_t lanes) {
 inline uint32_t ballot(bool v) {
   EmulatedThreads& e = EmulatedThreads::instance();
   const uint32_t first = e.thread / kWarp * kWarp;
-  const uint32_t given_bit = v;
-  const uint32_t* const given = e.give(&given_bit, 1);
+  const uint32_t word = v;
+  const uint32_t* const given = e.give(&word, 1);
   uint32_t result = 0;
   for (uint32_t i = 0; i < kWarp && first + i < e.threads; ++i)
     result |= given[EmulatedThreads::kWords * (first + i)] << i;

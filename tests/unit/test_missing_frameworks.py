@@ -20,7 +20,8 @@ for module, extra in {modules!r}.items():
         text = str(error)
     else:
         text = "no error"
-    assert text.startswith("expected the package `") and f"`pip install stoker[{{extra}}]`" in text, (module, text)
+    package = text.partition("expected the package `")[2].partition("`")[0]
+    assert package and text.endswith(f"It is the extra `{{extra}}`: `pip install {{package}}`"), (module, text)
 """
 MODULES = {
     "stoker.torch": "torch", "stoker.torch.ops": "torch", "stoker.jax": "jax", "stoker.tf": "tf",

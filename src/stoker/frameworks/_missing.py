@@ -13,7 +13,7 @@ def missing(package: str, extra: str, error: ModuleNotFoundError) -> ModuleNotFo
         error: the error of the import. It may name another module, which the package needs.
     """
     return ModuleNotFoundError(
-        f"expected the package `{package}`, got: {error}. It is the extra `{extra}`: `pip install stoker[{extra}]`",
+        f"expected the package `{package}`, got: {error}. It is the extra `{extra}`: `pip install {package}`",
         name=error.name,
         path=error.path,
     )

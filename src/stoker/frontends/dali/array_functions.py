@@ -166,7 +166,7 @@ def _require(library: str, extra: str, name: str) -> None:
     try:
         importlib.import_module(library)
     except ImportError as error:
-        text = f"`{name}`: expected {extra}, got: {error}. It is the extra `{extra}`: `pip install 'stoker[{extra}]'`"
+        text = f"`{name}`: expected {extra}, got: {error}. It is the extra `{extra}`: `pip install {extra}`"
         raise ResourceError(text) from error
 
 
