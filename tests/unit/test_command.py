@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stoker import ArgumentError, Pipeline, settings
 from stoker.command import main
+from stoker.frontends.source_line import user_line
 from stoker.native import _native
 from tests.idle_clock import HANG_S
 
@@ -139,3 +141,11 @@ def test_a_wrong_policy_without_a_gpu_names_its_variable(monkeypatch: pytest.Mon
     monkeypatch.setenv("STOKER_WITHOUT_GPU", "ignore")
     with pytest.raises(ArgumentError, match="got 'ignore', which STOKER_WITHOUT_GPU says"):
         Pipeline(batch_size=1)
+
+
+def test_lines_of_the_interpreter_are_not_the_users() -> None:
+    """`python -m stoker.command` runs this package from `<frozen runpy>`, where no user can look."""
+    names: dict[str, Any] = {}
+    exec(compile("def call(function):\n    return function()\n", "<frozen runpy>", "exec"), names)
+    line = names["call"](user_line)
+    assert line is not None and line.file == __file__

@@ -80,7 +80,7 @@ def test_import_brings_in_no_framework_and_no_codec() -> None:
     assert "stoker.demo" not in loaded
 
 
-@pytest.mark.skipif(_native.sanitized, reason="sanitizers multiply the time that this bounds; `make test` checks it without them")
+@pytest.mark.skipif(_native.sanitized, reason="sanitizers multiply this time; `make test` bounds it without them")
 def test_import_is_light(tmp_path: Path) -> None:
     # Processor time of this process only. The modules are compiled, as after an installation. The least of many
     # measurements counts: programs that share caches and cores only add to it.

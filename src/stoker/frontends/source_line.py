@@ -10,13 +10,15 @@ from typing import Any
 from ..contract.errors import SourceLine
 from ..contract.warning import warn, warn_at_line
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Files whose lines no user has written: those of this package, and modules that are part of the interpreter, such as
+# `<frozen runpy>`, which runs `python -m stoker.command`.
+_NOT_USERS = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "<frozen ")
 
 
 def user_line() -> SourceLine | None:
-    """Return the innermost line outside this package."""
+    """Return the innermost line outside this package and the interpreter; None if there is none."""
     frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
         frame = frame.f_back
     return SourceLine(frame.f_code.co_filename, frame.f_lineno) if frame else None
 
