@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets in containers: training from them, orders, indexes, resuming, a store on loopback, and cold files."""
+"""Data sets in containers: training from them, orders, indexes, a store on loopback, and cold files."""
 
 from __future__ import annotations
 
@@ -168,20 +168,6 @@ def memory_of_index(data: Data) -> Sample:
     def read() -> float:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return float(done.stdout) * 1e6 / MANY
-
-    return Sample(read)
-
-
-def time_resume(data: Data) -> Sample:
-    """Return the milliseconds from a state in the middle of an epoch to its first batch."""
-    pipeline = _open_many(_many_records())
-    state = {**pipeline.get_state(), "consumed": MANY // 2}
-
-    def read() -> float:
-        start = time.perf_counter()
-        pipeline.set_state(state)
-        pipeline.run()
-        return 1e3 * (time.perf_counter() - start)
 
     return Sample(read)
 
@@ -411,13 +397,6 @@ CASES = (
         (Contender("stoker", "memory_of_index"),),
         (Bar("memory for a million records", "stoker", at_most=25e6 / 2**20),),
         note="The resident memory that each further pipeline on the file adds.",
-    ),
-    Case(
-        "data-resume",
-        "Resuming in the middle of 1.28 million records",
-        MS,
-        (Contender("stoker", "time_resume"),),
-        (Bar("time to the first batch", "stoker", at_most=200),),
     ),
     Case(
         "data-store",

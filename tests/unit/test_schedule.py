@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.contract.reader import OpenSource, Shards
-from stoker.executor.schedule import Rows, Schedule
+from stoker.executor.schedule import AtEnd, Rows, Schedule
 from stoker.readers.order import PermutedOrder
 
 
@@ -115,6 +117,50 @@ def test_another_number_of_shards_continues_at_the_position_of_the_previous(befo
         rest.append(epoch_of(s, 4))
     together = [part[k] for k in range(len(rest[0])) for part in rest if k < len(part)]
     assert together[: size - consumed] == whole[consumed:]
+
+
+class OneByOne(PermutedOrder):
+    """Order whose rows are computed for each batch alone."""
+
+    is_pure = False
+
+
+STEP = st.one_of(st.tuples(st.just("next"), st.integers(0, 600)), st.tuples(st.just("seek"), st.integers(0, 4000)))
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(1, 3000), st.integers(1, 3), st.booleans(), st.booleans(), st.sampled_from(get_args(AtEnd)),
+    st.lists(STEP, max_size=12),
+)  # fmt: skip
+def test_rows_that_are_computed_together_equal_rows_of_batches(
+    size: int, shards: int, contiguous: bool, padded: bool, at_end: AtEnd, steps: list[tuple[str, int]]
+) -> None:
+    part = Shards(shards, 0, is_contiguous=contiguous, is_padded=padded)
+    sources = [
+        {0: OpenSource(kind(size, True), shards=part), 1: OpenSource(kind(size + 7, True), shards=part)}
+        for kind in (PermutedOrder, OneByOne)
+    ]
+    together, alone = (Schedule(s, (0, 1), 5) for s in sources)
+    for name, number in steps:
+        if name == "seek":
+            for s in (together, alone):
+                s.seek(number % 3, number)
+            continue
+        found, wanted = together.next(number, at_end), alone.next(number, at_end)
+        assert (together.epoch, together.position) == (alone.epoch, alone.position)
+        if found is None or wanted is None:
+            assert found is wanted
+            continue
+        assert (found.epoch, found.position) == (wanted.epoch, wanted.position)
+        columns = (
+            (found.keys, wanted.keys),
+            (found.epochs, wanted.epochs),
+            *zip(found.indices, wanted.indices, strict=True),
+        )
+        for a, b in columns:
+            np.testing.assert_array_equal(a, b)
+        found.keys[:] = 0  # a user may write to the keys of a batch
 
 
 def test_without_a_reader_keys_count_up() -> None:

@@ -83,6 +83,7 @@ class Execution(Exclusive):
         self.gpu = gpu
         has_gpu = gpu is not None
         self.threads, self.ahead = config.count_threads(has_gpu=has_gpu), config.count_prefetched(has_gpu=has_gpu)
+        self._depth = self.ahead  # the current number of prefetched batches
         self._max_on_gpu = config.count_on_gpu(has_gpu=has_gpu)
         self._launcher = launcher
         opened = open_sources(graph)
@@ -221,7 +222,8 @@ class Execution(Exclusive):
         self._fill(max(1, self._depth), at_end, allocate)
         if not self._queue:
             return None
-        self._admit(allocate)
+        if self._max_on_gpu is not None:
+            self._admit(allocate)
         item = self._queue[0]
         item.mark.states = self._head.states
         try:
@@ -238,18 +240,15 @@ class Execution(Exclusive):
             self._split_controller.delivered(self._run, self._meter, in_flight, finished)
         if self.ahead:
             self._inline.observe(delivered - asked, self._run, self._meter.batches, reads_files=bool(self.sources))
+            self._depth = 0 if self._inline.is_inline else self.ahead
         if self._depth:
             self._fill(self._depth + 1, at_end, allocate)
         self._dequeue(item)
-        self._admit(allocate)
+        if self._max_on_gpu is not None:
+            self._admit(allocate)
         if not is_ahead:
             self._meter.inside_s += time.perf_counter() - asked
         return Delivered(finished_batch.outputs, finished_batch.rows, item.mark, len(item.rows), finished_batch.skipped)
-
-    @property
-    def _depth(self) -> int:
-        """Return the current number of prefetched batches."""
-        return 0 if self._inline.is_inline else self.ahead
 
     def _dequeue(self, item: Queued) -> None:
         """Remove the batch at the head of the queue after its delivery or failure."""
@@ -324,7 +323,9 @@ class Execution(Exclusive):
         states_by_node.update(restored_states(self.graph, {*self._planning.states, *states_by_node, *states}, states))
 
     def _fill(self, depth: int, at_end: AtEnd, allocate: Allocate | None) -> None:
-        self._start_last()
+        last = self._queue[-1].flight if self._queue else None
+        if last is not None and not last.started:
+            self._start_last()
         while len(self._queue) < depth:
             if self._queue and self._queue[-1].error is not None:
                 return
@@ -365,7 +366,7 @@ class Execution(Exclusive):
             return None
         self._record_prefetcher.request(rows, self._depth + 2)
         run = self._run or self._start(rows, feeds)
-        self._read_ahead.pulled(len(rows), sum(len(i.rows) for i in self._queue if i.rows is not None), run)
+        self._read_ahead.pulled(len(rows), self._count_queued, run)
         mark = self._mark()
         if not self._depth:
             return Queued(mark, rows, feeds=feeds)
@@ -374,6 +375,10 @@ class Execution(Exclusive):
         held = limit is not None and len(self._queue) >= limit
         supply = self._supply(rows, allocate, on_gpu=(False,) if held else (False, True))
         return Queued(mark, rows, run.prepare(rows, feeds, supply, replay, held=held))
+
+    def _count_queued(self) -> int:
+        """Return the number of rows that are in flight."""
+        return sum(len(i.rows) for i in self._queue if i.rows is not None)
 
     def _pull(self, at_end: AtEnd) -> tuple[Rows | None, Feeds]:
         """Return the next rows and the data of the caller's sources for them.
@@ -457,9 +462,9 @@ class Execution(Exclusive):
             feeder.discard()
 
     def _supply(self, rows: Rows, allocate: Allocate | None, on_gpu: Collection[bool]) -> dict[int, SuppliedMemory]:
-        assert self.plan is not None
         if allocate is None:
             return {}
+        assert self.plan is not None
         wanted = ((i, o) for i, o in enumerate(self.plan.outputs) if o.shape is not None and o.on_gpu in on_gpu)
         supplied = ((i, allocate(i, o, len(rows))) for i, o in wanted)
         return {i: memory for i, memory in supplied if memory is not None}

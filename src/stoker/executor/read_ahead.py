@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..contract.reader import OpenSource
 from ..graph.node import Graph
@@ -48,24 +48,24 @@ class ReadAhead:
         self._waited_ns = self._since_ns = 0
         self._judged = (0, 0)  # records, and those from a disk, at the last judgement
 
-    def pulled(self, count: int, in_flight: int, run: Run) -> None:
+    def pulled(self, count: int, in_flight: Callable[[], int], run: Run) -> None:
         """Note that ``count`` more rows go to the run. Read later ones ahead if rows wait for a disk.
 
         Args:
             count: number of the rows.
-            in_flight: number of the rows before them that are not delivered yet.
+            in_flight: returns the number of the rows before them that are not delivered yet.
             run: the run.
         """
         if not self._tables:
             return
-        begin = self._pulled - in_flight  # rows before it are delivered
+        before = self._pulled
         self._pulled += count
         if self._is_cold:
             self._judge()
         else:
             self._is_cold = self._is_waiting(run)
         if self._is_cold:
-            self._fill(begin)
+            self._fill(before - in_flight())  # rows before it are delivered
 
     def _is_waiting(self, run: Run) -> bool:
         """Return whether rows have waited for a disk since the last call."""

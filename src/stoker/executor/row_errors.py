@@ -49,10 +49,11 @@ class Samples:
         self._sources = [sources[r] for r in plan.readers]
         order = list(sources)  # the plan of a partial graph may not need all sources
         self._columns = [order.index(r) for r in plan.readers]
+        self._are_all = self._columns == list(range(len(order)))
 
     def indices(self, rows: Rows) -> tuple[npt.NDArray[np.int64], ...]:
         """Return the rows' indices for each reader of the plan."""
-        return tuple(rows.indices[i] for i in self._columns)
+        return rows.indices if self._are_all else tuple(rows.indices[i] for i in self._columns)
 
     def of(self, rows: Rows, row: int) -> tuple[int | None, str]:
         """Return a row's sample index and its name in messages."""

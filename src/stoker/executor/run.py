@@ -75,6 +75,7 @@ class Run:
         self._in_flight: dict[int, InFlight] = {}
         self.python = PythonWork(loaded, graph, self.engine, self._samples, self._in_flight)
         self._pid = os.getpid()
+        self._has_counted_on_gpu = any(o.counted and o.on_gpu for o in plan.outputs)
         # True if no row needs Python.
         self.calls_python = any(isinstance(s.body, PyCall) for s in plan.steps)  # functions of users, in Python
         self.is_native = not loaded.twins and not self.calls_python
@@ -177,7 +178,8 @@ class Run:
             ResourceError: the system has no memory for the batch.
         """
         self._check_process()
-        self.start(flight)
+        if not flight.started:
+            self.start(flight)
         if flight.held:
             self.admit(flight, {})
         while not flight.done:
@@ -251,6 +253,8 @@ class Run:
 
     def _stacked(self, outputs: list[Any]) -> list[Any]:
         """Return ``outputs`` with rows of one shape as one array, also where a GPU counted them in memory for more."""
+        if not self._has_counted_on_gpu:
+            return outputs
         return [
             self.stack_on_gpu(out) if planned.counted and planned.on_gpu and planned.is_uniform(out) else out
             for out, planned in zip(outputs, self.plan.outputs, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from ..contract.reader import OpenSource, Shards
 
 AtEnd = Literal["stop", "exact", "fill", "go_on"]
 _SUBSTITUTES = 0xFFFFFFFF  # a draw id that no operator gets
+_WINDOW = 1024  # rows that are computed together
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +39,17 @@ class Rows:
         return len(self.keys)
 
 
+class _Window(NamedTuple):
+    """Adjacent rows of an epoch, from which batches are cut. Its arrays are read-only."""
+
+    epoch: int
+    origin: int
+    begin: int
+    end: int
+    keys: npt.NDArray[np.uint64]
+    indices: tuple[npt.NDArray[np.int64], ...]
+
+
 class Schedule:
     """Order of rows for a pipeline.
 
@@ -56,6 +68,9 @@ class Schedule:
         self.stride = 1
         self._origin = 0  # first position that the shards share; not 0 after a change of their number
         self._same_epochs = np.empty(0, np.int64)  # cached `epochs` of batches within one epoch
+        # Each call of a sampler costs as much for one batch as for many. Only orders that a position decides qualify.
+        self._may_window = bool(self._sources) and all(getattr(s.sampler, "is_pure", False) for s in self._sources)
+        self._window: _Window | None = None
 
     @property
     def epoch_size(self) -> int | None:
@@ -124,6 +139,10 @@ class Schedule:
         which still begins with these rows; then None. "go_on": the next epoch follows seamlessly. With a padding
         reader, "fill" and "go_on" complete the epoch's last batch by repeating the last sample instead.
         """
+        if self._may_window and self.stride == 1 and 0 < count <= _WINDOW // 2:
+            within = self._cut(count)
+            if within is not None:
+                return within
         end, pads = self._own_end if at_end == "exact" else self.end, self._shards.is_padded
         if end is None:
             return self._next_endless(count)
@@ -150,6 +169,30 @@ class Schedule:
         rows = self._take(parts) if parts else None
         self.position = min(self.position + (self.stride - 1) * wanted, max(self.position, end))
         return rows
+
+    def _cut(self, count: int) -> Rows | None:
+        """Return the next rows from the window, which is moved if needed; None if they reach the end of the epoch."""
+        begin, end = self.position, self.position + count
+        window = self._window
+        if (
+            window is None
+            or window.epoch != self.epoch
+            or window.origin != self._origin
+            or not window.begin <= begin <= end <= window.end
+        ):
+            last, own = self.end, self._own_end
+            if last is None or own is None or end > min(last, own):
+                return None
+            rows = self._take([(self.epoch, self._origin, begin, min(_WINDOW, min(last, own) - begin))])
+            for array in (rows.keys, *rows.indices):
+                array.flags.writeable = False
+            window = _Window(self.epoch, self._origin, begin, begin + len(rows), rows.keys, rows.indices)
+            self._window = window
+        self.position = end
+        at = slice(begin - window.begin, end - window.begin)
+        # Users get the keys, and may write to them.
+        keys, indices = window.keys[at].copy(), tuple([i[at] for i in window.indices])
+        return Rows(keys, self._epochs(self.epoch, count), indices, self.epoch, end)
 
     def _next_endless(self, count: int) -> Rows:
         start, self.position = self.position, self.position + count * self.stride

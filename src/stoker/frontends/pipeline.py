@@ -271,8 +271,9 @@ class Pipeline:
     @property
     def execution(self) -> Execution:
         """Return the execution; builds the pipeline if needed."""
-        self.build()
-        assert self._execution is not None
+        if self._execution is None or not self._declared_outputs.is_satisfied:
+            self.build()
+            assert self._execution is not None
         return self._execution
 
     # ---- running ----

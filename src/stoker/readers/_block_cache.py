@@ -122,7 +122,7 @@ class BlockCache:
             os.close(file)
         return content[begin - start : end - start] if _sums(content) == sums else None
 
-    def write(self, one: RemoteObject, block: int, content: bytes) -> None:
+    def write(self, one: RemoteObject, block: int, content: bytes | memoryview) -> None:
         """Keep a block. A folder that cannot be written costs time but no results."""
         path = self._path(one, block)
         try:
@@ -172,7 +172,7 @@ class BlockCache:
                 path.parent.rmdir()
 
 
-def _sums(content: bytes) -> bytes:
+def _sums(content: bytes | memoryview) -> bytes:
     """Return the checksums of the pieces of a part of a block, which begins with a piece."""
     pieces = range(0, len(content), _PIECE_BYTES)
-    return b"".join(_SUM.pack(_native.crc32c(content[at : at + _PIECE_BYTES])) for at in pieces)
+    return b"".join(_SUM.pack(_native.crc32c(bytes(content[at : at + _PIECE_BYTES]))) for at in pieces)

@@ -34,6 +34,7 @@ _CONNECTIONS = 32
 _REQUEST_S = 30  # of one request; a slower one is tried again
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 _CLOSED = "the pipeline is closed"
+Block = bytes | memoryview  # a client's answer stays in the client's memory
 _PERMANENT = ("NotFoundError", "FileNotFoundError", "PermissionDeniedError", "UnauthenticatedError", "InvalidPathError",
               "NotSupportedError")  # fmt: skip
 _STATUS = re.compile(r"status(?: code)?:? (\d{3})")
@@ -77,7 +78,7 @@ class RemoteStore:
         self._cache = BlockCache.open(_CONNECTIONS)
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = ThreadPoolExecutor(_CONNECTIONS, thread_name_prefix="stoker-remote")
-        self._fetched: dict[tuple[str, int], Future[bytes]] = {}  # blocks in flight
+        self._fetched: dict[tuple[str, int], Future[Block]] = {}  # blocks in flight
         self._ended = threading.Event()
         try:
             found = list(self._pool.map(self._open, dict.fromkeys(paths)))
@@ -122,7 +123,7 @@ class RemoteStore:
         """
         one = self.objects[path]
         blocks = range(-(-one.size // BLOCK_BYTES))
-        ahead: list[Future[bytes]] = []
+        ahead: list[Future[Block]] = []
         for block in blocks:
             while len(ahead) < _CONNECTIONS // 2 and block + len(ahead) < len(blocks):
                 ahead.append(self._block(one, block + len(ahead)))
@@ -157,18 +158,18 @@ class RemoteStore:
         waiting = [len(parts)]
         guard = threading.Lock()
 
-        def arrived(_: Future[bytes]) -> None:
+        def arrived(_: Future[Block]) -> None:
             with guard:
                 waiting[0] -= 1
                 if waiting[0] or not whole.set_running_or_notify_cancel():
                     return
             try:
-                blocks = [part.result() for part in parts]
                 begin = offset - first * BLOCK_BYTES
-                if len(blocks) == 1:
-                    whole.set_result(blocks[0][begin : begin + length])
-                else:
-                    whole.set_result(b"".join(blocks)[begin : begin + length])
+                pieces = []
+                for number, part in enumerate(parts):
+                    low = max(begin - number * BLOCK_BYTES, 0)
+                    pieces.append(memoryview(part.result())[low : begin + length - number * BLOCK_BYTES])
+                whole.set_result(bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces))
             except BaseException as error:  # noqa: BLE001 - the row carries it; a cancelled block too
                 whole.set_exception(error if isinstance(error, Exception) else DataError(_CLOSED))
 
@@ -193,43 +194,52 @@ class RemoteStore:
         """Begin to read a byte range without the cache."""
         with self._lock:
             if self._pool is not None:
-                return self._pool.submit(
-                    self._client.retried, one.path, begin, self._ended, lambda: self._client.get(one, begin, end)
-                )
+                return self._pool.submit(self._fetch_range, one, begin, end)
         ended: Future[bytes] = Future()
         ended.set_exception(DataError(_CLOSED))
         return ended
 
-    def _block(self, one: RemoteObject, block: int) -> Future[bytes]:
+    def _fetch_range(self, one: RemoteObject, begin: int, end: int) -> bytes:
+        return bytes(self._client.retried(one.path, begin, self._ended, lambda: self._client.get(one, begin, end)))
+
+    def _block(self, one: RemoteObject, block: int) -> Future[Block]:
         """Return the future of a block. Requests for a block in flight share it."""
         key = (one.identity, block)
         with self._lock:
             known = self._fetched.get(key)
             if known is not None:
                 return known
+            future: Future[Block] = Future()
             if self._pool is None:
-                ended: Future[bytes] = Future()
-                ended.set_exception(DataError(_CLOSED))
-                return ended
-            future = self._pool.submit(self._load, one, block)
+                future.set_exception(DataError(_CLOSED))
+                return future
+            self._pool.submit(self._load, one, block, future)
             self._fetched[key] = future
-        future.add_done_callback(lambda _: self._forget(key))
         return future
 
-    def _forget(self, key: tuple[str, int]) -> None:
-        with self._lock:
-            self._fetched.pop(key, None)
-
-    def _load(self, one: RemoteObject, block: int) -> bytes:
+    def _load(self, one: RemoteObject, block: int, future: Future[Block]) -> None:
+        """Read a block for its future. Rows get the block before the cache does."""
         begin = block * BLOCK_BYTES
         end = min(begin + BLOCK_BYTES, one.size)
-        kept = None if self._cache is None else self._cache.read(one, block, 0, end - begin)
-        if kept is not None:
-            return kept
-        content: bytes = self._client.retried(one.path, begin, self._ended, lambda: self._client.get(one, begin, end))
-        if self._cache is not None:
-            self._cache.write(one, block, content)
-        return content
+        try:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                content: Block | None = None if self._cache is None else self._cache.read(one, block, 0, end - begin)
+                is_new = content is None
+                if content is None:
+                    content = self._client.retried(
+                        one.path, begin, self._ended, lambda: self._client.get(one, begin, end)
+                    )
+            except BaseException as error:  # noqa: BLE001 - the rows of the block carry it
+                future.set_exception(error)
+                return
+            future.set_result(content)
+            if is_new and self._cache is not None:
+                self._cache.write(one, block, content)
+        finally:  # later requests find the block in the cache
+            with self._lock:
+                self._fetched.pop((one.identity, block), None)
 
 
 class _Transient(Exception):
@@ -268,7 +278,7 @@ class _Client:
         version = found.get("e_tag") or str(found.get("last_modified"))
         return RemoteObject(path, int(found["size"]), found.get("e_tag"), identity_of(path, found["size"], version))
 
-    def get(self, one: RemoteObject, begin: int, end: int) -> bytes:
+    def get(self, one: RemoteObject, begin: int, end: int) -> memoryview:
         """Return a byte range of an object, which must be the version that was opened."""
         store, name = self._place(one.path)
         options: dict[str, Any] = {"range": (begin, end)}
@@ -280,7 +290,7 @@ class _Client:
             raise _changed(one.path)
         if tuple(answer.range) != (begin, end):
             raise _Transient(f"the bytes {answer.range[0]} to {answer.range[1]} in place of {begin} to {end}")
-        content = bytes(answer.bytes())
+        content = memoryview(answer.bytes())
         if len(content) != end - begin:
             raise _Transient(f"{len(content)} bytes in place of {end - begin}")
         return content

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders: the sample at each position of an epoch. A sampler becomes an order when the data set's size is known."""
+"""Orders: the sample at each position of an epoch. A sampler becomes an order when the data set's size is known.
+
+The results of an order with ``is_pure`` depend on the arguments alone. Its rows may be requested before they are taken.
+"""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +48,7 @@ class PermutedOrder:
     shuffle_from_epoch: int = 0
     bounds: tuple[int, ...] = ()
     forward_only: str | None = None
+    is_pure: ClassVar[bool] = True
 
     def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
         if not self.shuffle or epoch < self.shuffle_from_epoch:
@@ -78,6 +82,7 @@ class WindowedOrder:
     width: int
     seed: int | None = None
     forward_only: str | None = None
+    is_pure: ClassVar[bool] = True
     _short_places: dict[tuple[int, int], int] = field(default_factory=dict, repr=False)
 
     def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
@@ -136,6 +141,7 @@ class WeightedOrder(RepeatingOrder):
     size: int
     ends: Floats  # cumulative weights
     seed: int | None = None
+    is_pure: ClassVar[bool] = True
 
     def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
         seed = seed if self.seed is None else self.seed

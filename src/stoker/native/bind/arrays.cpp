@@ -69,4 +69,32 @@ nb::object array_over(const View& v, nb::handle owner, bool writable) {
   return nb::cast(nb::ndarray<nb::numpy, nb::ro>(v.data, v.rank, shape, owner, stride, in_numpy(v.dtype)));
 }
 
+PartsOfBlock::PartsOfBlock(uint8_t* data, size_t bytes, nb::handle owner) : data_(data), bytes_(bytes), owner_(owner) {}
+
+nb::object PartsOfBlock::part(const View& v) {
+  if (!block_.is_valid()) {
+    View all;
+    all.data = data_;
+    all.dtype = DType::U8;
+    all.rank = 1;
+    all.shape[0] = static_cast<int64_t>(bytes_);
+    all.set_contiguous_strides();
+    block_ = array_over(all, owner_, true);
+  }
+  const auto begin = static_cast<Py_ssize_t>(v.data - data_);
+  if (v.dtype == DType::U8 && v.rank == 1 && v.shape[0] > 0) {  // an empty slice would lose its address
+    nb::object part = nb::steal(PySequence_GetSlice(block_.ptr(), begin, begin + static_cast<Py_ssize_t>(v.shape[0])));
+    if (!part.is_valid()) throw nb::python_error();
+    return part;
+  }
+  if (!dtype_.is_valid()) {
+    nb::object first = array_over(v, owner_, true);
+    dtype_ = first.attr("dtype");
+    return first;
+  }
+  nb::list shape;
+  for (int i = 0; i < v.rank; ++i) shape.append(v.shape[i]);
+  return block_.type()(nb::tuple(shape), dtype_, block_, begin);
+}
+
 }  // namespace stoker

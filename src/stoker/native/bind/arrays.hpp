@@ -23,6 +23,26 @@ View view_of(const AnyArray& a);
 // Return an array over memory of another owner; `owner` lives as long as the array.
 nanobind::object array_over(const View& v, nanobind::handle owner, bool writable);
 
+// Arrays over parts of one block of memory, which `owner` keeps. NumPy takes a part of an array in a fifth of the time
+// that an array over memory of another owner costs.
+class PartsOfBlock {
+ public:
+  PartsOfBlock(uint8_t* data, size_t bytes, nanobind::handle owner);
+  bool has(const View& v) const {
+    const auto begin = reinterpret_cast<uintptr_t>(data_), at = reinterpret_cast<uintptr_t>(v.data);
+    return data_ && at >= begin && at - begin <= bytes_ &&
+           static_cast<uint64_t>(v.elements()) * static_cast<uint64_t>(size_of(v.dtype)) <= bytes_ - (at - begin);
+  }
+  // Return a writable array over a contiguous tensor that the block has.
+  nanobind::object part(const View& v);
+
+ private:
+  uint8_t* data_;
+  size_t bytes_;
+  nanobind::object block_, dtype_;
+  nanobind::handle owner_;
+};
+
 // Return a new array whose element i is make(i).
 template <class T, class F>
 nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> column(size_t n, F make) {

@@ -174,13 +174,16 @@ nb::object placed_output(const Job& job, const Value& value, OutputMemory& memor
     v.set_contiguous_strides();
     return array_over(v, owner, true);
   }
+  std::vector<PartsOfBlock> parts;
+  for (const BlockPool::Block& block : *blocks) parts.emplace_back(block.data, block.capacity, owner);
   nb::list rows;
   v.rank = value.rank;
   for (int64_t r = 0; r < job.rows; ++r) {
     v.data = place(r);
     std::copy_n(memory.shapes.begin() + r * value.rank, value.rank, v.shape);
     v.set_contiguous_strides();
-    rows.append(array_over(v, owner, true));
+    const auto of = std::find_if(parts.begin(), parts.end(), [&](const PartsOfBlock& p) { return p.has(v); });
+    rows.append(of == parts.end() ? array_over(v, owner, true) : of->part(v));
   }
   return rows;
 }
@@ -208,6 +211,7 @@ nb::object take_output(JobBox& box, int index) {
     v.set_contiguous_strides();
     return array_over(v, owner, true);
   }
+  PartsOfBlock parts(block->data, block->capacity, owner);
   nb::list rows;
   for (int64_t r = 0; r < job->rows; ++r) {
     View v;
@@ -216,7 +220,7 @@ nb::object take_output(JobBox& box, int index) {
     v.rank = value.rank;
     for (int i = 0; i < value.rank; ++i) v.shape[i] = memory.shapes[static_cast<size_t>(r * value.rank + i)];
     v.set_contiguous_strides();
-    rows.append(array_over(v, owner, true));
+    rows.append(parts.has(v) ? parts.part(v) : array_over(v, owner, true));
   }
   return rows;
 }
