@@ -1,102 +1,199 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks.detection_gpu``: ``stoker.torch.ops`` on CUDA tensors, compared with torchvision's kernels.
+"""``python -m benchmarks.detection_gpu``: ``stoker.torch.ops`` on CUDA tensors and SSD300's chain, with their peers.
 
-Both libraries alternate in one process, on the same tensors. A figure is the median time of a call over the rounds,
-with a synchronization after each group of calls. The results are compared with those of Stoker's kernels on the CPU,
-and two results with each other.
+torchvision's CUDA kernels take turns with Stoker's in one process, on the same tensors. A figure is the median time of
+a call over the rounds, with a synchronization after each group of calls. The results are compared with those of
+Stoker's kernels on the CPU, and two results with each other. With ``--data``, a folder of JPEG files, the training
+chain of SSD300 follows, next to the same one in DALI.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from .cases.detection import BINS, CHANNELS, CLASSES, REGIONS, SCALE, THRESHOLD, boxes_of
+from .cases import detection as case
+from .gpu_data import make_files
+from .gpu_pipelines import consume, library
 
 GROUP = 10  # calls between two synchronizations
+BATCH = 64  # images of a batch of the chain
 Call = Callable[[], Any]
+Cases = dict[str, tuple[Call, Call | None, Call]]  # calls of Stoker and its peer on the GPU, and of Stoker on the CPU
 
 
 def main() -> None:
-    """Measure all operators and print a table."""
-    import torch
-    import torchvision
-
-    from stoker.torch import ops
-
+    """Measure all operators and the chain, and print a line for each."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.detection_gpu", description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
-    rounds = parser.parse_args().rounds
-    print(f"device      {torch.cuda.get_device_name()}, torchvision {torchvision.__version__}")
-    cases: dict[str, tuple[Call, Call, Call]] = {}
+    parser.add_argument("--data", type=Path, help="folder of JPEG files for the chain; by default it is left out")
+    parser.add_argument("--files", type=int, default=1024, help="number of files to make of them")
+    parser.add_argument("--work", type=Path, default=Path("/dev/shm/stoker-bench-gpu"), help="folder for the files")
+    parser.add_argument("--dali", type=Path, help="folder to import nvidia.dali from, if it is not installed")
+    parser.add_argument("--threads", type=int, default=min(8, len(os.sched_getaffinity(0))))
+    parser.add_argument("--seconds", type=float, default=1.5, help="length of a round of the chain")
+    arguments = parser.parse_args()
+    if arguments.dali:
+        sys.path.insert(0, str(arguments.dali))
+    import torch
+
+    now = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {now} UTC")
+    peer = _torchvision(torch)
+    for name, calls in (_boxes(torch, peer) | _regions(torch, peer) | _warps(torch)).items():
+        _print_case(torch, name, calls, arguments.rounds)
+    if arguments.data:
+        measure_chain(arguments)
+
+
+def _torchvision(torch: Any) -> Any:
+    """Return ``torchvision.ops`` if it has kernels for CUDA, else None."""
+    try:
+        import torchvision
+    except (ImportError, RuntimeError) as error:
+        print(f"torchvision cannot be imported ({error}): no peer")
+        return None
+    if not torch._C._dispatch_has_kernel_for_dispatch_key("torchvision::nms", "CUDA"):
+        print(f"torchvision {torchvision.__version__} has no kernels for CUDA: no peer")
+        return None
+    print(f"torchvision {torchvision.__version__}")
+    return torchvision.ops
+
+
+def _boxes(torch: Any, peer: Any) -> Cases:
+    from stoker.torch import ops
+
+    cases: Cases = {}
     for count in (1000, 10_000):
-        boxes, scores, labels = boxes_of(torch, count)
-        on_gpu = [x.cuda() for x in (boxes, scores, labels)]
-        cases[f"nms of {count} boxes"] = (
-            lambda g=on_gpu: ops.nms(g[0], g[1], THRESHOLD),
-            lambda g=on_gpu: torchvision.ops.nms(g[0], g[1], THRESHOLD),
-            lambda b=boxes, s=scores: ops.nms(b, s, THRESHOLD),
-        )
-        cases[f"nms of {count} boxes of {CLASSES} labels"] = (
-            lambda g=on_gpu: ops.batched_nms(*g, THRESHOLD),
-            lambda g=on_gpu: torchvision.ops.batched_nms(*g, THRESHOLD),
-            lambda b=boxes, s=scores, n=labels: ops.batched_nms(b, s, n, THRESHOLD),
-        )
-    cases |= _regions(torch, torchvision, ops)
-    for name, (stoker, peer, on_cpu) in cases.items():
-        same = torch.equal(stoker().cpu(), on_cpu())
-        repeats = torch.equal(stoker(), stoker())
-        ours, theirs = measure(torch, stoker, peer, rounds)
-        print(
-            f"{name:36} {ours * 1e3:8.3f} ms, torchvision {theirs * 1e3:8.3f}, ratio {ours / theirs:.2f}; bits of the "
-            f"CPU: {same}, repeatable: {repeats}",
-            flush=True,
-        )
+        boxes, scores, labels = case.boxes_of(torch, count)
+        plain, grouped = (boxes, scores, case.THRESHOLD), (boxes, scores, labels, case.THRESHOLD)
+        for name, arguments in (("nms", plain), ("batched_nms", grouped)):
+            on_gpu = [x.cuda() if isinstance(x, torch.Tensor) else x for x in arguments]
+            cases[f"{name} of {count} boxes"] = (
+                partial(getattr(ops, name), *on_gpu), peer and partial(getattr(peer, name), *on_gpu),
+                partial(getattr(ops, name), *arguments),
+            )  # fmt: skip
+    return cases
 
 
-def _regions(torch: Any, torchvision: Any, ops: Any) -> dict[str, tuple[Call, Call, Call]]:
-    """Return the cases of roi_align: calls of Stoker and torchvision on the GPU, and of Stoker on the CPU."""
-    features = torch.rand(1, CHANNELS, 50, 68, generator=torch.Generator().manual_seed(0))
-    rois = torch.cat([torch.zeros(REGIONS, 1), boxes_of(torch, REGIONS)[0]], 1)
+def _regions(torch: Any, peer: Any) -> Cases:
+    from stoker.torch import ops
+
+    features = torch.rand(1, case.CHANNELS, 50, 68, generator=torch.Generator().manual_seed(0))
+    rois = torch.cat([torch.zeros(case.REGIONS, 1), case.boxes_of(torch, case.REGIONS)[0]], 1)
     x, r = features.cuda(), rois.cuda()
-    arguments = (BINS, SCALE, 2, True)
-    gradient = torch.rand(REGIONS, CHANNELS, BINS, BINS, generator=torch.Generator().manual_seed(1))
+    last = x.contiguous(memory_format=torch.channels_last)
+    arguments = (case.BINS, case.SCALE, 2, True)
+    on_cpu = partial(ops.roi_align, features, rois, *arguments)
+    gradient = torch.rand(case.REGIONS, case.CHANNELS, case.BINS, case.BINS, generator=torch.Generator().manual_seed(1))
 
-    def backward(function: Any, maps: Any, boxes: Any, grad: Any) -> Call:
+    def backward(module: Any, maps: Any, boxes: Any, grad: Any) -> Call:
         maps = maps.clone().requires_grad_()
-        pooled = function(maps, boxes, *arguments)
+        pooled = module.roi_align(maps, boxes, *arguments)
         return lambda: torch.autograd.grad(pooled, maps, grad, retain_graph=True)[0]
 
-    last = x.contiguous(memory_format=torch.channels_last)
-    peer = torchvision.ops.roi_align
-    on_cpu = lambda: ops.roi_align(features, rois, *arguments)  # noqa: E731
     return {
-        "roi_align": (lambda: ops.roi_align(x, r, *arguments), lambda: peer(x, r, *arguments), on_cpu),
+        "roi_align": (partial(ops.roi_align, x, r, *arguments), peer and partial(peer.roi_align, x, r, *arguments),
+                      on_cpu),
         "roi_align, channels_last": (
-            lambda: ops.roi_align(last, r, *arguments), lambda: peer(last, r, *arguments), on_cpu,
+            partial(ops.roi_align, last, r, *arguments), peer and partial(peer.roi_align, last, r, *arguments), on_cpu,
         ),
         "roi_align, gradient": (
-            backward(ops.roi_align, x, r, gradient.cuda()), backward(peer, x, r, gradient.cuda()),
-            backward(ops.roi_align, features, rois, gradient),
+            backward(ops, x, r, gradient.cuda()), peer and backward(peer, x, r, gradient.cuda()),
+            backward(ops, features, rois, gradient),
         ),
     }  # fmt: skip
 
 
-def measure(torch: Any, stoker: Call, peer: Call, rounds: int) -> tuple[float, float]:
+def _warps(torch: Any) -> Cases:
+    """Return the cases of warp_affine, for which torchvision has no kernel."""
+    from stoker.torch import ops
+
+    images = torch.randint(0, 256, (16, 3, 720, 1280), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    matrices = torch.tensor([case.MATRIX] * 16)
+    cases: Cases = {}
+    for name, form in (("", torch.contiguous_format), (", channels_last", torch.channels_last)):
+        for kind, x in (("uint8", images), ("float32", images.float())):
+            own = x.contiguous(memory_format=form)
+            call = partial(ops.warp_affine, own.cuda(), matrices.cuda())
+            cases[f"warp_affine of 16, 1280x720 {kind}{name}"] = (call, None, partial(ops.warp_affine, own, matrices))
+    maps = images[:2].float().cuda().requires_grad_()
+    warped = ops.warp_affine(maps, matrices[:2].cuda())
+    gradient = torch.rand(2, 3, 720, 1280, generator=torch.Generator().manual_seed(1))
+    plain, on_gpu = images[:2].float().requires_grad_(), gradient.cuda()
+    cases["warp_affine of 2, gradient"] = (
+        lambda: torch.autograd.grad(warped, maps, on_gpu, retain_graph=True)[0], None,
+        lambda: torch.autograd.grad(ops.warp_affine(plain, matrices[:2]), plain, gradient)[0],
+    )  # fmt: skip
+    return cases
+
+
+def _print_case(torch: Any, name: str, calls: tuple[Call, Call | None, Call], rounds: int) -> None:
+    stoker, peer, on_cpu = calls
+    same = torch.equal(stoker().cpu(), on_cpu())
+    repeats = torch.equal(stoker(), stoker())
+    ours, *theirs = measure(torch, [stoker, peer] if peer else [stoker], rounds)
+    compared = f", torchvision {theirs[0] * 1e3:8.3f}, ratio {ours / theirs[0]:.2f}" if theirs else ""
+    print(f"{name:44} {ours * 1e3:8.3f} ms{compared}; bits of the CPU: {same}, repeatable: {repeats}", flush=True)
+
+
+def measure(torch: Any, calls: list[Call], rounds: int) -> list[float]:
     """Return the median seconds of a call of each."""
-    found: tuple[list[float], list[float]] = ([], [])
+    found: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
-        for call, times in zip((stoker, peer), found, strict=True):
+        for call, times in zip(calls, found, strict=True):
             torch.cuda.synchronize()
             start = time.perf_counter()
             for _ in range(GROUP):
                 call()
             torch.cuda.synchronize()
             times.append((time.perf_counter() - start) / GROUP)
-    return statistics.median(found[0][1:]), statistics.median(found[1][1:])
+    return [statistics.median(times[1:]) for times in found]
+
+
+def measure_chain(arguments: argparse.Namespace, rounds: int = 5) -> None:
+    """Compare SSD300's training chain on the GPU with DALI's."""
+    files = make_files(arguments.data, arguments.work, arguments.files)
+    with tempfile.TemporaryDirectory() as folder:
+        annotations = case.write_annotations(files, folder)
+        pipelines = {}
+        for name in ("stoker", "dali"):
+            try:
+                pipelines[name] = case.make_ssd_chain(
+                    library(name), annotations, "gpu", batch_size=BATCH, num_threads=arguments.threads, device_id=0
+                )
+            except ImportError as error:
+                print(f"SSD300's chain: no {name} ({error})", flush=True)
+        rates: dict[str, list[float]] = {name: [] for name in pipelines}
+        for turn in range(rounds):
+            for name in pipelines if turn % 2 == 0 else reversed(pipelines):
+                rates[name].append(_images_per_second(pipelines[name], arguments.seconds))
+    own, *theirs = (statistics.median(found) for found in rates.values())
+    compared = f", DALI {theirs[0]:,.0f}, ratio {own / theirs[0]:.2f}" if theirs else ""
+    print(f"SSD300's chain, {arguments.threads} threads: {own:,.0f} images/s{compared}", flush=True)
+
+
+def _images_per_second(pipeline: Any, seconds: float) -> float:
+    import torch
+
+    total = torch.zeros((), dtype=torch.float64, device="cuda")
+    for _ in range(4):  # batches that were prefetched
+        consume(pipeline.run(), total)
+    torch.cuda.synchronize()
+    batches, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        consume(pipeline.run(), total)
+        batches += 1
+    torch.cuda.synchronize()
+    return batches * BATCH / (time.perf_counter() - start)
 
 
 if __name__ == "__main__":

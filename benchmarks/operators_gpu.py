@@ -4,7 +4,7 @@
 256 images of 375x500 and 256 clips of 16 s at 16 kHz are on the GPU before the measurement; each operator is a pipeline
 of its own that is fed with them without a copy. Stoker and DALI alternate in one process. The floor of an operator
 is the time that a copy between two tensors of torch takes for as many bytes as the operator reads and writes.
-Detection operators have torchvision's CUDA kernels as their peer.
+``benchmarks.detection_gpu`` has the operators for detection.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from .gpu_pipelines import BATCH, library
 
 RATE, SECONDS = 16_000, 16
 ROUNDS = 5
-NMS_BOXES = 10_000
-ROIS, CHANNELS, MAP = 1000, 256, 100
 
 Step = Callable[[], None]
 
@@ -55,8 +53,6 @@ def main() -> int:
             if name in theirs:
                 contenders.append(Pipeline(dali, theirs[name], data, layout, arguments.threads))
             compare(name, contenders, arguments.seconds, bandwidth)
-    if not arguments.names:
-        measure_detection(arguments.seconds)
     return 0
 
 
@@ -125,48 +121,6 @@ def measure_bandwidth() -> float:
     source = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
     return 2 * source.nbytes * max(_rate(lambda: target.copy_(source), 0.1) for _ in range(ROUNDS))
-
-
-def measure_detection(seconds: float) -> None:
-    """Compare ``stoker.torch.ops`` on CUDA tensors with torchvision's operators."""
-    import torch
-    import torchvision
-
-    from stoker.torch import ops
-
-    torch.manual_seed(0)
-    corner = torch.rand(NMS_BOXES, 2, device="cuda") * 1000
-    boxes = torch.cat([corner, corner + torch.rand(NMS_BOXES, 2, device="cuda") * 100 + 1], 1)
-    scores = torch.rand(NMS_BOXES, device="cuda")
-    classes = torch.randint(0, 80, (NMS_BOXES,), device="cuda")
-    features = torch.randn(2, CHANNELS, MAP, MAP, device="cuda", requires_grad=True)
-    at = torch.rand(ROIS, 2, device="cuda") * 300
-    which = torch.randint(0, 2, (ROIS, 1), device="cuda").float()
-    rois = torch.cat([which, at, at + 10 + torch.rand(ROIS, 2, device="cuda") * 90], 1)
-    grad = torch.randn(ROIS, CHANNELS, 7, 7, device="cuda")
-
-    def align(module: Any) -> Any:
-        return module.roi_align(features, rois, (7, 7), 0.25, 2, True)
-
-    def backward(module: Any) -> Step:
-        out = align(module)
-        return lambda: torch.autograd.grad(out, features, grad, retain_graph=True)
-
-    calls: dict[str, Callable[[Any], Step]] = {
-        f"nms of {NMS_BOXES:,} boxes": lambda m: lambda: m.nms(boxes, scores, 0.5),
-        f"batched_nms of {NMS_BOXES:,} boxes, 80 classes": lambda m: lambda: m.batched_nms(boxes, scores, classes, 0.5),
-        f"roi_align, {ROIS}x{CHANNELS}x7x7": lambda m: lambda: align(m),
-        "its backward": backward,
-    }
-    print("\n| operator | ms | torchvision's CUDA kernel | ratio |\n|---|---|---|---|", flush=True)
-    for name, make in calls.items():
-        own, peer = make(ops), make(torchvision.ops)
-        times: tuple[list[float], list[float]] = ([], [])
-        for _ in range(ROUNDS):
-            for step, found in zip((own, peer), times, strict=True):
-                found.append(1e3 / _rate(step, seconds / 2))
-        a, b = map(statistics.median, times)
-        print(f"| {name} | {a:.3f} | {b:.3f} | {b / a:.2f} |", flush=True)
 
 
 def _rate(step: Callable[[], Any], seconds: float) -> float:

@@ -135,7 +135,7 @@ def run_chain(data: Data, *, fused: bool) -> Loop:
     return _loop(lambda: np.asarray(pipe.run()[0][0]))
 
 
-def _annotations(files: list[str], folder: str) -> str:
+def write_annotations(files: list[str], folder: str) -> str:
     """Write annotations in COCO's form with random boxes, and return their path."""
     from PIL import Image
 
@@ -154,8 +154,8 @@ def _annotations(files: list[str], folder: str) -> str:
             })  # fmt: skip
     names = [{"id": k + 1, "name": str(k)} for k in range(CLASSES)]
     path = f"{folder}/annotations.json"
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"categories": names, "images": images, "annotations": boxes}, file)
+    with open(path, "w", encoding="utf-8") as written:
+        json.dump({"categories": names, "images": images, "annotations": boxes}, written)
     return path
 
 
@@ -179,15 +179,15 @@ def _ssd_anchors() -> Any:
 def run_ssd(data: Data) -> Loop:
     """Read, crop, decode, resize, colour and normalize images for SSD300, and encode their boxes."""
     with tempfile.TemporaryDirectory() as folder:
-        return _ssd_loop(_annotations(data.files, folder))
+        return _ssd_loop(write_annotations(data.files, folder))
 
 
-def _ssd_loop(annotations: str) -> Loop:
-    from stoker import fn, pipeline_def, types
-
+def make_ssd_chain(library: Any, annotations: str, device: str, **settings: Any) -> Any:
+    """Return the pipeline of SSD300's training chain, with the same source for Stoker and DALI."""
+    fn, types = library.fn, library.types
     anchors = _ssd_anchors()
 
-    @pipeline_def(batch_size=8, num_threads=1, seed=1)
+    @library.pipeline_def(seed=1, **settings)  # type: ignore[untyped-decorator]
     def chain() -> Any:
         files, boxes, labels = fn.readers.coco(
             file_root="/", annotations_file=annotations, ratio=True, ltrb=True, random_shuffle=True
@@ -196,7 +196,8 @@ def _ssd_loop(annotations: str) -> Loop:
             boxes, labels, aspect_ratio=[0.5, 2.0], thresholds=[0, 0.1, 0.3, 0.5, 0.7, 0.9], scaling=[0.3, 1.0],
             bbox_layout="xyXY", num_attempts=50,
         )  # fmt: skip
-        images = fn.resize(fn.decoders.image_slice(files, anchor, shape), size=(300, 300))
+        images = fn.decoders.image_slice(files, anchor, shape, device="mixed" if device == "gpu" else "cpu")
+        images = fn.resize(images, size=(300, 300))
         images = fn.hsv(
             images, dtype=types.FLOAT, hue=fn.random.uniform(range=(-18, 18)),
             saturation=fn.random.uniform(range=(0.5, 1.5)),
@@ -208,12 +209,20 @@ def _ssd_loop(annotations: str) -> Loop:
         coin = fn.random.coin_flip()
         images = fn.crop_mirror_normalize(images, mirror=coin, mean=[123.0] * 3, std=[58.0] * 3)
         boxes = fn.bb_flip(boxes, ltrb=True, horizontal=coin)
-        return images, *fn.box_encoder(
-            boxes, labels, anchors=anchors.ravel(), offset=True, stds=(0.1, 0.1, 0.2, 0.2), scale=300.0
+        encoded = fn.box_encoder(
+            boxes, labels, anchors=anchors.ravel().tolist(), offset=True, stds=[0.1, 0.1, 0.2, 0.2], scale=300.0
         )
+        return images, *((x.gpu() for x in encoded) if device == "gpu" else encoded)
 
-    pipe = chain()
-    pipe.build()  # reads the annotations
+    pipeline = chain()
+    pipeline.build()  # reads the annotations
+    return pipeline
+
+
+def _ssd_loop(annotations: str) -> Loop:
+    import stoker
+
+    pipe = make_ssd_chain(stoker, annotations, "cpu", batch_size=8, num_threads=1)
 
     def step() -> tuple[int, float]:
         images, _, labels = pipe.run()

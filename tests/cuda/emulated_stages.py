@@ -42,6 +42,8 @@ DETECTION = {  # macros that define kernels (frameworks/_torch_ops_cuda.py)
     "STOKER_NMS": ("stoker_nms_mask", "stoker_nms_keep"),
     "STOKER_SOFT_NMS": ("stoker_soft_nms",),
     "STOKER_ROI": tuple(f"stoker_roi_{name}" for name in ("align", "align_backward", "pool", "pool_backward")),
+    "STOKER_WARP_ROWS": ("stoker_warp_rows",),
+    "STOKER_ADD_IN_ORDER": ("stoker_add_in_order",),
 }
 NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES}
 RESAMPLED = ("stoker_resampled", "stoker_resampled_down", "stoker_words")  # of 8-bit images, both passes in one kernel
@@ -232,7 +234,7 @@ def entries_of(source: str) -> tuple[str, ...]:
         if any(text == source for _, text in kernels):
             return tuple(name for name, text in kernels if text == source)
     for macro, names in DETECTION.items():
-        if f"\n{macro}(" in source:
+        if f"\n{macro}(" in source or f"\n{macro}\n" in source:
             return names
     passes = re.findall(r"STOKER_PASS\((\w+),", source)
     if passes:

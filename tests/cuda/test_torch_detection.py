@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from stoker import ArgumentError, UnsupportedError
+from stoker import ArgumentError
 from stoker.device.compile import compile_kernels
 from stoker.frameworks import _torch_ops_cuda as on_gpu
 from stoker.torch import ops
@@ -159,11 +159,64 @@ def test_empty_tensors(device: str) -> None:
         on_gpu.roi_align(features[:, :, :0], regions, 0.5, 3, 4, 2, True)
 
 
+WARPS = {  # for images of 23 x 31 pixels: matrices that nearest sampling walks in different ways
+    "scale": (0.7, 0.0, -1.25, 0.0, 1.3, 2.5),
+    "fixed": (0.9, 0.31, -4.0, -0.27, 1.1, 3.125),
+    "steps": (0.9, 3000.0, -9000.0, 0.1, 0.5, 1.0),
+    "constant": (0.0, 0.0, 5.25, 0.0, 0.0, 7.75),
+}
+
+
+@pytest.mark.parametrize("name", ["uint8", "int16", "float32"])
+@pytest.mark.parametrize("linear", [False, True])
+def test_warp_affine(name: str, linear: bool, device: str) -> None:
+    rng = np.random.default_rng(7)
+    matrices = torch.tensor(list(WARPS.values()), dtype=torch.float64).view(-1, 2, 3)
+    for channels in (3, 4, 1):
+        plain = rng.integers(0, 256, (len(WARPS), channels, 23, 31))
+        images = torch.from_numpy(plain * 1.37 if name == "float32" else plain).to(getattr(torch, name))
+        for form in (torch.contiguous_format, torch.channels_last):
+            x = images.contiguous(memory_format=form)
+            for fill in ([], [7.0], [float(c) * 2.5 for c in range(channels)]):
+                for size in ((23, 31), (5, 300)) if channels == 3 else ((9, 8),):
+                    expected = torch.ops.stoker.warp_affine(x, matrices, *size, linear, fill)
+                    found = on_gpu.warp_affine(x.to(device), matrices.to(device), *size, linear, fill)
+                    assert found.stride() == expected.stride()
+                    assert same(found, expected), (channels, form, fill, size)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("filled", [False, True])
+def test_the_gradient_of_warp_affine(linear: bool, filled: bool, device: str) -> None:
+    matrices = torch.tensor(list(WARPS.values()), dtype=torch.float64).view(-1, 2, 3)
+    grad = torch.randn(len(WARPS), 3, 19, 27, generator=torch.Generator().manual_seed(3))
+    shape = (len(WARPS), 3, 23, 31)
+    expected = torch.ops.stoker.warp_affine_backward(grad, matrices, linear, filled, shape)
+    assert expected.abs().sum() > 0
+    found = on_gpu.warp_affine_backward(grad.to(device), matrices.to(device), linear, filled, shape)
+    assert same(found, expected)
+
+
+def test_warps_without_pixels_and_by_impossible_matrices(device: str) -> None:
+    images = torch.full((3, 2, 4, 5), 9, dtype=torch.uint8, device=device)
+    matrices = torch.tensor([[[1.0, 0, 0], [0, 1, 0]]] * 3, device=device)
+    matrices[1, 0, 2], matrices[2, 1, 1] = float("nan"), float("inf")
+    for linear in (False, True):
+        for fill, value in (([3.0], 3), ([], 0)):
+            found = on_gpu.warp_affine(images, matrices, 4, 5, linear, fill)
+            assert (found[0] == 9).all() and (found[1:] == value).all()
+            empty = on_gpu.warp_affine(images[:, :, :0], matrices[:1].expand(3, 2, 3), 2, 3, linear, fill)
+            assert empty.shape == (3, 2, 2, 3) and (empty == value).all()
+    assert on_gpu.warp_affine(images[:0], matrices[:0], 4, 5, True, []).shape == (0, 2, 4, 5)
+
+
 SOURCES = {
     "nms": (on_gpu.nms_source("float"), on_gpu.NMS),
     "rotated": (on_gpu.nms_source("double", rotated=True), on_gpu.NMS),
     "soft": (on_gpu.soft_nms_source("double"), on_gpu.SOFT_NMS),
     "regions": (on_gpu.roi_source("float"), on_gpu.ROI),
+    "warps": (on_gpu.warp_source(torch.uint8), on_gpu.WARP),
+    "sums": (on_gpu.ADD_SOURCE, on_gpu.ADD),
 }
 
 
@@ -196,5 +249,9 @@ def test_operators_on_cuda_tensors() -> None:
     assert same(again, twice)
     with pytest.raises(ArgumentError, match="tensors on one device"):
         ops.nms(boxes, scores.cpu(), 0.4)
-    with pytest.raises(UnsupportedError, match=r"`fn.warp_affine` of images on the GPU"):
-        ops.warp_affine(torch.zeros(1, 3, 4, 4, device="cuda"), torch.zeros(1, 2, 3, device="cuda"))
+    images = torch.rand(2, 3, 40, 50, device="cuda", requires_grad=True)
+    matrices = torch.tensor([[[0.9, 0.2, -3.0], [-0.1, 1.1, 2.0]]] * 2, device="cuda")
+    warped = ops.warp_affine(images, matrices, (30, 60))
+    assert same(warped.detach(), ops.warp_affine(images.detach().cpu(), matrices.cpu(), (30, 60)))
+    once, twice = (torch.autograd.grad(warped.sum(), images, retain_graph=True)[0] for _ in range(2))
+    assert once.abs().sum() > 0 and same(once, twice)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators for detection on PyTorch tensors, registered with ``torch.library`` in the namespace ``stoker``.
 
-Each operator has a kernel for the CPU, all but ``warp_affine`` one for CUDA (``_torch_ops_cuda.py``), a form for fake
+Each operator has a kernel for the CPU, one for CUDA (``_torch_ops_cuda.py``), a form for fake
 tensors (``torch.compile``, ``torch.export``) and, if it is differentiable, a gradient. Kernels are native code that
 runs without the GIL. Sums of gradients have one order, so that gradients are repeatable bit for bit.
 """
@@ -16,6 +16,7 @@ import torch
 from ..contract.errors import ArgumentError, UnsupportedError
 from ..native import _native
 from . import _torch_ops_cuda
+from ._torch_ops_warp import empty_images, warp_gradient
 
 Tensor = torch.Tensor
 _detect = _native.detect
@@ -116,19 +117,10 @@ def _roi_pool_backward_cpu(grad: Tensor, rois: Tensor, argmax: Tensor, scale: fl
     return out
 
 
-def _warped(images: Tensor, height: int, width: int) -> Tensor:
-    """Return memory for warped images, in the memory format of the images."""
-    last = images.is_contiguous(memory_format=torch.channels_last) and not images.is_contiguous()
-    return torch.empty(
-        (*images.shape[:2], height, width), dtype=images.dtype, device=images.device,
-        memory_format=torch.channels_last if last else torch.contiguous_format,
-    )  # fmt: skip
-
-
 def _warp_affine_cpu(
     images: Tensor, matrices: Tensor, height: int, width: int, linear: bool, fill: Sequence[float]
 ) -> Tensor:
-    out = _warped(images, height, width)
+    out = empty_images(images, height, width)
     numbers = matrices.detach().to(torch.float64).contiguous().numpy()
     _detect.warp_images(_array(images), numbers, linear, list(fill), out.numpy())
     return out
@@ -137,43 +129,11 @@ def _warp_affine_cpu(
 def _warp_affine_backward_cpu(
     grad: Tensor, matrices: Tensor, linear: bool, filled: bool, shape: Sequence[int]
 ) -> Tensor:
-    """Add the gradient of each output pixel to the pixels that it was interpolated from, in the order of the output."""
-    count, channels, height, width = shape
-    result = grad.new_zeros((count, channels, height * width))
-    numbers = matrices.detach().to(torch.float64)
-    for i in range(count if height * width else 0):
-        own = grad[i].reshape(channels, -1)
-        size = (int(grad.shape[2]), int(grad.shape[3]))
-        taps = _linear_taps if linear else _nearest_taps
-        for places, weights in taps(numbers[i], filled, (height, width), size):
-            result[i].index_add_(1, places.flatten(), own * weights.flatten().to(own.dtype))
-    return result.view(tuple(shape))
+    return warp_gradient(grad, matrices, linear, filled, shape, _add_in_order)
 
 
-Taps = list[tuple[Tensor, Tensor]]  # for each output pixel the number of a source pixel, int64, and its weight
-
-
-def _linear_taps(m: Tensor, filled: bool, source: tuple[int, int], size: tuple[int, int]) -> Taps:
-    across = torch.arange(size[1], dtype=torch.float64) + 0.5
-    down = (torch.arange(size[0], dtype=torch.float64) + 0.5)[:, None]
-    rows, columns = (m[k, 0] * across + m[k, 1] * down + m[k, 2] for k in (1, 0))
-    height, width = source
-    inside = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
-    shown = inside.to(torch.float64) if filled else torch.ones_like(columns)
-    pairs = []
-    for at, extent in ((rows, height), (columns, width)):
-        at = at.clamp(0, extent) - 0.5
-        first = at.floor()
-        share = at - first
-        near = first.long()
-        pairs.append(((near.clamp(min=0), 1 - share), ((near + 1).clamp(max=extent - 1), share)))
-    return [(y * width + x, b * a * shown) for y, b in pairs[0] for x, a in pairs[1]]
-
-
-def _nearest_taps(m: Tensor, filled: bool, source: tuple[int, int], size: tuple[int, int]) -> Taps:
-    numbers = torch.arange(source[0] * source[1], dtype=torch.int32).view(1, 1, *source)
-    places = _warp_affine_cpu(numbers, m[None], *size, False, [-1.0] if filled else [])[0, 0].long()
-    return [(places.clamp(min=0), (places >= 0).to(torch.float64))]
+def _add_in_order(sums: Tensor, places: Tensor, values: Tensor) -> None:
+    sums.index_add_(1, places, values)
 
 
 # ---- results without elements, for fake tensors ----
@@ -213,7 +173,7 @@ def _warp_affine_backward_fake(
 
 
 def _warp_affine_fake(images: Tensor, matrices: Tensor, height: int, width: int, *_: Any) -> Tensor:
-    return _warped(images, height, width)
+    return empty_images(images, height, width)
 
 
 # ---- gradients ----
@@ -321,15 +281,6 @@ def _on_one_device(name: str, *tensors: Tensor) -> None:
         if first is not None:
             _refuse(name, f"expected tensors on one device, got some on {first} and {device}")
         first = device
-
-
-def _not_on_cuda(name: str, *tensors: Tensor) -> None:
-    if any(x.is_cuda for x in tensors):
-        raise UnsupportedError(
-            f"`stoker.torch.ops.{name}`: expected tensors on the CPU, got CUDA tensors. Images are warped on a GPU in "
-            "pipelines: `fn.warp_affine` of images on the GPU, with one matrix for each row; or copy the tensors with "
-            "`.cpu()`"
-        )
 
 
 def _expect_floats(name: str, first: Tensor, second: Tensor) -> None:
@@ -518,7 +469,8 @@ def warp_affine(
     """Warp each image of a batch by a matrix of its own.
 
     The pixels are those of ``fn.warp_affine``: equal to Pillow's ``Image.transform``. float32 images have a gradient,
-    which is repeatable bit for bit; matrices have none.
+    which is repeatable bit for bit; matrices have none. CUDA tensors give the same bits. An image whose matrix is not
+    finite, which the CPU refuses, is all ``fill`` there (0 for None): an error would have to wait for the GPU.
 
     Args:
         images: (N, C, H, W), uint8, uint16, int16, int32 or float32; channels_last, which the result then is too, is
@@ -529,7 +481,6 @@ def warp_affine(
         fill: value of points outside the image, or one for each channel; None: the nearest pixel of the border.
     """
     _on_one_device("warp_affine", images, matrices)
-    _not_on_cuda("warp_affine", images, matrices)
     _require(images.ndim == 4, "warp_affine", f"expected images of shape (N, C, H, W), got {tuple(images.shape)}")
     names = ", ".join(str(t).removeprefix("torch.") for t in _IMAGE_TYPES)
     _require(images.dtype in _IMAGE_TYPES, "warp_affine", f"expected images of type {names}, got {images.dtype}")

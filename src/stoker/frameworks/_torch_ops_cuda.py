@@ -17,6 +17,7 @@ import torch
 
 from ..contract.errors import ArgumentError
 from ..device.gpu import Gpu
+from ._torch_ops_warp import empty_images, warp_gradient
 
 Tensor = torch.Tensor
 _WORD = 64  # boxes that one word of a mask has bits for
@@ -26,6 +27,12 @@ _LARGEST = 2**31 - 1  # number that half a parameter of a kernel takes
 
 NMS = ("stoker_nms_mask", "stoker_nms_keep")
 SOFT_NMS = ("stoker_soft_nms",)
+WARP, ADD = ("stoker_warp_rows",), ("stoker_add_in_order",)
+_WARP_TYPES = {
+    torch.uint8: "uint8_t", torch.uint16: "uint16_t", torch.int16: "int16_t", torch.int32: "int32_t",
+    torch.float32: "float",
+}  # fmt: skip
+_LINEAR, _CLAMP, _FROM_LAST, _TO_LAST = 1, 2, 4, 8
 ROI = ("stoker_roi_align", "stoker_roi_align_backward", "stoker_roi_pool", "stoker_roi_pool_backward")
 
 
@@ -43,6 +50,14 @@ def soft_nms_source(kind: str) -> str:
 def roi_source(kind: str) -> str:
     """Return the CUDA source of the kernels ``ROI``."""
     return f'#include "device/roi.cuh"\nSTOKER_ROI({kind})\n'
+
+
+def warp_source(dtype: torch.dtype) -> str:
+    """Return the CUDA source of the kernel ``WARP`` for images of a type."""
+    return f'#include "device/warp_tensor.cuh"\nSTOKER_WARP_ROWS({_WARP_TYPES[dtype]})\n'
+
+
+ADD_SOURCE = '#include "device/warp_tensor.cuh"\nSTOKER_ADD_IN_ORDER\n'  # of the kernel `ADD`
 
 
 class Kernels:
@@ -249,3 +264,43 @@ def roi_pool(x: Tensor, rois: Tensor, scale: float, height: int, width: int) -> 
 def roi_pool_backward(grad: Tensor, rois: Tensor, argmax: Tensor, scale: float, shape: Sequence[int]) -> Tensor:
     """Return the gradient of the features."""
     return _backward(ROI[3], grad, rois, argmax, 0, 0, scale, shape)
+
+
+# ---- warps ----
+
+
+def warp_affine(
+    images: Tensor, matrices: Tensor, height: int, width: int, linear: bool, fill: Sequence[float]
+) -> Tensor:
+    """Return the warped images."""
+    own, from_last = _features(images)
+    out = empty_images(own, height, width)
+    to_last = from_last and not out.is_contiguous()
+    channels, from_height, from_width = (int(n) for n in images.shape[1:])
+    if max(channels, from_height, from_width, height, width) > _LARGEST:
+        raise ArgumentError(f"expected images with extents below 2**31, got {tuple(images.shape)}")
+    if out.numel():
+        numbers = matrices.detach().to(torch.float64).contiguous()
+        fills = torch.tensor(list(fill), dtype=torch.float64, device=own.device) if len(fill) > 1 else None
+        chosen = (_LINEAR, linear), (_CLAMP, not fill), (_FROM_LAST, from_last), (_TO_LAST, to_last)
+        flags = sum(flag for flag, holds in chosen if holds)
+        parameters = [*map(_address, (own, out, numbers, fills)), _bits(fill[0] if fill else 0.0)]
+        parameters += [from_height << 32 | from_width, height << 32 | width, channels << 32 | flags]
+        threads = min(_THREADS, max(-(-width // 32) * 32, 64))
+        _run(own, warp_source(own.dtype), WARP, [(WARP[0], images.shape[0] * height, threads, parameters)])
+    return out
+
+
+def warp_affine_backward(grad: Tensor, matrices: Tensor, linear: bool, filled: bool, shape: Sequence[int]) -> Tensor:
+    """Return the gradient of the images."""
+    return warp_gradient(grad, matrices, linear, filled, shape, _add_in_order)
+
+
+def _add_in_order(sums: Tensor, places: Tensor, values: Tensor) -> None:
+    """Add columns in their order without atomics: those of one place are brought together."""
+    channels, pixels = (int(n) for n in sums.shape)
+    placed, order = torch.sort(places, stable=True)
+    starts = torch.searchsorted(placed, torch.arange(pixels + 1, device=sums.device))
+    added = values.contiguous()
+    parameters = [*map(_address, (added, order, starts)), channels, added.shape[1], pixels, _address(sums)]
+    _run(sums, ADD_SOURCE, ADD, [(ADD[0], -(-channels * pixels // _THREADS), _THREADS, parameters)])

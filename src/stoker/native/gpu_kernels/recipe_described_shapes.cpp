@@ -5,9 +5,9 @@
 
 #include "gpu_kernels/recipe_description.hpp"
 #include "resample/resample.hpp"
+#include "shared/warp_point.hpp"
 #include "torch/resize_float_taps.hpp"
 #include "torch/resize_taps.hpp"
-#include "warp/warp.hpp"
 
 namespace stoker::recipe::gpu {
 

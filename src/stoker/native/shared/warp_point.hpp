@@ -46,6 +46,16 @@ inline uint32_t to_fixed(double v) {
   return static_cast<uint32_t>(static_cast<int64_t>(std::floor(v * 65536.0 + 0.5)));
 }
 
+// Return whether nearest sampling walks in 16.16 fixed point: Pillow's own bound, tested at the corners of the output.
+inline bool fits_fixed(const double m[6], int64_t width, int64_t height) {
+  for (int corner = 0; corner < 4; ++corner) {
+    const auto dx = static_cast<double>(corner & 1 ? width : 0), dy = static_cast<double>(corner & 2 ? height : 0);
+    if (!(std::fabs(dx * m[0] + dy * m[1] + m[2]) < 32768.0)) return false;
+    if (!(std::fabs(dx * m[3] + dy * m[4] + m[5]) < 32768.0)) return false;
+  }
+  return true;
+}
+
 // ---- linear ----
 
 // Source coordinate along one output row. Rounding is monotone, so the computed coordinate is monotone too.

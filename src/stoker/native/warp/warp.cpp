@@ -338,16 +338,6 @@ void run(const View& src, const double m[6], bool linear, const double* fill, in
 
 }  // namespace
 
-bool fits_fixed(const double m[6], int64_t width, int64_t height) {
-  for (const int64_t x : {int64_t{0}, width})
-    for (const int64_t y : {int64_t{0}, height}) {
-      const auto dx = static_cast<double>(x), dy = static_cast<double>(y);
-      if (!(std::fabs(dx * m[0] + dy * m[1] + m[2]) < 32768.0)) return false;
-      if (!(std::fabs(dx * m[3] + dy * m[4] + m[5]) < 32768.0)) return false;
-    }
-  return true;
-}
-
 bool can_sample(const View& src, const double m[6], const View& dst) {
   if (src.rank != 3 || dst.rank != 3 || src.dtype != dst.dtype || src.shape[2] != dst.shape[2]) return false;
   for (int i = 0; i < 6; ++i)

@@ -23,7 +23,4 @@ bool affine(const View& src, const double m[6], bool linear, const double* fill,
 // Whether affine() takes these; only shapes and types of the views are read.
 bool can_sample(const View& src, const double m[6], const View& dst);
 
-// Whether nearest sampling walks in 16.16 fixed point: Pillow's own bound, tested at the corners of the output.
-bool fits_fixed(const double m[6], int64_t width, int64_t height);
-
 }  // namespace stoker::warp
