@@ -988,6 +988,98 @@ def debayer(
     """
     ...
 
+@overload
+def dl_tensor_python_function(
+    *inputs: Input,
+    function: Any,
+    num_outputs: Literal[1] = 1,
+    batch_processing: bool = True,
+    output_layouts: str | Sequence[str] | None = None,
+    output_dtypes: DTypeLike | Sequence[DTypeLike] | None = None,
+    output_ndims: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    isolate: bool = False,
+    time_limit_s: float = 60.0,
+    synchronize_stream: bool = True,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Call a Python function with the inputs as DLPack capsules. The function returns DLPack capsules.
+
+    By default the function is called once per batch: with a list of capsules for each input, one for each row; it
+    returns a list for each output, and a tuple of lists for several outputs. With ``batch_processing=False`` it is called
+    for each row, with one capsule for each input.
+
+    A capsule (``dltensor``) can be read once, for example by ``torch.utils.dlpack.from_dlpack``. It holds a copy of the
+    row in host memory, contiguous, which the function may change and keep. Results may also be all that
+    ``python_function`` takes: arrays, tensors with ``__dlpack__``, numbers or bytes. Order, draws (``rng``), errors and
+    ``isolate=True`` are as of ``python_function``. Source: DALI's operator of this name.
+
+    Args:
+        function: The function.
+        num_outputs: Number of outputs; 0 for a function that is called for its effect.
+        batch_processing: Call it once for all rows of a batch.
+        output_layouts: Names of the outputs' axes, one string or one per output.
+        output_dtypes: Element types of all outputs; with `output_ndims`.
+        output_ndims: Numbers of axes of all outputs; with `output_dtypes`.
+        isolate: Run the function in a process of its own.
+        time_limit_s: Seconds after which a call of an isolated function fails.
+        synchronize_stream: Of a GPU; without effect on the CPU.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+@overload
+def dl_tensor_python_function(
+    *inputs: Input,
+    function: Any,
+    num_outputs: int,
+    batch_processing: bool = True,
+    output_layouts: str | Sequence[str] | None = None,
+    output_dtypes: DTypeLike | Sequence[DTypeLike] | None = None,
+    output_ndims: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    isolate: bool = False,
+    time_limit_s: float = 60.0,
+    synchronize_stream: bool = True,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, ...]:
+    """Call a Python function with the inputs as DLPack capsules. The function returns DLPack capsules.
+
+    By default the function is called once per batch: with a list of capsules for each input, one for each row; it
+    returns a list for each output, and a tuple of lists for several outputs. With ``batch_processing=False`` it is called
+    for each row, with one capsule for each input.
+
+    A capsule (``dltensor``) can be read once, for example by ``torch.utils.dlpack.from_dlpack``. It holds a copy of the
+    row in host memory, contiguous, which the function may change and keep. Results may also be all that
+    ``python_function`` takes: arrays, tensors with ``__dlpack__``, numbers or bytes. Order, draws (``rng``), errors and
+    ``isolate=True`` are as of ``python_function``. Source: DALI's operator of this name.
+
+    Args:
+        function: The function.
+        num_outputs: Number of outputs; 0 for a function that is called for its effect.
+        batch_processing: Call it once for all rows of a batch.
+        output_layouts: Names of the outputs' axes, one string or one per output.
+        output_dtypes: Element types of all outputs; with `output_ndims`.
+        output_ndims: Numbers of axes of all outputs; with `output_dtypes`.
+        isolate: Run the function in a process of its own.
+        time_limit_s: Seconds after which a call of an isolated function fails.
+        synchronize_stream: Of a GPU; without effect on the CPU.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def dump_image(
     x: Input,
     /,

@@ -71,6 +71,7 @@ INDEX: dict[str, str] = {
     "decoders.inflate": "ops.generic.decode_inflate:DecodeInflate",
     "decoders.numpy": "ops.generic.decode_numpy:DecodeNumpy",
     "decoders.video": "ops.video.decode:DecodeVideo",
+    "dl_tensor_python_function": "ops.generic.dl_tensor_python_function:DLTensorPythonFunction",
     "dump_image": "ops.generic.dump_image:DumpImage",
     "elastic": "ops.geometry.elastic:Elastic",
     "element_extract": "ops.generic.element_extract:ElementExtract",

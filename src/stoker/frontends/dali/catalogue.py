@@ -36,10 +36,6 @@ _OPERATORS = {
 }
 # Reasons for operators that Stoker lacks, with the way out.
 REASONS = {
-    "dl_tensor_python_function": (
-        "it gives Python functions DLPack capsules. `fn.python_function` gives them arrays, which "
-        "`torch.from_dlpack` and similar functions take without a copy"
-    ),
     "optical_flow": (
         "it needs the optical flow engine of NVIDIA's GPUs and its library, which Stoker does not call. "
         "`fn.python_function` can run another method on the CPU, for example OpenCV's `DISOpticalFlow`"

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
-from ...contract.feed import to_array
+from ...contract.feed import is_capsule, to_array
 from ...contract.lowering import MAX_RANK, Lowering
 from ...contract.operator import Isolation, Operator, RowContext, Spec
 from ...contract.step import Value
@@ -20,8 +20,8 @@ from ...contract.text import brief
 class PythonFunction(Operator, name="python_function"):
     """Call a Python function with the inputs of each row as NumPy arrays. The function returns the outputs.
 
-    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types that are not
-    declared are taken from the first batch, in which at least one row must succeed; they must not change. With
+    Results may be arrays, DLPack tensors or capsules, numbers or bytes; with several outputs, a tuple of them. Types that
+    are not declared are taken from the first batch, in which at least one row must succeed; they must not change. With
     ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and returns a
     list (or an array with a leading axis) for each output.
 
@@ -82,7 +82,7 @@ class PythonFunction(Operator, name="python_function"):
     def isolation(self, args: Mapping[str, Any]) -> Isolation | None:
         if not args["isolate"]:
             return None
-        call = _Isolated(args["function"], args["num_outputs"], args["batch_processing"])
+        call = _Isolated(type(self), args["function"], args["num_outputs"], args["batch_processing"])
         return Isolation(call, args["time_limit_s"])
 
     def infer(self, c: Lowering, *inputs: Value) -> Any:
@@ -94,7 +94,13 @@ class PythonFunction(Operator, name="python_function"):
 
     def reference(self, row: RowContext, *inputs: Any) -> Any:
         extra = {"rng": row.stream.generator()} if takes_rng(row["function"]) else {}
-        return _outputs(row["function"](*inputs, **extra), row["num_outputs"])
+        results = _outputs(row["function"](*map(self.passed, inputs), **extra), row["num_outputs"])
+        return tuple(map(_read_once, results))
+
+    @staticmethod
+    def passed(array: Any) -> Any:
+        """Return an input of a row as the function receives it."""
+        return array
 
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
         """Compute all rows in one call."""
@@ -102,11 +108,12 @@ class PythonFunction(Operator, name="python_function"):
             return []
         function, count = rows[0]["function"], rows[0]["num_outputs"]
         extra = {"rng": [row.stream.generator() for row in rows]} if takes_rng(function) else {}
-        results = function(*(list(column) for column in zip(*inputs, strict=True)), **extra)
+        results = function(*(list(map(self.passed, column)) for column in zip(*inputs, strict=True)), **extra)
         columns = _outputs(results, count)
         for column in columns:
             if len(column) != len(rows):
                 raise ValueError(f"expected one result for each of {len(rows)} rows, got {len(column)}")
+        columns = [list(map(_read_once, column)) for column in columns]
         return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
 
 
@@ -114,6 +121,7 @@ class PythonFunction(Operator, name="python_function"):
 class _Isolated:
     """Rows of a function in a process of its own."""
 
+    kind: type[PythonFunction]
     function: Callable[..., Any]
     num_outputs: int
     batch_processing: bool
@@ -123,7 +131,7 @@ class _Isolated:
         for row in rows:
             row.args = {**row.args, "function": self.function, "num_outputs": self.num_outputs}
         owned = [tuple(x.copy() for x in own) for own in inputs]  # the function may change or keep them
-        operator = PythonFunction()
+        operator = self.kind()
         if self.batch_processing:
             results = operator.run_rows(rows, owned)
         else:
@@ -143,6 +151,11 @@ def takes_rng(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):  # some built-in functions have no signature
         return False
     return parameter is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+
+
+def _read_once(result: Any) -> Any:
+    """Return a result that can be read several times: a capsule cannot."""
+    return to_array(result) if is_capsule(result) else result
 
 
 def _outputs(results: Any, count: int) -> Sequence[Any]:
