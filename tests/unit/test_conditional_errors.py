@@ -111,6 +111,13 @@ def test_leaving_a_loop_depending_on_a_node_is_refused() -> None:
     def assigns() -> Any:
         u, table = fn.random.uniform(), {}
         if u > 0:
+            for key in "uv":
+                table[key] = u
+        return u
+
+    def assigns_once() -> Any:
+        u, table = fn.random.uniform(), {}
+        if u > 0:
             table["u"] = u
         return u
 
@@ -118,6 +125,8 @@ def test_leaving_a_loop_depending_on_a_node_is_refused() -> None:
         pipeline_of(leaves)()
     with pytest.raises(ArgumentError, match=r"got an assignment to an element in line"):
         pipeline_of(assigns)()
+    with pytest.raises(ArgumentError, match=r"`table\['u'\]`: expected a value for every row, got none"):
+        pipeline_of(assigns_once)()
 
 
 def test_without_conditionals_the_message_has_the_way_out() -> None:

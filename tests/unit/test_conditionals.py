@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -148,6 +149,46 @@ def calls_another_function(u: Any) -> Any:
     return inner(u) + helper(u, scale=2)
 
 
+class Scaled:
+    """Callable object with state."""
+
+    def __init__(self) -> None:
+        self.largest: Any = 0.0
+
+    def __call__(self, u: Any) -> Any:
+        self.last = u
+        if u > 0.25:
+            self.last = u * 2
+            if self.last > self.largest + 1:
+                self.last += 1
+        return self.last
+
+
+class ScaledTwice(Scaled):
+    """Callable object that calls its base class."""
+
+    def __call__(self, u: Any) -> Any:
+        y = super().__call__(u)
+        return -y if y < 0 else y
+
+
+def attributes_and_elements(u: Any) -> Any:
+    table, items, key = {"a": u}, [u, u], "b"
+    if u > 0:
+        table["a"] = -u
+        table[key] = 1
+        items[-1] = u * 3
+    else:
+        table[key] = 2
+        items[0] = u * 2
+    return table["a"], table["b"], items[0], items[1]
+
+
+def objects_and_partial_functions(u: Any) -> Any:
+    add = functools.partial(helper, scale=5)
+    return Scaled()(u), ScaledTwice()(u), add(u)
+
+
 def comprehension_and_lambda(u: Any) -> Any:
     if u > 0:
         y = sum([u * i for i in range(3)])
@@ -162,10 +203,28 @@ def comprehension_and_lambda(u: Any) -> Any:
 @pytest.mark.parametrize(
     "function",
     [two_branches, no_else, several_variables_and_constants, nested, early_returns, conditional_expressions,
-     chained_comparisons, loops, containers, calls_another_function],
+     chained_comparisons, loops, containers, calls_another_function, attributes_and_elements,
+     objects_and_partial_functions],
 )  # fmt: skip
 def test_statements_have_their_meaning_in_python(function: Callable[..., Any]) -> None:
     check(function, function)
+
+
+def angle() -> Any:
+    if fn.random.coin_flip(probability=0.5):
+        found = fn.random.uniform(range=[0, 1])
+    else:
+        found = fn.random.uniform(range=[5, 6])
+    return found
+
+
+def test_a_function_that_gets_no_node_may_create_some() -> None:
+    @pipeline_def(**SETTINGS)
+    def make() -> Any:
+        return angle()
+
+    (found,) = values(make)
+    assert {0 <= x < 1 for x in found} == {True, False} and all(0 <= x < 1 or 5 <= x < 6 for x in found)
 
 
 def test_logic_gives_booleans() -> None:

@@ -13,7 +13,9 @@ import enum
 import functools
 import inspect
 import operator as op
+import os
 import re
+import sysconfig
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +35,7 @@ class Unbound:
 
 
 UNBOUND = Unbound()
+_OWN = __package__.split(".")[0]
 _PLAIN = (bool, int, float, complex, str, bytes, enum.Enum)
 _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     "Lt": op.lt, "LtE": op.le, "Gt": op.gt, "GtE": op.ge, "Eq": op.eq, "NotEq": op.ne, "Is": op.is_,
@@ -65,9 +68,16 @@ class BranchRuntime:
         self.lost: dict[str, str] = {}  # variables without a value after an `if`, with the reason
 
     def branch(
-        self, condition: Any, names: tuple[str, ...], forbidden: tuple[str, int] | None
+        self, condition: Any, names: tuple[str, ...], forbidden: tuple[str, int] | None, places: tuple[str, ...]
     ) -> PythonBranch | NodeBranch:
-        """Begin an ``if``. ``forbidden``: an effect of its branches that needs a Python condition, and the line."""
+        """Begin an ``if``.
+
+        Args:
+            condition: the condition.
+            names: the variables that its branches assign.
+            forbidden: an effect of its branches that needs a Python condition, and the line.
+            places: the attributes and elements that its branches assign.
+        """
         if not isinstance(condition, DataNode):
             return PythonBranch(bool(condition))
         if forbidden is not None:
@@ -76,7 +86,7 @@ class BranchRuntime:
                 message("if", f"expected branches that assign variables, got {what} in line {line}", source=user_line(),
                         hint="Both branches of a condition on a node are executed; assign to a variable instead")
             )  # fmt: skip
-        return NodeBranch(condition, names, self.lost)
+        return NodeBranch(condition, names, self.lost, places)
 
     def all(self, *values: Callable[[], Any]) -> Any:
         """Evaluate ``a and b and ...``."""
@@ -130,17 +140,43 @@ class BranchRuntime:
         return self.all(*terms)
 
     def callee(self, function: Any) -> Any:
-        """Return the function to call. A user's function that is called with nodes gets conditions on nodes too."""
-        if type(function) not in (types.FunctionType, types.MethodType):
+        """Return the function to call. In functions of the user, and in all that get nodes, conditions may be nodes."""
+        if isinstance(function, functools.partial):
+            return functools.partial(self.callee(function.func), *function.args, **function.keywords)
+        method = _method_of(function)
+        if method is None:
             return function
-        converted = self._convert(function)
-        if converted is function:
+        converted = self._convert(method)
+        if converted is method:
             return function
+        if _is_users(method):
+            return converted
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return (converted if _has_node((*args, *kwargs.values())) else function)(*args, **kwargs)
 
         return call
+
+
+_LIBRARIES = tuple(sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+def _method_of(function: Any) -> Any:
+    """Return a function in Python as it is, and an object's ``__call__`` as a method; None if there is neither."""
+    if type(getattr(function, "__func__", function)) is types.FunctionType:
+        return function
+    classes = () if isinstance(function, type) else type(function).__mro__
+    call = next((vars(kind)["__call__"] for kind in classes if "__call__" in vars(kind)), None)
+    return types.MethodType(call, function) if type(call) is types.FunctionType else None
+
+
+def _is_users(function: Any) -> bool:
+    """Return whether a function may create nodes that it does not get: it is no library's, or its module has Stoker."""
+    function = getattr(function, "__func__", function)
+    if not function.__code__.co_filename.startswith(_LIBRARIES):
+        return True
+    modules = (getattr(x, "__name__", "") for x in list(function.__globals__.values()) if type(x) is types.ModuleType)
+    return any(name.startswith(_OWN) for name in modules)
 
 
 def _has_node(values: Sequence[Any]) -> bool:
@@ -160,10 +196,10 @@ class PythonBranch:
         """Return whether the branch is executed."""
         return self._truth == there
 
-    def save(self, variables: Mapping[str, Any]) -> None:
+    def save(self, variables: Mapping[str, Any], *places: Callable[[], Any]) -> None:
         """Remember the variables before the branches."""
 
-    def complete(self, variables: Mapping[str, Any]) -> None:
+    def complete(self, variables: Mapping[str, Any], *places: Callable[[], Any]) -> None:
         """Remember the variables at the end of a branch."""
 
     def __enter__(self) -> None:
@@ -178,10 +214,13 @@ class NodeBranch:
 
     on_node = True
 
-    def __init__(self, condition: DataNode, names: tuple[str, ...], lost: dict[str, str]) -> None:
+    def __init__(
+        self, condition: DataNode, names: tuple[str, ...], lost: dict[str, str], places: tuple[str, ...] = ()
+    ) -> None:
         self._builder = condition.builder
         self._condition = _condition(condition)
         self._names = names
+        self._places = places
         self._lost = lost
         self._line = user_line()
         self._before: dict[str, Any] = {}
@@ -193,16 +232,22 @@ class NodeBranch:
         self._side = there
         return True
 
-    def save(self, variables: Mapping[str, Any]) -> None:
-        """Remember the variables before the branches."""
-        self._before = self._values(variables)
+    def save(self, variables: Mapping[str, Any], *places: Callable[[], Any]) -> None:
+        """Remember the variables before the branches, and what the functions ``places`` read."""
+        self._before = self._values(variables, places)
 
-    def complete(self, variables: Mapping[str, Any]) -> None:
-        """Remember the variables at the end of a branch."""
-        self._after[self._side] = self._values(variables)
+    def complete(self, variables: Mapping[str, Any], *places: Callable[[], Any]) -> None:
+        """Remember the variables at the end of a branch, and what the functions ``places`` read."""
+        self._after[self._side] = self._values(variables, places)
 
-    def _values(self, variables: Mapping[str, Any]) -> dict[str, Any]:
-        return {n: variables.get(n, UNBOUND) for n in self._names}
+    def _values(self, variables: Mapping[str, Any], places: Sequence[Callable[[], Any]]) -> dict[str, Any]:
+        values = {n: variables.get(n, UNBOUND) for n in self._names}
+        for name, read in zip(self._places, places, strict=False):
+            try:
+                values[name] = read()
+            except (AttributeError, LookupError, NameError):
+                values[name] = UNBOUND
+        return values
 
     def side(self, there: bool) -> NodeBranch:
         """Return the context manager of one branch."""
@@ -230,7 +275,10 @@ class NodeBranch:
         """Return the variable's value after both branches; UNBOUND if it has none."""
         self._lost.pop(name, None)
         a, b = self._after.get(True, self._before)[name], self._after.get(False, self._before)[name]
-        return self._merge(name, a, b)
+        merged = self._merge(name, a, b)
+        if merged is UNBOUND and name in self._places:  # an attribute without a value would surprise other code
+            raise ArgumentError(f"`{name}`: {self._lost[name]}")
+        return merged
 
     def _merge(self, name: str, a: Any, b: Any) -> Any:
         if a is b:
@@ -282,7 +330,7 @@ class _Conversions:
             inner = self._called(function.__func__)
             return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
         if function not in self._known:
-            own = (function.__module__ or "").split(".")[0] == __package__.split(".")[0]
+            own = (function.__module__ or "").split(".")[0] == _OWN
             own = own or getattr(function, "stoker_converts", True) is False
             # A function without source stays unconverted. A node as a condition in it is then an error.
             self._known[function] = function if own else rewrite(function, self.runtime) or function

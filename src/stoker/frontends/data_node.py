@@ -203,7 +203,8 @@ class DataNode:
     def __bool__(self) -> bool:
         raise TypeError(
             "the truth of a node is known only at run time, per row. Use `@pipeline_def(enable_conditionals=True)` "
-            "for `if` statements, or `&`, `|`, `~` for logic"
+            "for `if` statements (not for `while`, `assert` and `match`, nor in generators and lambdas from outside of "
+            "the pipeline's function), or `&`, `|`, `~` for logic"
         )
 
     def __len__(self) -> int:

@@ -10,6 +10,9 @@
                               if stoker_if_0.on_node: x = stoker_if_0.old("x")
                               ... the other branch, then x = stoker_if_0.merged("x")
 
+Attributes and elements (``self.x = ...``, ``table["x"] = ...``) are variables too, which functions without arguments
+read. Their owners must not be assigned in a branch.
+
 Everything stays in one function, so that Python's own rules for variables, loops and exceptions hold. An early
 ``return`` becomes an assignment: what follows an ``if`` with a ``return`` moves into its other branch. Line numbers
 stay the user's.
@@ -129,18 +132,47 @@ class _Assigned(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
-        self.forbidden: tuple[str, int] | None = None
+        self._effects: list[tuple[ast.AST, str]] = []
 
     def visit(self, node: ast.AST) -> None:
         self.names.update(dict.fromkeys(_binds(node)))
         what = _reaches_out(node)
-        if what and self.forbidden is None:
-            self.forbidden = (what, getattr(node, "lineno", 0))
+        if what:
+            self._effects.append((node, what))
         if isinstance(node, _COMPREHENSIONS):  # a comprehension has its own variables, except for walruses
             walruses = [n for n in ast.walk(node) if isinstance(n, ast.NamedExpr)]
             self.names.update((n.target.id, None) for n in walruses)
         elif not isinstance(node, _SCOPES):
             self.generic_visit(node)
+
+    @property
+    def forbidden(self) -> tuple[str, int] | None:
+        """The first effect on anything but variables, attributes and elements, and its line."""
+        effects = ((what, getattr(node, "lineno", 0)) for node, what in self._effects if not self._is_place(node))
+        return next(effects, None)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The attributes and elements that are assigned, as text."""
+        return tuple(dict.fromkeys(ast.unparse(node) for node, _ in self._effects if self._is_place(node)))
+
+    def _is_place(self, node: ast.AST) -> bool:
+        """Return whether a node is an attribute or element that is the same one before and after both branches."""
+        match node:
+            case ast.Attribute(value=owner, ctx=ast.Store()):
+                return self._is_fixed(owner)
+            case ast.Subscript(
+                value=owner, slice=ast.Constant() | ast.UnaryOp(operand=ast.Constant()), ctx=ast.Store()
+            ):
+                return self._is_fixed(owner)
+            case ast.Subscript(value=owner, slice=ast.Name(id=key), ctx=ast.Store()):
+                return self._is_fixed(owner) and key not in self.names
+        return False
+
+    def _is_fixed(self, owner: ast.expr) -> bool:
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        return isinstance(owner, ast.Name) and owner.id not in self.names
 
 
 def _binds(node: ast.AST) -> list[str]:
@@ -171,13 +203,10 @@ def _reaches_out(node: ast.AST) -> str | None:
     return None
 
 
-def _assigned(statements: Sequence[ast.stmt], outer: set[str]) -> _Assigned:
+def _assigned(statements: Sequence[ast.stmt]) -> _Assigned:
     found = _Assigned()
     for s in statements:
         found.visit(s)
-    shared = [n for n in found.names if n in outer]
-    if shared and found.forbidden is None:
-        found.forbidden = (f"an assignment to the global or nonlocal `{shared[0]}`", statements[0].lineno)
     return found
 
 
@@ -291,20 +320,23 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
-        found = _assigned([*node.body, *node.orelse], self._outer)
+        found = _assigned([*node.body, *node.orelse])
         name, self._count = f"stoker_if_{self._count}", self._count + 1
-        names = tuple(found.names)
+        names, places, forbidden = tuple(found.names), found.places, found.forbidden
+        shared = [n for n in names if n in self._outer]
+        if shared and forbidden is None:
+            forbidden = (f"an assignment to the global or nonlocal `{shared[0]}`", node.body[0].lineno)
         test = self.visit(node.test)
-        branch = _call(_helper("branch"), test, _literal(names), _literal(found.forbidden))
-        statements: list[ast.stmt] = [ast.Assign([ast.Name(name, ast.Store())], branch), _do(name, "save")]
-        statements += [*self._side(name, True, node.body), *_set(name, "old", names)]
-        statements += [*self._side(name, False, node.orelse), *_set(name, "merged", names)]
+        branch = _call(_helper("branch"), test, _literal(names), _literal(forbidden), _literal(places))
+        statements: list[ast.stmt] = [ast.Assign([ast.Name(name, ast.Store())], branch), _do(name, "save", places)]
+        statements += [*self._side(name, True, node.body, places), *_set(name, "old", (*names, *places))]
+        statements += [*self._side(name, False, node.orelse, places), *_set(name, "merged", (*names, *places))]
         return [_at(s, node) for s in statements]
 
-    def _side(self, name: str, there: bool, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    def _side(self, name: str, there: bool, body: Sequence[ast.stmt], places: Sequence[str]) -> list[ast.stmt]:
         if not body:
             return []
-        inner = [*self._block(body), _do(name, "complete")]
+        inner = [*self._block(body), _do(name, "complete", places)]
         guarded = ast.With([ast.withitem(ast.Name(name, ast.Load()))], inner)
         return [ast.If(_call(_method(name, "takes"), _literal(there)), [guarded], [])]
 
@@ -360,9 +392,11 @@ def _literal(value: Any) -> ast.expr:
     return literal
 
 
-def _do(name: str, method: str) -> ast.stmt:
-    """Return the statement ``name.method(__stoker__.locals())``."""
-    return ast.Expr(_call(_method(name, method), _call(_helper("locals"))))
+def _do(name: str, method: str, places: Sequence[str]) -> ast.stmt:
+    """Return the statement ``name.method(__stoker__.locals(), lambda: place, ...)``."""
+    reads = [ast.parse(place, mode="eval").body for place in places]
+    _nowhere(reads)
+    return ast.Expr(_call(_method(name, method), _call(_helper("locals")), *map(_later, reads)))
 
 
 def _set(name: str, method: str, variables: Sequence[str]) -> list[ast.stmt]:
