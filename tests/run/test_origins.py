@@ -18,6 +18,7 @@ from stoker.contract.errors import ArgumentError, UnsupportedError
 from stoker.dali import Pipeline
 from stoker.dali import fn as dali_fn
 from stoker.dali import pipeline_def as dali_pipeline_def
+from stoker.dali.tensors import TensorCPU
 
 
 @pytest.fixture
@@ -66,6 +67,31 @@ def test_the_origin_belongs_to_its_row(folder: Path) -> None:
             assert texts(again) == texts(origin)
     assert set(seen) == {str(p) for p in (folder / "images").rglob("*.png")}
     pipe.close()
+
+
+def test_tensors_have_the_location_of_their_sample(folder: Path) -> None:
+    """Outputs computed from a reader's files have it, also in a branch; labels, draws and mixed rows have none."""
+
+    @dali_pipeline_def(batch_size=2, num_threads=2, seed=3, enable_conditionals=True)
+    def reading() -> Any:
+        jpegs, labels = dali_fn.readers.file(file_root=str(folder / "images"), random_shuffle=True)
+        images = dali_fn.resize(dali_fn.decoders.image(jpegs), size=[4, 5])
+        if labels[0] == 1:
+            images = dali_fn.flip(images)
+        mixed = dali_fn.permute_batch(images, indices=[1, 0])
+        return images, jpegs, dali_fn.get_property(jpegs, key="source_info"), labels, dali_fn.random.uniform(), mixed
+
+    with reading() as pipe:
+        for _ in range(3):
+            images, jpegs, origin, *others = pipe.run()
+            for row, path in enumerate(texts(origin)):
+                assert images[row].source_info() == jpegs[row].source_info() == path
+                assert {x[row].source_info() for x in others} == {""}
+            assert images[-1].source_info() == texts(origin)[-1]
+            assert images.get_property("source_info") == texts(origin)
+            assert images[0].get_property("source_info") == texts(origin)[0]
+    pipe.close()
+    assert TensorCPU(np.zeros(2)).source_info() == ""
 
 
 READERS: dict[str, tuple[Callable[[Path], Any], list[str]]] = {

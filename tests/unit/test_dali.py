@@ -300,8 +300,7 @@ def test_code_compiled_for_dali_is_refused() -> None:
 @pytest.mark.parametrize(
     ("owner", "name"),
     [(dali, "reducers"), (dali.backend, "GetSchema"),
-     (dali.backend.TensorListCPU([np.zeros(2)]), "reset"), (dali.backend.TensorCPU(np.zeros(2)), "source_info"),
-     (dali.Pipeline(1, 1, None), "enable_api_check")],
+     (dali.backend.TensorListCPU([np.zeros(2)]), "reset"), (dali.backend.TensorCPU(np.zeros(2)), "stream")],
     ids=lambda x: x if isinstance(x, str) else "",
 )  # fmt: skip
 def test_other_names_are_refused_too(owner: Any, name: str) -> None:
@@ -401,6 +400,49 @@ def test_types() -> None:
 
 def test_the_number_of_gpus() -> None:
     assert dali.backend.GetCUDADeviceCount() >= 0
+
+
+def test_lists_of_classes_by_device() -> None:
+    cpu, gpu, mixed = dali.ops.cpu_ops(), dali.ops.gpu_ops(), dali.ops.mixed_ops()
+    assert {"Resize", "decoders__Image", "ExternalSource", "FileReader"} <= cpu and "OpticalFlow" not in cpu
+    assert "Resize" in gpu and "FileReader" not in gpu and mixed >= {"ImageDecoder", "decoders__ImageCrop"}
+    assert dali.backend.RegisteredCPUOps() == sorted(cpu) and dali.backend.RegisteredGPUOps() == sorted(gpu)
+    assert dali.backend.RegisteredMixedOps() == sorted(mixed)
+
+
+def test_settings_of_memory_pools() -> None:
+    backend = dali.backend
+    backend.ReleaseUnusedMemory()
+    backend.PreallocatePinnedMemory(1 << 20)
+    backend.PreallocateDeviceMemory(1 << 20, 0)
+    before = backend.GetHostBufferGrowthFactor(), backend.GetHostBufferShrinkThreshold()
+    backend.SetBufferGrowthFactor(2)
+    backend.SetHostBufferShrinkThreshold(0.25)
+    assert (backend.GetHostBufferGrowthFactor(), backend.GetDeviceBufferGrowthFactor()) == (2.0, 2.0)
+    assert backend.GetHostBufferShrinkThreshold() == 0.25
+    backend.SetBufferGrowthFactor(before[0])
+    backend.SetHostBufferShrinkThreshold(before[1])
+    with pytest.raises(ArgumentError, match=r"expected a factor of at least 1, got 0\.5"):
+        backend.SetDeviceBufferGrowthFactor(0.5)
+    with pytest.raises(ArgumentError, match="expected a share from 0 to 1, got 2"):
+        backend.SetHostBufferShrinkThreshold(2)
+
+
+def test_choices_between_executors_have_no_effect() -> None:
+    @pipeline_def(
+        batch_size=2, num_threads=1, stream_policy=dali.StreamPolicy.PER_BACKEND,
+        concurrency=dali.pipeline.OperatorConcurrency.FULL,
+    )  # fmt: skip
+    def make() -> Any:
+        x = fn.external_source(lambda: [np.zeros((2, 3), np.uint8)] * 2, layout=types.TensorLayout("HW"))
+        return fn.reshape(x, layout=types.TensorLayout("AB"))
+
+    with make() as pipe:
+        pipe.enable_api_check(False)
+        assert pipe.run()[0].layout() == types.TensorLayout("AB")
+    pipe.close()
+    with pytest.raises(ArgumentError, match="expected a text such as"):
+        types.TensorLayout(5)  # type: ignore[arg-type]
 
 
 def test_errors_are_of_the_classes_that_dali_raises_and_survive_pickling() -> None:

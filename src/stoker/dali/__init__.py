@@ -8,6 +8,8 @@ from importlib import import_module as _import_module
 from typing import Any
 
 from ..frontends.dali.catalogue import refuse as _refuse
+from ..frontends.dali.executors import OperatorConcurrency as OperatorConcurrency
+from ..frontends.dali.executors import StreamPolicy as StreamPolicy
 from ..frontends.data_node import newaxis as newaxis
 from . import backend as backend
 from . import fn as fn

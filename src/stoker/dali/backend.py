@@ -4,6 +4,17 @@
 from typing import NoReturn
 
 from ..frontends.dali.catalogue import refuse as _refuse
+from ..frontends.dali.executors import GetDeviceBufferGrowthFactor as GetDeviceBufferGrowthFactor
+from ..frontends.dali.executors import GetHostBufferGrowthFactor as GetHostBufferGrowthFactor
+from ..frontends.dali.executors import GetHostBufferShrinkThreshold as GetHostBufferShrinkThreshold
+from ..frontends.dali.executors import PreallocateDeviceMemory as PreallocateDeviceMemory
+from ..frontends.dali.executors import PreallocatePinnedMemory as PreallocatePinnedMemory
+from ..frontends.dali.executors import ReleaseUnusedMemory as ReleaseUnusedMemory
+from ..frontends.dali.executors import SetBufferGrowthFactor as SetBufferGrowthFactor
+from ..frontends.dali.executors import SetDeviceBufferGrowthFactor as SetDeviceBufferGrowthFactor
+from ..frontends.dali.executors import SetHostBufferGrowthFactor as SetHostBufferGrowthFactor
+from ..frontends.dali.executors import SetHostBufferShrinkThreshold as SetHostBufferShrinkThreshold
+from ..frontends.dali.executors import class_names as _class_names
 from ..frontends.dali.tensors import TensorCPU as TensorCPU
 from ..frontends.dali.tensors import TensorGPU as TensorGPU
 from ..frontends.dali.tensors import TensorListCPU as TensorListCPU
@@ -15,6 +26,33 @@ def GetCUDADeviceCount() -> int:
     from ..native import _native
 
     return int(_native.gpu.count_cuda())
+
+
+def RegisteredCPUOps(internal_ops: bool = False) -> list[str]:
+    """Return the names of the operators' classes that run on the CPU.
+
+    Args:
+        internal_ops: accepted without effect.
+    """
+    return sorted(_class_names("cpu"))
+
+
+def RegisteredGPUOps(internal_ops: bool = False) -> list[str]:
+    """Return the names of the operators' classes that run on a GPU.
+
+    Args:
+        internal_ops: accepted without effect.
+    """
+    return sorted(_class_names("gpu"))
+
+
+def RegisteredMixedOps(internal_ops: bool = False) -> list[str]:
+    """Return the names of the decoders' classes that return data on a GPU.
+
+    Args:
+        internal_ops: accepted without effect.
+    """
+    return sorted(_class_names("mixed"))
 
 
 def __getattr__(name: str) -> NoReturn:

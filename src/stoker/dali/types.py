@@ -11,6 +11,7 @@ from ..frontends.constants import SampleInfo as SampleInfo
 from ..frontends.dali.constants import Constant as Constant
 from ..frontends.dali.constants import ConstantNode as ConstantNode
 from ..frontends.dali.constants import ScalarConstant as ScalarConstant
+from ..frontends.dali.executors import TensorLayout as TensorLayout
 
 BOOL, FLOAT16, FLOAT, FLOAT64 = DALIDataType.BOOL, DALIDataType.FLOAT16, DALIDataType.FLOAT, DALIDataType.FLOAT64
 UINT8, UINT16, UINT32, UINT64 = DALIDataType.UINT8, DALIDataType.UINT16, DALIDataType.UINT32, DALIDataType.UINT64
@@ -22,7 +23,7 @@ NHWC, NCHW, NFHWC, NFCHW, SAME = "HWC", "CHW", "FHWC", "FCHW", ""
 CPU_ONLY_DEVICE_ID = -99999
 
 _NOT_HERE = ("STRING", "FEATURE", "DATA_TYPE", "IMAGE_TYPE", "INTERP_TYPE", "TENSOR_LAYOUT", "PYTHON_OBJECT", "NO_TYPE",
-             "TensorLayout", "CUDAStream", "PipelineAPIType")  # fmt: skip
+             "CUDAStream", "PipelineAPIType")  # fmt: skip
 
 
 def to_numpy_type(dtype: Any) -> Any:

@@ -290,14 +290,19 @@ class Pipeline:
             StopIteration: a source has ended.
         """
         execution = self.execution
-        self._compare_launch()
         for name, data in inputs.items():
             self.feed_input(name, data)
+        return execution.batches(self._take())
+
+    def _take(self) -> Delivered:
+        """Return the next batch, or raise as :meth:`run` does."""
+        execution = self.execution
+        self._compare_launch()
         delivered = execution.next("go_on")
         self._require_outputs()
         if delivered is None:
             raise StopIteration("the pipeline's data have ended")
-        return execution.batches(delivered)
+        return delivered
 
     outputs = run
 

@@ -41,10 +41,10 @@ class OriginReader(SampledReader, ABC):
         source = super().open(args)
         if not args["origin"]:
             return source
-        places = (_text(source.locate(index)) for index in range(source.samples))
+        places = (text_of(source.locate(index)) for index in range(source.samples))
         return replace(source, columns=(*source.columns, strings("origin", places)))
 
 
-def _text(place: RecordLocation) -> str:
+def text_of(place: RecordLocation) -> str:
     """Return the location without the escapes that messages have, so that the path of a file opens it."""
     return place.path if place.length is None or not place.path else f"{place.path} at byte {place.offset}"

@@ -122,17 +122,14 @@ _REFUSED = {
     "dali.plugin.tf": "",
     "dali.backend": (
         "CUDAStreamSynchronize CheckDLPackCapsule DLDeviceType ExternalContextCheckpoint GetCUDACurrentDevice "
-        "GetCUDAStreamDevice GetCudaVersion GetCufftVersion GetCxx11AbiFlag "
-        "GetDeviceBufferGrowthFactor GetHostBufferGrowthFactor GetHostBufferShrinkThreshold GetNppVersion "
-        "GetNvimgcodecVersion GetNvjpegVersion GetOpenCVVersion GetSchema GetSchemaAndTarget Init IsDriverInitialized "
-        "LoadDefaultPlugins LoadDirectory LoadLibrary OpSchema OpSpec PipelineDebug PreallocateDeviceMemory "
-        "PreallocatePinnedMemory RegisteredCPUOps RegisteredGPUOps RegisteredMixedOps ReleaseUnusedMemory "
-        "RestrictPinnedMemUsage SetBufferGrowthFactor SetCUDACurrentDevice SetDeviceBufferGrowthFactor "
-        "SetHostBufferGrowthFactor SetHostBufferShrinkThreshold SharedMem Stream TryGetSchema check_cuda_runtime"
+        "GetCUDAStreamDevice GetCudaVersion GetCufftVersion GetCxx11AbiFlag GetNppVersion GetNvimgcodecVersion "
+        "GetNvjpegVersion GetOpenCVVersion GetSchema GetSchemaAndTarget Init IsDriverInitialized "
+        "LoadDefaultPlugins LoadDirectory LoadLibrary OpSchema OpSpec PipelineDebug RestrictPinnedMemUsage "
+        "SetCUDACurrentDevice SharedMem Stream TryGetSchema check_cuda_runtime"
     ),
-    "Tensor": "source_info stream device_id",
+    "Tensor": "stream device_id",
     "TensorList": "broadcast copy_to_external from_dlpack_list reinterpret reset stream device_id",
-    "Pipeline": "enable_api_check",
+    "Pipeline": "",
 }
 NAMES = frozenset(f"{group}.{name}".lstrip(".") for group, names in _OPERATORS.items() for name in names.split())
 

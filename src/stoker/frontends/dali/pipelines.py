@@ -20,6 +20,7 @@ from .catalogue import refuse
 from .errors import error_class, raises_as_dali, raising_as_dali
 from .nodes import DataNode as _DataNode
 from .nodes import NodeBuilder
+from .source_info import SampleLocations
 from .tensors import TensorListCPU, TensorListGPU, tensor_list
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Pipeline(_Pipeline):
         self._scheduled = 0
         self._shared: deque[tuple[Any, ...]] = deque()
         self._sinks: list[Any] = []
+        self._locations: SampleLocations | None = None
 
     # ---- definition ----
 
@@ -178,8 +180,11 @@ class Pipeline(_Pipeline):
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
         self.iter_setup()
-        batches = super().run()[: self._visible]
-        return tuple(tensor_list(x) for x in batches)
+        delivered = self._take()
+        if self._locations is None:
+            self._locations = SampleLocations(self.execution)
+        batches = self.execution.batches(delivered)[: self._visible]
+        return tuple(tensor_list(x, self._locations.of(delivered, i)) for i, x in enumerate(batches))
 
     @raises_as_dali
     def outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:  # type: ignore[override]
@@ -250,6 +255,13 @@ class Pipeline(_Pipeline):
         return super().next(at_end, allocate)
 
     # ---- facts ----
+
+    def enable_api_check(self, enable: bool) -> None:
+        """Accept a setting without effect: calls of `run` and `schedule_run` may alternate.
+
+        Args:
+            enable: accepted without effect.
+        """
 
     exec_async = property(lambda self: self._asynchronous)
     exec_pipelined = property(lambda self: self._pipelined)

@@ -18,6 +18,7 @@ from ...contract.text import brief
 from ...contract.types import DType
 from .catalogue import refuse
 from .errors import error_class, raises_as_dali
+from .source_info import SourceInfo, unknown
 from .tensor_text import list_text, tensor_text
 
 
@@ -26,6 +27,15 @@ class _Tensor(ABC):
 
     dtype: DType
     _layout: str
+    _source_info: str = ""
+
+    def source_info(self) -> str:
+        """Return the location of the sample that the tensor is computed from, such as the path of its file.
+
+        It is empty for data of no reader, for outputs without files such as labels, and for tensors of other origin
+        than a pipeline's `run`.
+        """
+        return self._source_info
 
     @abstractmethod
     def shape(self) -> list[int]:
@@ -48,9 +58,10 @@ class _Tensor(ABC):
         """Return a property as text; None if there is none of this name.
 
         Args:
-            name: "layout", or the name of another property, which tensors do not have here.
+            name: "layout" or "source_info", or the name of another property, which tensors do not have here.
         """
-        return self.layout() if name == "layout" else None
+        known = {"layout": self.layout, "source_info": self.source_info}
+        return known[name]() if name in known else None
 
     def _text(self, array: Any) -> str:
         return tensor_text(type(self).__name__, array, self.dtype, self._layout, self.shape())
@@ -192,6 +203,7 @@ class _TensorList:
     """Base class of lists of tensors, independent of the device."""
 
     _batch: Batch
+    _source_info: SourceInfo = staticmethod(unknown)
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse("TensorList", name)
@@ -258,7 +270,12 @@ class _TensorList:
         Args:
             name: name of the property, as for a tensor.
         """
+        if name == "source_info":
+            return [self._source_info(row) for row in range(len(self))]
         return [self.layout() if name == "layout" else None] * len(self)
+
+    def _row_source_info(self, row: int) -> str:
+        return self._source_info(row % len(self))
 
     def _text(self, rows: list[Any] | None) -> str:
         return list_text(type(self).__name__, rows, self.dtype, self.layout(), self.shape())
@@ -342,7 +359,9 @@ class TensorListCPU(_TensorList):
         copy_to_address(list(self._batch), ptr)
 
     def __getitem__(self, row: int) -> TensorCPU:
-        return TensorCPU(self._row(row), self._batch.layout)
+        tensor = TensorCPU(self._row(row), self._batch.layout)
+        tensor._source_info = self._row_source_info(row)
+        return tensor
 
     def __iter__(self) -> Iterator[TensorCPU]:
         return (self[i] for i in range(len(self)))
@@ -437,7 +456,9 @@ class TensorGPU(_Tensor):
     def as_cpu(self) -> TensorCPU:
         """Return a copy in host memory."""
         array = np.frombuffer(self._data.to_host(), self.dtype.numpy).reshape(self._data.shape)
-        return TensorCPU(array.copy(), self._layout)
+        copied = TensorCPU(array.copy(), self._layout)
+        copied._source_info = self._source_info
+        return copied
 
     def _repr_html_(self) -> str:
         """Return a picture or statistics of a copy in host memory, for notebooks."""
@@ -478,7 +499,9 @@ class TensorListGPU(_TensorList):
         Args:
             row: number of the row; negative numbers count from the end.
         """
-        return TensorGPU(self._row(row), self.dtype, self._batch.layout)
+        tensor = TensorGPU(self._row(row), self.dtype, self._batch.layout)
+        tensor._source_info = self._row_source_info(row)
+        return tensor
 
     at = __getitem__
 
@@ -492,7 +515,9 @@ class TensorListGPU(_TensorList):
 
     def as_cpu(self) -> TensorListCPU:
         """Return a copy in host memory."""
-        return TensorListCPU(self._batch.as_cpu())
+        copied = TensorListCPU(self._batch.as_cpu())
+        copied._source_info = self._source_info
+        return copied
 
     def data_ptr(self) -> int:
         """Return the address of the first element of the first row."""
@@ -506,6 +531,13 @@ class TensorListGPU(_TensorList):
         return self._text(list(self._batch.as_cpu()))
 
 
-def tensor_list(batch: Batch) -> TensorListCPU | TensorListGPU:
-    """Convert a pipeline's output to DALI's type."""
-    return TensorListGPU(batch) if batch.device == "gpu" else TensorListCPU(batch)
+def tensor_list(batch: Batch, source_info: SourceInfo) -> TensorListCPU | TensorListGPU:
+    """Convert a pipeline's output to DALI's type.
+
+    Args:
+        batch: the output.
+        source_info: function of a row's number that returns the location of its sample.
+    """
+    made = TensorListGPU(batch) if batch.device == "gpu" else TensorListCPU(batch)
+    made._source_info = source_info
+    return made

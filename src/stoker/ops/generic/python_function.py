@@ -20,10 +20,10 @@ from ...contract.text import brief
 class PythonFunction(Operator, name="python_function"):
     """Call a Python function with the inputs of each row as NumPy arrays. The function returns the outputs.
 
-    Results may be arrays, DLPack tensors or capsules, numbers or bytes; with several outputs, a tuple of them. Types that
-    are not declared are taken from the first batch, in which at least one row must succeed; they must not change. With
-    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and returns a
-    list (or an array with a leading axis) for each output.
+    Results may be arrays, DLPack tensors or capsules, numbers or bytes; with several outputs, a tuple of them. Types
+    that are not declared are taken from the first batch, in which at least one row must succeed; they must not change.
+    With ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and
+    returns a list (or an array with a leading axis) for each output.
 
     A function with a parameter called ``rng`` receives the row's ``numpy.random.Generator`` (a list of them for a
     batch). Its numbers are the same for any number of threads, batch size and order. Rows come in order, one at a time.
