@@ -1008,9 +1008,9 @@ def dl_tensor_python_function(
 ) -> DataNode:
     """Call a Python function with the inputs as DLPack capsules. The function returns DLPack capsules.
 
-    By default the function is called once per batch: with a list of capsules for each input, one for each row; it
-    returns a list for each output, and a tuple of lists for several outputs. With ``batch_processing=False`` it is called
-    for each row, with one capsule for each input.
+    By default the function is called once per batch: with a list of capsules for each input, one for each row. It
+    returns a list for each output, and a tuple of lists for several outputs. With ``batch_processing=False`` it is
+    called for each row, with one capsule for each input.
 
     A capsule (``dltensor``) can be read once, for example by ``torch.utils.dlpack.from_dlpack``. It holds a copy of the
     row in host memory, contiguous, which the function may change and keep. Results may also be all that
@@ -1054,9 +1054,9 @@ def dl_tensor_python_function(
 ) -> tuple[DataNode, ...]:
     """Call a Python function with the inputs as DLPack capsules. The function returns DLPack capsules.
 
-    By default the function is called once per batch: with a list of capsules for each input, one for each row; it
-    returns a list for each output, and a tuple of lists for several outputs. With ``batch_processing=False`` it is called
-    for each row, with one capsule for each input.
+    By default the function is called once per batch: with a list of capsules for each input, one for each row. It
+    returns a list for each output, and a tuple of lists for several outputs. With ``batch_processing=False`` it is
+    called for each row, with one capsule for each input.
 
     A capsule (``dltensor``) can be read once, for example by ``torch.utils.dlpack.from_dlpack``. It holds a copy of the
     row in host memory, contiguous, which the function may change and keep. Results may also be all that
@@ -2800,10 +2800,10 @@ def python_function(
 ) -> DataNode:
     """Call a Python function with the inputs of each row as NumPy arrays. The function returns the outputs.
 
-    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types that are not
-    declared are taken from the first batch, in which at least one row must succeed; they must not change. With
-    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and returns a
-    list (or an array with a leading axis) for each output.
+    Results may be arrays, DLPack tensors or capsules, numbers or bytes; with several outputs, a tuple of them. Types
+    that are not declared are taken from the first batch, in which at least one row must succeed; they must not change.
+    With ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and
+    returns a list (or an array with a leading axis) for each output.
 
     A function with a parameter called ``rng`` receives the row's ``numpy.random.Generator`` (a list of them for a
     batch). Its numbers are the same for any number of threads, batch size and order. Rows come in order, one at a time.
@@ -2849,10 +2849,10 @@ def python_function(
 ) -> tuple[DataNode, ...]:
     """Call a Python function with the inputs of each row as NumPy arrays. The function returns the outputs.
 
-    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types that are not
-    declared are taken from the first batch, in which at least one row must succeed; they must not change. With
-    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and returns a
-    list (or an array with a leading axis) for each output.
+    Results may be arrays, DLPack tensors or capsules, numbers or bytes; with several outputs, a tuple of them. Types
+    that are not declared are taken from the first batch, in which at least one row must succeed; they must not change.
+    With ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and
+    returns a list (or an array with a leading axis) for each output.
 
     A function with a parameter called ``rng`` receives the row's ``numpy.random.Generator`` (a list of them for a
     batch). Its numbers are the same for any number of threads, batch size and order. Rows come in order, one at a time.

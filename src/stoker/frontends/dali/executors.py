@@ -63,11 +63,11 @@ def _listed(name: str) -> str:
 
 
 def ReleaseUnusedMemory() -> None:
-    """Return at once: pipelines release unused memory themselves, and all of it when they are closed."""
+    """Do nothing: pipelines release unused memory themselves, and all of it when they are closed."""
 
 
 def PreallocateDeviceMemory(bytes: int, device_id: int) -> None:
-    """Return at once: a pipeline allocates the memory that it planned, once.
+    """Do nothing: a pipeline allocates the memory that it planned, once.
 
     Args:
         bytes: accepted without effect.
@@ -76,7 +76,7 @@ def PreallocateDeviceMemory(bytes: int, device_id: int) -> None:
 
 
 def PreallocatePinnedMemory(bytes: int) -> None:
-    """Return at once: a pipeline allocates the memory that it planned, once.
+    """Do nothing: a pipeline allocates the memory that it planned, once.
 
     Args:
         bytes: accepted without effect.
