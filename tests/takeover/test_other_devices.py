@@ -43,6 +43,13 @@ def test_a_device_whose_package_is_not_imported() -> None:
         stoker.torchvision.enable("npu")
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_steps_on_a_device_that_stokers_own_code_serves(device: str) -> None:
+    with pytest.raises(ArgumentError, match=f"expected `device_steps=True` with one of mps, .*got it with '{device}'"):
+        stoker.torchvision.enable(device, device_steps=True)
+    assert not stoker.torchvision.is_enabled()
+
+
 def test_the_cpu_copies_nothing() -> None:
     x = torch.zeros(3)
     with stoker.torchvision.enabled():

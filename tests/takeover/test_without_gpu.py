@@ -44,6 +44,8 @@ def test_the_module_takes_a_device(tmp_path: Path, forked: ForkServer) -> None:
     assert refused.returncode and "expected a GPU for 'cuda'" in refused.stderr
     ran = forked.run("-c", launch, "--device", "cpu", script, "--device", "x", env=env)
     assert ran.returncode == 0 and "'--device', 'x']" in ran.stdout, ran.stderr
+    refused = forked.run("-c", launch, "--device", "cpu", "--device-steps", script, env=env)
+    assert refused.returncode and "`device_steps=True` with one of" in refused.stderr
 
 
 def test_refused_without_the_gil(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,13 @@ from typing import NoReturn
 from ....contract.errors import ArgumentError, DeviceError
 from .switch import enable
 
-_USAGE = """usage: python -m stoker.torchvision [--device DEVICE] script.py [arguments]
-       python -m stoker.torchvision [--device DEVICE] -m module [arguments]
+_USAGE = """usage: python -m stoker.torchvision [--device DEVICE] [--device-steps] script.py [arguments]
+       python -m stoker.torchvision [--device DEVICE] [--device-steps] -m module [arguments]
 
---device DEVICE  where batches are delivered: cpu (the default), cuda (torch's current GPU when a loop begins) or
-                 cuda:1. What comes after the script's name is the script's."""
+--device DEVICE  where batches are delivered: cpu (the default), cuda (torch's current GPU when a loop begins),
+                 cuda:1, or another device of torch, such as xpu or mps
+--device-steps   torch computes the last steps of the images on such another device, with the same bits
+What comes after the script's name is the script's."""
 
 
 # Launchers, which start a script in processes of their own, with the command that runs a module in them.
@@ -37,6 +39,8 @@ def run() -> None:
     """Run the script or module that the command line names."""
     rank, arguments = _local_rank(sys.argv[1:])
     device, arguments = _device(arguments)
+    device_steps = arguments[:1] == ["--device-steps"]
+    arguments = arguments[device_steps:]
     if arguments[:1] in (["-h"], ["--help"]):
         print(_USAGE)
         return
@@ -44,7 +48,7 @@ def run() -> None:
     arguments = arguments[module:]
     _check(arguments[0] if arguments else None, module)
     try:
-        enable(device)
+        enable(device, device_steps=device_steps)
     except (ArgumentError, DeviceError) as error:
         _refuse(str(error))
     launched = _LAUNCHERS.get(os.path.basename(arguments[0]))

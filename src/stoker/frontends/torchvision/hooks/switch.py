@@ -51,7 +51,7 @@ _changes = FetchChanges()
 functional.set_original_finder(_changes.original)
 
 
-def enable(device: str = "cpu", *, without_gpu: str | None = None) -> None:
+def enable(device: str = "cpu", *, without_gpu: str | None = None, device_steps: bool = False) -> None:
     """Record the images of torchvision scripts, and let Stoker materialize them when their batch is complete.
 
     Afterwards the same script gives the same samples, in the same order, with the same augmentation. Repeated calls are
@@ -64,15 +64,18 @@ def enable(device: str = "cpu", *, without_gpu: str | None = None) -> None:
             computes these tensors, and torch copies them to the device.
         without_gpu: "error", or "cpu": on a machine without a GPU batches are delivered on the CPU, with one warning.
             The default is STOKER_WITHOUT_GPU, or "error".
+        device_steps: on "npu" and the like, torch computes the last steps of the images on the device: those that move
+            bytes, and the lookup of values in tables. The bytes of the images are copied instead of their values. The
+            bits are the same. If the device lacks an operator, the CPU computes these steps, with one warning.
 
     Raises:
-        ArgumentError: another device.
+        ArgumentError: another device, or `device_steps` with "cpu" or "cuda".
         DeviceError: there is no such GPU that torch can use.
         ImportError: torchvision is not installed.
         UnsupportedError: Python runs without the GIL.
     """
     _require_gil()
-    delivery.choose(device, without_gpu)
+    delivery.choose(device, without_gpu, device_steps=device_steps)
     enable_here()
 
 
@@ -136,9 +139,9 @@ def enable_here() -> None:
     ForkingPickler.register(DeferredTensor, reduce_deferred)
 
 
-def _enable_in_process(device: Any) -> None:
+def _enable_in_process(choice: delivery.Choice) -> None:
     """Enable the take-over in a process that a script spawns, as in its parent process."""
-    delivery.restore(device)
+    delivery.restore(choice)
     enable_here()
 
 
@@ -407,15 +410,16 @@ def is_enabled() -> bool:
 
 
 @contextlib.contextmanager
-def enabled(device: str = "cpu", *, without_gpu: str | None = None) -> Iterator[None]:
+def enabled(device: str = "cpu", *, without_gpu: str | None = None, device_steps: bool = False) -> Iterator[None]:
     """Return a context manager that enables the take-over: ``with stoker.torchvision.enabled():``.
 
     Args:
         device: where batches are delivered, as for :func:`enable`.
         without_gpu: policy for machines without a GPU, as for :func:`enable`.
+        device_steps: whether the last steps run on the device, as for :func:`enable`.
     """
     was, before = is_enabled(), delivery.current_choice()
-    enable(device, without_gpu=without_gpu)
+    enable(device, without_gpu=without_gpu, device_steps=device_steps)
     try:
         yield
     finally:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import torch
 
@@ -11,24 +12,39 @@ from .... import settings
 from ....contract.errors import ArgumentError, DeviceError
 from ....contract.warning import warn
 from ..gpu.destination import Destination
+from ..gpu.device_steps import DeviceSteps
 
-_device: torch.device | None = None  # None: host memory
+
+class Choice(NamedTuple):
+    """Device of later batches, None for host memory, and whether torch computes the last steps of images there."""
+
+    device: torch.device | None = None
+    runs_steps: bool = False
+
+
+_HOST = Choice()
+_choice = _HOST
 _destinations: dict[tuple[torch.device, int], Destination] = {}
 
 
-def choose(device: str, without_gpu: str | None) -> None:
+def choose(device: str, without_gpu: str | None, *, device_steps: bool = False) -> None:
     """Set the device on which later batches are delivered; see :func:`stoker.torchvision.enable`."""
-    global _device
+    global _choice
     policy = settings.without_gpu() if without_gpu is None else without_gpu
     if policy not in ("error", "cpu"):
         raise ArgumentError(f'`stoker.torchvision.enable`: expected `without_gpu` "error" or "cpu", got {policy!r}')
     requested = _parsed(device)
+    if device_steps and requested.type in ("cpu", "cuda"):
+        raise ArgumentError(
+            f"`stoker.torchvision.enable`: expected `device_steps=True` with one of {', '.join(_others())}, "
+            f"got it with {device!r}, where Stoker's own code computes all steps. Leave `device_steps` out"
+        )
     if requested.type == "cpu":
-        _device = None
+        _choice = _HOST
         return
     missing = _missing(requested)
     if missing is None:
-        _device = requested
+        _choice = Choice(requested, bool(device_steps))
         return
     text = f"`stoker.torchvision.enable`: expected a GPU for {device!r}, got {missing}"
     if policy != "cpu":
@@ -37,7 +53,7 @@ def choose(device: str, without_gpu: str | None) -> None:
             "environment): batches are then delivered on the CPU"
         )
     warn(f"{text}. Batches are delivered on the CPU, with the same values", stacklevel=3)
-    _device = None
+    _choice = _HOST
 
 
 def _parsed(device: str) -> torch.device:
@@ -69,9 +85,10 @@ def _missing(device: torch.device) -> str | None:
 
 def destination(workers: int) -> Destination | None:
     """Return the destination of a loader's batches for this count of workers; None: host memory."""
-    if _device is None or not is_on_gpu():
+    chosen = _choice.device
+    if chosen is None or not is_on_gpu():
         return None
-    device = torch.device("cuda", torch.cuda.current_device()) if _device.index is None else _device
+    device = torch.device("cuda", torch.cuda.current_device()) if chosen.index is None else chosen
     threads = max(1, workers // 2)  # for each of the two plans that run at a time
     key = (device, threads)
     if key not in _destinations:
@@ -81,25 +98,32 @@ def destination(workers: int) -> Destination | None:
 
 def is_on_gpu() -> bool:
     """Return whether Stoker computes and delivers batches in the memory of a GPU of CUDA."""
-    return _device is not None and _device.type == "cuda"
+    return _choice.device is not None and _choice.device.type == "cuda"
 
 
 def is_copying() -> bool:
     """Return whether the CPU computes batches, which torch copies to another device."""
-    return _device is not None and _device.type != "cuda"
+    return _choice.device is not None and _choice.device.type != "cuda"
+
+
+def device_steps() -> DeviceSteps | None:
+    """Return the steps of images that torch computes on the chosen device; None if it only receives batches."""
+    device, runs_steps = _choice
+    return DeviceSteps(device, to_device) if device is not None and runs_steps else None
 
 
 def to_device(x: torch.Tensor) -> torch.Tensor:
     """Return a computed tensor where batches are delivered."""
-    if not is_copying():
+    device = _choice.device
+    if device is None or not is_copying() or x.device.type == device.type:
         return x
     # The CPU may reuse memory that is not page-locked before the device has read it.
-    return x.to(_device, non_blocking=pins_host_memory() and x.is_pinned())
+    return x.to(device, non_blocking=pins_host_memory() and x.is_pinned())
 
 
 def pins_host_memory() -> bool:
     """Return whether batches are computed in page-locked memory, from which the device copies in the background."""
-    return is_copying() and _can_pin(str(_device))
+    return is_copying() and _can_pin(str(_choice.device))
 
 
 @functools.cache
@@ -110,19 +134,19 @@ def _can_pin(device: str) -> bool:
         return False
 
 
-def current_choice() -> torch.device | None:
+def current_choice() -> Choice:
     """Return the current choice, for :func:`restore`."""
-    return _device
+    return _choice
 
 
-def restore(device: torch.device | None) -> None:
+def restore(choice: Choice) -> None:
     """Restore an earlier choice."""
-    global _device
-    _device = device
+    global _choice
+    _choice = choice
 
 
 def close() -> None:
     """Deliver in host memory again, and end all threads."""
-    restore(None)
+    restore(_HOST)
     while _destinations:
         _destinations.popitem()[1].close()

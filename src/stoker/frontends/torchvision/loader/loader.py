@@ -323,7 +323,11 @@ def wrap_iterator(iterator: Any, *, pins: bool = False, destination: Destination
     workers = getattr(iterator, "_num_workers", 0)
     in_order = getattr(iterator, "_in_order", True)
     iterator._stoker_scheduler = BatchScheduler(
-        workers, in_order=in_order, pinned=pinned and bool(workers), destination=destination
+        workers,
+        in_order=in_order,
+        pinned=pinned and bool(workers),
+        destination=destination,
+        device_steps=delivery.device_steps(),
     )
     iterator._stoker_pins_memory = pins
     if workers and getattr(iterator, "_data_queue", None) is getattr(iterator, "_worker_result_queue", _classes):

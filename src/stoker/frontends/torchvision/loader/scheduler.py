@@ -24,6 +24,7 @@ from ....native import _native
 from .. import counts, recording
 from ..collation.program import Program
 from ..gpu.destination import Destination, GpuMaterialization
+from ..gpu.device_steps import DeviceSteps
 from ..gpu.plans import JOBS_IN_FLIGHT
 from ..materialize.materialization import Materialization, Take, count_recorded
 from ..tensors.tensor import LazyTensor
@@ -63,10 +64,17 @@ class BatchScheduler:
     """Scheduler of one iterator's batches. They run on native threads, or without workers on the caller's thread."""
 
     def __init__(
-        self, threads: int, *, in_order: bool = True, pinned: bool = False, destination: Destination | None = None
+        self,
+        threads: int,
+        *,
+        in_order: bool = True,
+        pinned: bool = False,
+        destination: Destination | None = None,
+        device_steps: DeviceSteps | None = None,
     ) -> None:
         self._pinned = pinned
         self._destination = destination  # None for host memory
+        self._device_steps = device_steps  # of another device, if the last steps of images run there
         self._pool = _native.recipe.WorkerPool(threads) if threads else None
         self._pace = Pace(threads)
         self._job_pace = Pace(JOBS_IN_FLIGHT)  # of a GPU
@@ -188,7 +196,7 @@ class BatchScheduler:
         if self._has_programs_to_run(batch):
             self._start_runner()  # started first: no thread may write into a failed batch
         self._keep_blocks(len(batch.lazies))
-        batch.materialization = self._new_materialization(batch.lazies, self._allocate)
+        batch.materialization = self._new_materialization(batch.lazies, batch.programs, self._allocate)
         if batch.materialization.native_batch is not None:
             self._pool.submit(batch.materialization.native_batch)
         if self._has_programs_to_run(batch):
@@ -226,12 +234,14 @@ class BatchScheduler:
         for program in batch.programs:
             program.run(self._allocate, keep=True)
 
-    def _new_materialization(self, lazies: list[LazyTensor], take: Take) -> Materialization | GpuMaterialization:
-        return (
-            Materialization(lazies, take)
-            if self._destination is None
-            else GpuMaterialization(lazies, self._destination, take)
-        )
+    def _new_materialization(
+        self, lazies: list[LazyTensor], programs: Sequence[Program], take: Take
+    ) -> Materialization | GpuMaterialization:
+        if self._destination is not None:
+            return GpuMaterialization(lazies, self._destination, take)
+        if self._device_steps is not None and not programs:  # the CPU runs programs on the images
+            return self._device_steps.materialization(lazies, take)
+        return Materialization(lazies, take)
 
     @property
     def _counts_until_delivered(self) -> bool:
@@ -271,7 +281,9 @@ class BatchScheduler:
             return
         if self._pool is None:
             self._keep_blocks(len(lazies))
-            materialization = self._new_materialization(lazies, lambda size: torch.from_numpy(self._blocks.take(size)))
+            materialization = self._new_materialization(
+                lazies, programs, lambda size: torch.from_numpy(self._blocks.take(size))
+            )
             if materialization.native_batch is not None:
                 _native.recipe.materialize(materialization.native_batch)
             materialization.finish()

@@ -104,7 +104,7 @@ class Materialization:
             raise OSError("a file that torchvision is to decode")
         image = replay_floats(row.node) if row.node.is_float else self._of_bytes(row)
         image = image.contiguous()
-        _apply_patches(image, row.patches)
+        apply_patches(image, row.patches)
         data = image.view(torch.uint8).reshape(-1)
         self._memory[row.output][row.first_byte : row.first_byte + data.numel()] = data
 
@@ -194,10 +194,10 @@ def allocate(size: int) -> torch.Tensor:
     return memory
 
 
-def _apply_patches(image: torch.Tensor, patches: Sequence[Patch]) -> None:
+def apply_patches(image: torch.Tensor, patches: Sequence[Patch]) -> None:
     """Write patches into a materialized image, ``(channels, height, width)``."""
     for (c0, c1, y0, y1, x0, x1), single, memory in patches:
         window = image[c0:c1, y0:y1, x0:x1]
         count = 1 if single else window.numel()
-        values = torch.from_numpy(memory[: count * image.element_size()].copy()).view(image.dtype)
+        values = torch.from_numpy(memory[: count * image.element_size()].copy()).view(image.dtype).to(image.device)
         window[...] = values.reshape(()) if single else values.view(window.shape)
