@@ -162,7 +162,7 @@ def test_a_launcher_that_is_taken_over_itself_is_reported(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["stoker.torchvision", "-m", name, "train.py"])
-    monkeypatch.setattr(script, "enable", lambda device: None)
+    monkeypatch.setattr(script, "enable", lambda device, **options: None)
     monkeypatch.setattr(script.runpy, "run_module", lambda *args, **kwargs: None)
     monkeypatch.setattr(script, "_search", lambda folder: None)
     script.run()
