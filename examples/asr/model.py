@@ -43,7 +43,7 @@ class Jasper(nn.Module):
         """Return log probabilities and the lengths of their rows. Frames beyond a row's length are kept at 0."""
         lengths = (lengths + 1) // 2
         x = self.first(x)
-        mask = (torch.arange(x.shape[2]) < lengths[:, None]).unsqueeze(1)
+        mask = (torch.arange(x.shape[2], device=x.device) < lengths[:, None]).unsqueeze(1)
         x = x * mask
         for block in self.blocks:
             x = block(x, mask)

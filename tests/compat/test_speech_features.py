@@ -57,6 +57,39 @@ def test_whisper(size: int, mels: int) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("made", "called", "ours"),
+    [
+        ({}, {"padding": False}, {"padding": "do_not_pad"}),
+        ({}, {"truncation": False}, {"truncation": False}),
+        ({}, {"do_normalize": True}, {"do_normalize": True}),
+        ({"padding_value": 0.25}, {"do_normalize": True}, {"padding_value": 0.25, "do_normalize": True}),
+        ({"chunk_length": 10, "hop_length": 200}, {}, {"chunk_length": 10, "hop_length": 200}),
+        ({"n_fft": 512}, {}, {"n_fft": 512}),
+    ],
+)  # fmt: skip
+def test_settings_of_whisper(size: int, made: dict[str, Any], called: dict[str, Any], ours: dict[str, Any]) -> None:
+    x = speech(size)
+    extractor = transformers.WhisperFeatureExtractor(**made)
+    want = extractor(x, sampling_rate=16000, return_tensors="np", **called).input_features[0]
+    close(eager.features.whisper(x, **ours), want, 1e-4)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("normalizes", [True, False])
+@pytest.mark.parametrize("masked", [True, False])
+def test_settings_of_wav2vec2(size: int, normalizes: bool, masked: bool) -> None:
+    x = speech(size)
+    extractor = transformers.Wav2Vec2FeatureExtractor(
+        do_normalize=normalizes, return_attention_mask=masked, padding_value=0.25
+    )
+    more = {"padding": "max_length", "max_length": 48000}
+    want = extractor(x, sampling_rate=16000, return_tensors="np", truncation=True, **more).input_values[0]
+    got = eager.features.wav2vec2(x, do_normalize=normalizes, mask_padding=masked, padding_value=0.25, **more)
+    close(got, want, 2e-6)
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_wav2vec2(size: int) -> None:
     x = speech(size)
     extractor = transformers.Wav2Vec2FeatureExtractor(do_normalize=True)

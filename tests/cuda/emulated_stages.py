@@ -201,8 +201,8 @@ def _whole(path: Path, make: Callable[[Path], object]) -> None:
 class EmulatedGpu(Gpu):
     """Null device with kernels compiled for the CPU."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(_native.gpu.open_null(), 1 << 30)
+    def __init__(self, folder: Path, memory_limit: int | None = None) -> None:
+        super().__init__(_native.gpu.open_null(), memory_limit or 1 << 30)
         self.folder = folder
 
     def compiled(self, source: str) -> bytes:

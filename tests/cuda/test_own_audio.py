@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from test_own_kernels import compare_rows
 
-from stoker import fn
+from stoker import fn, pipeline_def, types
 from stoker.device.gpu import Gpu
 
 
@@ -18,7 +18,8 @@ from stoker.device.gpu import Gpu
 def gpu(folder, monkeypatch, request):
     """Use the null device as GPU 0, unless there is a GPU."""
     if request.param == "null":
-        monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, limit=None: emulated_stages.EmulatedGpu(folder)))
+        opened = staticmethod(lambda number, limit=None: emulated_stages.EmulatedGpu(folder, limit))
+        monkeypatch.setattr(Gpu, "open", opened)
 
 
 def signals(*sizes: int) -> list[np.ndarray]:
@@ -110,7 +111,7 @@ def test_preemphasis(border: str) -> None:
 
 def test_decibels_of_any_shape_and_value() -> None:
     rng = np.random.default_rng(2)
-    rows = [np.exp(rng.normal(0, 20, s)).astype(np.float32) for s in ((70, 40), (1, 1), (3, 5))]
+    rows = [np.exp(rng.normal(0, 20, s)).astype(np.float32) for s in ((130, 90), (1, 1), (3, 5))]
     rows[2][0] = [0.0, np.inf, np.nan, -1.0, 1e-42]
 
     def converted(x: Any) -> Any:
@@ -118,3 +119,20 @@ def test_decibels_of_any_shape_and_value() -> None:
         return fn.to_decibels(turned), fn.to_decibels(x, reference=2.0, multiplier=20.0, cutoff_db=-500.0)
 
     compare_rows([rows], [""], converted)
+
+
+def test_rows_share_a_constant() -> None:
+    """A table of 1 MB for each of 32 rows would exceed the limit of memory."""
+    rows = [np.random.default_rng(i).normal(0, 1, (600, 3)).astype(np.float32) for i in range(32)]
+
+    @pipeline_def(batch_size=len(rows), num_threads=2, prefetch_queue_depth=1, gpu_memory_limit=24 << 20)
+    def coefficients(on_gpu: bool) -> Any:
+        x = fn.external_source(source=lambda info: rows[info.idx_in_batch], batch=False, ndim=2, dtype=types.FLOAT)
+        x = fn.reshape(x.gpu() if on_gpu else x, shape=[600, 3])  # the table is made while planning
+        return fn.mfcc(x, n_mfcc=400)
+
+    with coefficients(True, device_id=0) as gpu, coefficients(False) as cpu:
+        for _ in range(2):
+            (got,), (want,) = gpu.run(), cpu.run()
+            for a, b in zip(got.as_cpu(), want, strict=True):
+                np.testing.assert_array_equal(a, b)

@@ -65,6 +65,18 @@ def test_wav2vec2() -> None:
     np.testing.assert_array_equal(eager.features.wav2vec2(np.zeros((5, 1), np.float32)), np.zeros(5))
 
 
+def test_padding_and_truncation() -> None:
+    x = speech(6000)
+    assert eager.features.whisper(x, chunk_length=0.5, padding="do_not_pad").shape == (80, 37)
+    assert eager.features.whisper(x, chunk_length=0.2, truncation=False).shape == (80, 37)
+    assert eager.features.whisper(x, chunk_length=0.2).shape == (80, 20)
+    cut = eager.features.wav2vec2(x, max_length=500, do_normalize=False)
+    np.testing.assert_array_equal(cut, x[:500])
+    padded = np.asarray(eager.features.wav2vec2(x, max_length=7000, padding="max_length", mask_padding=True))
+    np.testing.assert_array_equal(padded[:6000], eager.features.wav2vec2(x))
+    assert not padded[6000:].any()
+
+
 @pytest.mark.parametrize("normalize", ["per_feature", "all_features", "none"])
 def test_nemo(normalize: str) -> None:
     x = speech()
@@ -104,6 +116,11 @@ def test_kaldi_fbank(size: int, snip: bool) -> None:
     [
         ("whisper", {"chunk_length": 0.0}, "`chunk_length` in seconds"),
         ("whisper", {"chunk_length": 0.01}, "at least 0.02 seconds"),
+        ("whisper", {"hop_length": 0}, "`hop_length` of at least 1"),
+        ("whisper", {"padding": "longest"}, "expected one of"),
+        ("whisper", {"padding_value": float("nan")}, "finite `padding_value`"),
+        ("wav2vec2", {"padding": "max_length"}, "expected `max_length`"),
+        ("wav2vec2", {"max_length": 0}, "`max_length` of at least 1"),
         ("nemo", {"sample_rate": 0.0}, "`sample_rate` from 1"),
         ("nemo", {"window_stride": float("nan")}, "`window_stride` in seconds"),
         ("nemo", {"normalize": "fixed"}, "expected one of"),
@@ -126,6 +143,8 @@ def test_other_signals_are_refused() -> None:
             getattr(eager.features, name)(np.zeros((4000, 2), np.float32))
     with pytest.raises(REFUSED, match="at least two steps"):
         eager.features.nemo(speech(319))
+    with pytest.raises(REFUSED, match="at least one step"):
+        eager.features.whisper(speech(159), padding="do_not_pad")
     with pytest.raises(REFUSED, match="at least one frame"):
         eager.features.kaldi_fbank(speech(399))
     with pytest.raises(REFUSED, match="with samples, got none"):

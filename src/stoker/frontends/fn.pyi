@@ -5563,18 +5563,29 @@ class features:
         x: Input,
         /,
         *,
+        do_normalize: bool = True,
+        max_length: int | None = None,
+        padding: Literal["do_not_pad", "max_length"] = "do_not_pad",
+        padding_value: float = 0.0,
+        mask_padding: bool = False,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
         """Normalize a signal for Wav2Vec2, HuBERT and WavLM: mean 0 and variance 1. Input: float32 ``(n,)`` or ``(n, 1)``.
-        Output: ``(n,)``.
+        Output: ``(n,)``, or ``(max_length,)`` with padding.
 
-        The values are ``(x - mean) / sqrt(variance + 1e-7)``, those of Hugging Face's ``Wav2Vec2FeatureExtractor`` with
-        ``do_normalize``, within float32 rounding.
+        The values are ``(x - mean) / sqrt(variance + 1e-7)``, those of Hugging Face's ``Wav2Vec2FeatureExtractor``, within
+        float32 rounding. Batches of different lengths are padded by ``Loader(ragged="padded")``, which returns the lengths.
 
         Args:
+            do_normalize: Normalize; else only cut and pad.
+            max_length: Cut longer signals to this many samples.
+            padding: "max_length": fill up signals to `max_length`.
+            padding_value: Sample that fills up signals.
+            mask_padding: Normalize by the signal alone and keep padding at `padding_value`, as Hugging Face does
+                with `return_attention_mask=True`; else the padding counts, and is normalized.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -5588,6 +5599,12 @@ class features:
         *,
         n_mels: int = 80,
         chunk_length: float = 30.0,
+        hop_length: int = 160,
+        n_fft: int = 400,
+        padding: Literal["max_length", "do_not_pad"] = "max_length",
+        truncation: bool = True,
+        padding_value: float = 0.0,
+        do_normalize: bool = False,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -5599,11 +5616,17 @@ class features:
         The signal is cut or filled up with zeros to ``chunk_length`` seconds. Powers of 25 ms every 10 ms (a periodic Hann
         window), mel filters of Slaney's form, and decimal logarithms of at least 1e-10 are raised to 8 below the largest
         one, plus 4, divided by 4. The values are those of Hugging Face's ``WhisperFeatureExtractor``, within float32
-        rounding.
+        rounding. Long recordings take ``truncation=False``, short ones without padding ``padding="do_not_pad"``.
 
         Args:
-            n_mels: Number of mel filters: 80, or 128 for large-v3.
+            n_mels: Number of mel filters: 80, or 128 for large-v3. Hugging Face: `feature_size`.
             chunk_length: Seconds of the output.
+            hop_length: Samples from one frame to the next.
+            n_fft: Samples of a frame, and points of the transform.
+            padding: Fill up shorter signals ("max_length"), or return the frames of the signal alone.
+            truncation: Cut longer signals; else return all their frames.
+            padding_value: Sample that fills up signals.
+            do_normalize: First normalize the signal, without its padding: mean 0, variance 1.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

@@ -9,7 +9,7 @@ namespace stoker::own {
 // Ports: data, reference, output. Numbers: the factor of log2, the smallest ratio.
 template <class Ports>
 struct Decibels {
-  static constexpr int64_t kElements = 2048;  // of a block; also in ops/audio/to_decibels.py
+  static constexpr int64_t kElements = 8192;  // of a block; also in ops/audio/to_decibels.py
 
   struct Lane {
     using F = float;
@@ -38,17 +38,19 @@ struct Decibels {
     for (int d = 0; d < y.rank; ++d) elements *= y.shape[d];
     const int64_t begin = block * kElements, end = begin + kElements < elements ? begin + kElements : elements;
     auto* to = reinterpret_cast<float*>(y.data);
-    if (is_contiguous(x, sizeof(float)) && end - begin == kElements) {
-      constexpr int kEach = kElements / kThreads;
-      const auto* from = reinterpret_cast<const float*>(x.data) + begin + gpu::thread_index();
-      float found[kEach];
-      STOKER_UNROLL for (int k = 0; k < kEach; ++k) found[k] = from[k * kThreads] * scale;
-      to += begin + gpu::thread_index();
-      STOKER_UNROLL for (int k = 0; k < kEach; ++k) to[k * kThreads] =
-          xm::log2f<Lane>(found[k] < floor ? floor : found[k]) * factor;
-      return;
+    int64_t at = begin;
+    if (is_contiguous(x, sizeof(float))) {
+      constexpr int kEach = 8;  // numbers that a thread loads before it computes the first
+      const auto* from = reinterpret_cast<const float*>(x.data) + gpu::thread_index();
+      float* const first = to + gpu::thread_index();
+      STOKER_NO_UNROLL for (; at + kEach * kThreads <= end; at += kEach * kThreads) {
+        float found[kEach];
+        STOKER_UNROLL for (int k = 0; k < kEach; ++k) found[k] = from[at + k * kThreads] * scale;
+        STOKER_UNROLL for (int k = 0; k < kEach; ++k) first[at + k * kThreads] =
+            xm::log2f<Lane>(found[k] < floor ? floor : found[k]) * factor;
+      }
     }
-    for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {
+    for (int64_t i = at + gpu::thread_index(); i < end; i += gpu::thread_count()) {
       const int64_t offset = offset_of(x, i);
       const float v = *reinterpret_cast<const float*>(x.data + static_cast<uint64_t>(offset)) * scale;
       to[i] = xm::log2f<Lane>(v < floor ? floor : v) * factor;

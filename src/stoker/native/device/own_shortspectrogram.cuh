@@ -27,20 +27,27 @@ struct ShortSpectrogram {
   static constexpr int32_t place(int32_t i) { return i + (i >> 4); }
   static constexpr int32_t kFramePoints = place(kLength - 1) + 1 | 1;
 
-  struct Block : Frames {
-    bool in_pairs;
-    Point* points;
+  // Floats of the table of factors that are copied to shared memory, since the threads of a warp read different ones.
+  static constexpr int32_t kShared = kLength <= 2048 ? kPlan.pair : 0;
+  // Weights of sums that fit into shared memory, after the factors. Others are read where they are.
+  static constexpr int64_t kWeights = 2048;
+  static bool shares(const Port& weights) { return weights.shape[0] * weights.shape[1] <= kWeights; }
+  static float* shared_weights() { return shared_table() + kShared; }
+  static float* shared_table() {
+    return reinterpret_cast<float*>(gpu::dynamic_shared<Point>() + kFrames * kFramePoints);
+  }
+
+  // All frames of a row, in shared memory, so that they take no registers.
+  struct Signal : Frames {
+    bool is_even;             // a point's two samples are an aligned pair, with factors that are one as well
     float coefficient, edge;  // with kFilters; the sample before the first one
 
-    Block(const Row& row, uint32_t block) : Frames(row, block, kFirst, kSamples, kFrames) {
-      const Port &x = row.port(0), &w = row.port(1);
-      points = gpu::dynamic_shared<Point>();
-      // All samples exist, and a point's two samples are an aligned pair with factors that are one as well.
-      const auto odd = static_cast<uint64_t>(start) | static_cast<uint64_t>(step) | static_cast<uint64_t>(length) |
+    void open(const Row& row) {
+      read(row, kFirst, kSamples);
+      const auto odd = static_cast<uint64_t>(begin) | static_cast<uint64_t>(step) | static_cast<uint64_t>(length) |
                        static_cast<uint64_t>(before);
-      constexpr int64_t kLeast = kFilters ? 1 : 0;  // sample before which there is one
-      in_pairs = element == 1 && start >= kLeast && start + (count - 1) * step + length <= samples && (odd & 1) == 0 &&
-                 (x.data & 7) == 0 && (w.data & 7) == 0 && !kPlan.is_odd();
+      is_even = element == 1 && (odd & 1) == 0 && (row.port(0).data & 7) == 0 && (row.port(1).data & 7) == 0 &&
+                !kPlan.is_odd();
       coefficient = kFilters ? static_cast<float>(row.number(0)) : 0.0f;
       edge = 0.0f;
       if constexpr (kFilters)
@@ -50,17 +57,27 @@ struct ShortSpectrogram {
     float at(int64_t i) const {
       const float x = signal[i * element];
       if constexpr (!kFilters) return x;
-      const float before = i > 0 ? signal[(i - 1) * element] : edge;
-      return x - before * coefficient;
+      const float previous = i > 0 ? signal[(i - 1) * element] : edge;
+      return x - previous * coefficient;
+    }
+  };
+
+  struct Block : FrameGroup {
+    const Signal& of;
+    Point* points;
+    bool in_pairs;
+
+    Block(const Signal& signal, uint32_t number)
+        : FrameGroup(signal.group(number, kFrames)), of(signal), points(gpu::dynamic_shared<Point>()) {
+      constexpr int64_t kLeast = kFilters ? 1 : 0;  // sample before which there is one
+      const int64_t end = this->start + (this->count - 1) * of.step + of.length;
+      in_pairs = of.is_even && this->start >= kLeast && end <= of.samples;  // all samples exist
     }
     float sample(int32_t frame, int32_t i) const {
-      return Frames::sample(frame, i, [&](int64_t from) { return at(from); });
+      return of.sample(*this, frame, i, [&](int64_t from) { return of.at(from); });
     }
     Point* frame(int32_t number) const { return points + number * kFramePoints; }
   };
-
-  // Floats of the table of factors that are copied to shared memory, since the threads of a warp read different ones.
-  static constexpr int32_t kShared = kLength <= 2048 ? kPlan.pair : 0;
 
   // The butterflies of one pass: kRadix points that are kApart from each other in the input.
   template <int kPass>
@@ -95,17 +112,17 @@ struct ShortSpectrogram {
       STOKER_UNROLL for (int k = 0; k < P::kRadix; ++k) a[k] = b.frame(frame)[place(i + P::kApart * k)];
       return;
     }
-    const auto* x = reinterpret_cast<const Point*>(b.signal + b.start + frame * b.step);
-    const auto* w = reinterpret_cast<const Point*>(b.window);
-    const int32_t begin = i - b.before / 2;
+    const auto* x = reinterpret_cast<const Point*>(b.of.signal + b.start + frame * b.of.step);
+    const auto* w = reinterpret_cast<const Point*>(b.of.window);
+    const int32_t begin = i - b.of.before / 2;
     STOKER_UNROLL for (int k = 0; k < P::kRadix; ++k) {
       const int32_t at = begin + P::kApart * k;
       a[k] = {0.0f, 0.0f};
-      if (at < 0 || at >= b.length / 2) continue;
+      if (at < 0 || at >= b.of.length / 2) continue;
       Point two = x[at];
       if constexpr (kFilters) {
         const float before = x[at - 1].im;
-        two = {two.re - before * b.coefficient, two.im - two.re * b.coefficient};
+        two = {two.re - before * b.of.coefficient, two.im - two.re * b.of.coefficient};
       }
       a[k] = {two.re * w[at].re, two.im * w[at].im};
     }
@@ -147,16 +164,16 @@ struct ShortSpectrogram {
     constexpr int32_t n = kPlan.points;
     const Point z = b.frame(frame)[place(k)];
     if constexpr (kPlan.is_odd()) {
-      put(k, b.power_of(z, 1.0f));
+      put(k, b.of.power_of(z, 1.0f));
     } else if (k == 0) {
-      put(0, b.power_of(Point{z.re + z.im, 0.0f}, 1.0f));
-      put(n, b.power_of(Point{z.re - z.im, 0.0f}, 1.0f));
+      put(0, b.of.power_of(Point{z.re + z.im, 0.0f}, 1.0f));
+      put(n, b.of.power_of(Point{z.re - z.im, 0.0f}, 1.0f));
     } else {
-      const auto w = reinterpret_cast<const Point*>(b.table + kPlan.pair)[k];
+      const auto w = reinterpret_cast<const Point*>(b.of.table + kPlan.pair)[k];
       Point low, high;
       fft::real_pair(z, b.frame(frame)[place(n - k)], w.re, w.im, low, high);
-      put(k, b.power_of(low, 0.25f));
-      put(n - k, b.power_of(high, 0.25f));
+      put(k, b.of.power_of(low, 0.25f));
+      put(n - k, b.of.power_of(high, 0.25f));
     }
   }
 
@@ -164,7 +181,7 @@ struct ShortSpectrogram {
 
   // Write the powers of all bins. Neighbouring threads write neighbouring elements.
   static void store(const Block& b, float* out) {
-    if (b.by_time) {
+    if (b.of.by_time) {
       for (uint32_t i = gpu::thread_index(); i < kAll; i += kThreads) {
         const auto frame = static_cast<int32_t>(i / kPairs), k = static_cast<int32_t>(i % kPairs);
         if (frame >= b.count) break;
@@ -176,56 +193,92 @@ struct ShortSpectrogram {
         const auto frame = static_cast<int32_t>(i % kFrames), k = static_cast<int32_t>(i / kFrames);
         if (frame >= b.count) continue;
         float* to = out + b.first + frame;
-        powers(b, frame, k, [&](int32_t bin, float power) { to[bin * b.frames] = power; });
+        powers(b, frame, k, [&](int32_t bin, float power) { to[bin * b.of.frames] = power; });
       }
     }
   }
 
-  // Write the weighted sums of the powers.
-  static void project(const Row& row, const Block& b, float* out) {
+  // A few neighbouring frames, whose sums a thread computes together.
+  static constexpr int32_t kTogether = kFrames < 4 ? kFrames : 4;
+  struct alignas(4 * kTogether) Few {
+    float of[kTogether];
+  };
+
+  // Write the weighted sums of the powers. The powers of a bin follow each other in shared memory, then the sums of a
+  // row of weights.
+  static void project(const Block& b, const Port& port, const float* weights, float* out) {
+    const int64_t rows = port.shape[0];
+    const auto width = static_cast<int32_t>(port.shape[1]);
     constexpr uint32_t kEach = (kAll + kThreads - 1) / kThreads;
-    constexpr int32_t kBins = kPlan.bins | 1;  // of a frame, so that equal bins of its frames are in different banks
     float found[kEach][2];
     STOKER_UNROLL for (uint32_t slot = 0; slot < kEach; ++slot) {
       const uint32_t i = gpu::thread_index() + slot * kThreads;
-      const auto frame = static_cast<int32_t>(i / kPairs);
+      const auto frame = static_cast<int32_t>(i % kFrames);
       if (i >= kAll || frame >= b.count) continue;
       int32_t which = 0;
-      powers(b, frame, static_cast<int32_t>(i % kPairs), [&](int32_t, float power) { found[slot][which++] = power; });
+      powers(b, frame, static_cast<int32_t>(i / kFrames), [&](int32_t, float power) { found[slot][which++] = power; });
     }
     gpu::block_barrier();  // the powers take the memory of the points
     auto* all = reinterpret_cast<float*>(b.points);
     STOKER_UNROLL for (uint32_t slot = 0; slot < kEach; ++slot) {
       const uint32_t i = gpu::thread_index() + slot * kThreads;
-      const auto frame = static_cast<int32_t>(i / kPairs), k = static_cast<int32_t>(i % kPairs);
+      const auto frame = static_cast<int32_t>(i % kFrames), k = static_cast<int32_t>(i / kFrames);
       if (i >= kAll || frame >= b.count) continue;
-      float* to = all + frame * kBins;
-      to[k] = found[slot][0];
-      if (!kPlan.is_odd()) to[kPlan.points - k] = found[slot][1];
+      all[k * kFrames + frame] = found[slot][0];
+      if (!kPlan.is_odd()) all[(kPlan.points - k) * kFrames + frame] = found[slot][1];
     }
     gpu::block_barrier();
-    const Port& w = row.port(3);
-    const auto rows = static_cast<uint32_t>(w.shape[0]);
-    for (uint32_t i = gpu::thread_index(); i < kFrames * rows; i += kThreads) {
-      const auto frame = static_cast<int32_t>(i % kFrames);
-      const uint32_t r = i / kFrames;
-      if (frame >= b.count) continue;
-      const Band band(w, r, kPlan.bins);
-      const float* of = all + frame * kBins + band.begin;
-      float sum = 0.0f;
-      for (int32_t bin = 0; bin < band.end - band.begin; ++bin) sum += of[bin] * band.weights[bin];
-      out[b.by_time ? (b.first + frame) * rows + r : r * b.frames + b.first + frame] = sum;
+    constexpr int64_t kMost = 2 * kFramePoints - kPlan.bins;  // rows of sums that fit after the powers
+    static_assert(kMost > 0);
+    float* sums = all + kPlan.bins * kFrames;
+    for (int64_t begin = 0; begin < rows; begin += kMost) {
+      const auto count = static_cast<uint32_t>(rows - begin < kMost ? rows - begin : kMost);
+      sum(weights + begin * width, width, count, all, sums);
+      gpu::block_barrier();
+      // Neighbouring threads write neighbouring elements.
+      for (uint32_t i = gpu::thread_index(); i < kFrames * count; i += kThreads) {
+        const uint32_t r = b.of.by_time ? i % count : i / kFrames, frame = b.of.by_time ? i / count : i % kFrames;
+        if (static_cast<int32_t>(frame) >= b.count) continue;
+        const int64_t to =
+            b.of.by_time ? (b.first + frame) * rows + begin + r : (begin + r) * b.of.frames + b.first + frame;
+        out[to] = sums[r * kFrames + frame];
+      }
+      if (begin + kMost < rows) gpu::block_barrier();
     }
   }
 
-  static void frames(const Row& row, uint32_t block) {
-    const Block b(row, block);
-    const float* table = b.table;
-    if constexpr (kShared > 0) {
-      auto* shared = reinterpret_cast<float*>(b.points + kFrames * kFramePoints);
-      for (int32_t i = static_cast<int32_t>(gpu::thread_index()); i < kShared; i += kThreads) shared[i] = table[i];
-      table = shared;
+  // Write the sums of `count` rows of weights.
+  static void sum(const float* weights, int32_t width, uint32_t count, const float* all, float* sums) {
+    constexpr uint32_t kParts = kFrames / kTogether;
+    for (uint32_t i = gpu::thread_index(); i < count * kParts; i += kThreads) {
+      const uint32_t part = i % kParts, r = i / kParts;
+      const Band band(weights, width, r, kPlan.bins);
+      const auto* x = reinterpret_cast<const Few*>(all) + static_cast<uint32_t>(band.begin) * kParts + part;
+      Few total = {};
+      for (int32_t bin = 0; bin < band.end - band.begin; ++bin, x += kParts) {
+        const Few power = *x;
+        const float weight = band.weights[bin];
+        STOKER_UNROLL for (int32_t k = 0; k < kTogether; ++k) total.of[k] += power.of[k] * weight;
+      }
+      reinterpret_cast<Few*>(sums)[r * kParts + part] = total;
     }
+  }
+
+  // Copy numbers to shared memory; the first barrier after it makes them visible.
+  static void copy(const Port& port, int32_t count, float* to) {
+    const auto* from = reinterpret_cast<const float*>(port.data);
+    STOKER_NO_UNROLL for (auto i = static_cast<int32_t>(gpu::thread_index()); i < count; i += kThreads) to[i] = from[i];
+  }
+
+  static void frames(const Row& row, uint32_t block) {
+    STOKER_SHARED(Signal, signal);
+    if (gpu::thread_index() == 0) signal.open(row);
+    copy(row.port(2), kShared, shared_table());
+    if constexpr (kProjects)
+      if (const Port& w = row.port(3); shares(w))
+        copy(w, static_cast<int32_t>(w.shape[0] * w.shape[1]), shared_weights());
+    gpu::block_barrier();
+    const Block b(signal, block);
     if (!b.in_pairs) {
       STOKER_NO_UNROLL for (uint32_t i = gpu::thread_index(); i < kFrames * kLength; i += kThreads) {
         const auto frame = static_cast<int32_t>(i / kLength), at = static_cast<int32_t>(i % kLength);
@@ -236,10 +289,12 @@ struct ShortSpectrogram {
       }
       gpu::block_barrier();
     }
-    transform<0>(b, table);
-    auto* out = reinterpret_cast<float*>(row.port(kProjects ? 4 : 3).data);
-    if constexpr (kProjects) project(row, b, out);
-    else store(b, out);
+    if constexpr (kShared > 0) transform<0>(b, shared_table());
+    else transform<0>(b, signal.table);
+    auto* const out = reinterpret_cast<float*>(row.port(kProjects ? 4 : 3).data);
+    if constexpr (!kProjects) store(b, out);
+    else if (const Port& w = row.port(3); shares(w)) project(b, w, shared_weights(), out);
+    else project(b, w, reinterpret_cast<const float*>(w.data), out);
   }
 };
 

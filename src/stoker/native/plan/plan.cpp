@@ -20,6 +20,10 @@ void Plan::finish() {
     registers = std::max(registers, s.scalars.code.size());
     parameters = std::max(parameters, s.params.size());
     if (s.kernel && s.kernel->has_cost()) costs.push_back(static_cast<int32_t>(&s - steps.data()));
+    for (const int32_t o : s.out) {
+      Value& v = values[static_cast<size_t>(o)];
+      v.is_constant = s.kernel && s.kernel->aliases() && s.in.empty() && v.storage == Storage::Alias;
+    }
   }
   for (Value& v : values) {
     needs_device |= v.storage >= Storage::Upload;

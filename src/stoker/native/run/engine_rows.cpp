@@ -191,7 +191,9 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   std::optional<gpu::ChargedRowMemory> charged_memory;
   if (step.on_device) {
     for (size_t i = 0; i < step.in.size(); ++i) {
-      context->there[i] = job->on_device->on_device(*in[i]);
+      const bool is_constant = plan_->values[static_cast<size_t>(step.in[i])].is_constant;
+      context->there[i] =
+          is_constant ? job->on_device->constant_on_device(step.in[i], *in[i]) : job->on_device->on_device(*in[i]);
       in_there[i] = &context->there[i];
     }
     call.in = in_there;

@@ -63,6 +63,7 @@ JobOnDevice::JobOnDevice(const DeviceResources& resources, const Plan& plan)
       inputs_(resources.device, resources.pinned_pool, resources.backing_pool, resources.input_mark),
       upload_(resources.device, resources.quota, resources.upload_mark, resources.backing_pool),
       steps_(plan.steps.size()),
+      constants_(plan.values.size()),
       counted_by_(plan.values.size(), -1) {
   for (size_t s = 0; s < steps_.size(); ++s)
     if (plan.steps[s].on_device) {
@@ -143,6 +144,7 @@ void JobOnDevice::begin(int64_t rows) {
 }
 
 void JobOnDevice::finish() {
+  std::fill(constants_.begin(), constants_.end(), Constant{});
   inputs_.finish();
   upload_.release_device_memory();
   if (work_) resources_.work_arenas->release(std::move(work_));
@@ -244,6 +246,13 @@ View JobOnDevice::on_device(const View& view) {
   }
   moved.data = reinterpret_cast<uint8_t*>(address);
   return moved;
+}
+
+View JobOnDevice::constant_on_device(int32_t value, const View& view) {
+  std::lock_guard<std::mutex> hold(copying_constants_);
+  Constant& constant = constants_[static_cast<size_t>(value)];
+  if (constant.host != view.data || !constant.view.has_extents_of(view)) constant = {view.data, on_device(view)};
+  return constant.view;
 }
 
 void JobOnDevice::plan_launches(const Plan& plan, const std::vector<int32_t>& steps) {

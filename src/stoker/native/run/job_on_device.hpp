@@ -43,6 +43,8 @@ class JobOnDevice : public RowMemory {
 
   // Return `view` with its device address. Host values outside of the upload arena are copied into it.
   View on_device(const View& view);
+  // Return the same for a constant value (`Value::is_constant`). Rows that see the same memory share one copy.
+  View constant_on_device(int32_t value, const View& view);
   uint8_t* allocate_host(size_t bytes) override { return upload_.take(bytes).host; }
   // Return host memory for data that are read before the batch goes to the device. Device memory for them is allocated
   // later.
@@ -139,6 +141,12 @@ class JobOnDevice : public RowMemory {
   mutable Arena upload_;         // all other uploads; a request for a device address allocates device memory
   std::unique_ptr<Arena> work_;  // intermediate results, from the first device segment to the end
   std::vector<OnStep> steps_;
+  struct Constant {
+    const uint8_t* host = nullptr;  // null: not copied for this batch
+    View view;                      // with the device address
+  };
+  std::mutex copying_constants_;
+  std::vector<Constant> constants_;  // by value
   std::vector<int32_t> counted_by_;  // by value: the step whose count it is; -1: none
   std::vector<int32_t> planned_;     // steps with launches, in order
   std::vector<Launch> launches_;

@@ -14,13 +14,14 @@ from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
-from ...contract.step import Launches, Value
+from ...contract.step import Launches, LaunchPass, Value
 from ...contract.streaming import StreamRule, elementwise
 from ...contract.types import DType
 from ...native import _native
 from ._signals import expect_floats, in_tiles, is_finite, spectra
 
-_ELEMENTS = 2048  # of a GPU block (native/device/own_decibels.cuh)
+_ELEMENTS = 8192  # of a GPU block (native/device/own_decibels.cuh)
+_RESIDENT = 1280  # threads of a multiprocessor
 _LARGEST = 1e30
 _SMALLEST = -120.0  # of the exponent in the ratio 10^(cutoff_db / multiplier): below, a float32 is 0
 
@@ -64,7 +65,8 @@ class ToDecibels(_Arguments, Operator, name="to_decibels"):
         (tenths,) = _native.xmath("exp", np.array([exponent * 2.302585092994046]))
         peak = c.constant(np.float32(reference)) if reference else c.apply("reductions.max", x)
         params = (float(np.float32(multiplier * 0.30102999566398120)), float(np.float32(tenths)))
-        own = Launches("Decibels", {"convert": (math.prod(x.shape) + _ELEMENTS - 1) // _ELEMENTS})
+        blocks = (math.prod(x.shape) + _ELEMENTS - 1) // _ELEMENTS
+        own = Launches("Decibels", {"convert": LaunchPass(blocks, resident_threads=_RESIDENT)})
         tiles = in_tiles("columns", "columns")
         return c.native("decibels", [x, peak], [(DType.FLOAT, x.shape, x.layout)], params=params, own=own, tiles=tiles)[
             0
