@@ -32,7 +32,10 @@ ON_CPU = (
     "shapes", "soft_nms", "stft", "time_stretch", "transforms.combine", "transforms.crop",
     "transforms.rotation", "transforms.scale", "transforms.shear", "transforms.translation", "trim_silence",
 )  # fmt: skip
-OPERATORS = tuple(name for name in INDEX if not name.startswith("_") and not find_public(name).is_source)
+REFUSES_A_GPU = {"dl_tensor_python_function"}  # where DALI's operator gives functions memory of the GPU
+OPERATORS = tuple(
+    name for name in INDEX if not name.startswith("_") and not find_public(name).is_source and name not in REFUSES_A_GPU
+)
 LAST_ON_GPU = ("loudness", "loudness_normalize", "pitch_shift", "random_speed")  # ends with arithmetic on elements
 PARAMETERS = {
     "peek",

@@ -50,6 +50,10 @@ def _function(x: Any) -> Any:
     return np.asarray(x)[..., :1]
 
 
+def _same(x: Any) -> Any:
+    return x
+
+
 def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]:
     """Return arguments of valid calls: the operator's cases, and own ones for operators that have none."""
     files = sorted(map(str, folder.glob("*.jpg")))
@@ -137,6 +141,7 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
             {"source": lambda info: np.zeros((2, 2), np.float32), "batch": False, "dtype": types.FLOAT, "ndim": 2},
         ],
         "python_function": [{"function": _function}, {"function": _function, "num_outputs": 1}],
+        "dl_tensor_python_function": [{"function": _same}, {"function": _same, "batch_processing": False}],
         "permute_batch": [{"indices": list(range(ROWS))}],
     }  # fmt: skip
     return own.get(operator.name) or [dict(case) for case in operator.cases] or [{}]
