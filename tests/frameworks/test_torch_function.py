@@ -51,7 +51,9 @@ def test_a_function_of_a_batch() -> None:
 
 def test_errors() -> None:
     with pytest.raises(UnsupportedError, match="device cpu"):
-        run(lambda x: torch_python_function(x, function=lambda t: t, device="gpu"))
+        run(lambda x: torch_python_function(x, function=lambda t: t, device="mixed"))
+    with pytest.raises(ArgumentError, match="`output_shapes` is for the device gpu"):
+        run(lambda x: torch_python_function(x, function=lambda t: t, output_shapes=lambda x: x))
     with pytest.raises(ArgumentError, match="expected a function"):
         run(lambda x: torch_python_function(x, function=3))
     with pytest.raises(DataError, match="no luck"):

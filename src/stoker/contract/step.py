@@ -268,6 +268,17 @@ class OnEngines:
 
 
 @dataclass(frozen=True, slots=True)
+class CalledOnHost:
+    """GPU kernel whose work a function in Python issues, for a whole batch and on its stream. There is no CPU kernel.
+
+    Attributes:
+        function: ``function(stream, rows)``; see ``_native.gpu.HostCall``.
+    """
+
+    function: Callable[..., str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class GpuForm:
     """Form of a native kernel for GPUs. Placement, storage and the CPU/GPU split read it.
 
@@ -280,7 +291,7 @@ class GpuForm:
             bound as that extent. The kernel reads the count from another input.
     """
 
-    kernel: OwnKernel | Compiled | OnEngines | None = None
+    kernel: OwnKernel | Compiled | OnEngines | CalledOnHost | None = None
     balanced: bool = False
     in_planes: bool = False
     takes_bound: bool = False

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..contract.errors import ArgumentError, DeviceError, UnsupportedError
-from ..contract.step import Compiled, Native, OwnKernel, Sources, Stage
+from ..contract.step import CalledOnHost, Compiled, Native, OwnKernel, Sources, Stage
 from ..contract.types import DType
 from ..native import _native
 from ..settings import default_threads
@@ -109,6 +109,9 @@ class Gpu:
             threads = [p.threads for p in form.passes]
             host = getattr(_native.kernels, body.kernel)(*body.attrs)  # checks what the GPU kernel is given
             return lambda: _native.gpu.own(list(zip(functions(), threads, shared, strict=True)), host, *numbers)
+        if isinstance(form, CalledOnHost):
+            call = _native.gpu.HostCall(self.device, form.function)
+            return lambda: _native.gpu.host_call(call, len(in_types), len(out_types))
         if not isinstance(form, Compiled):
             raise UnsupportedError(f"this build has no `{body.kernel}` for GPUs")
         functions = self.functions(form.kernels)

@@ -1660,6 +1660,92 @@ def get_property(
     """
     ...
 
+@overload
+def gpu_function(
+    *inputs: Input,
+    function: Any,
+    library: str = "torch",
+    fills: bool = False,
+    num_outputs: Literal[1] = 1,
+    output_dtypes: DTypeLike | Sequence[DTypeLike] | None = None,
+    output_shapes: Any = None,
+    output_layouts: str | Sequence[str] | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Call a function of CuPy, PyTorch or Triton with the rows of a batch on a GPU, between operators there.
+
+    The function gets a list of arrays for each input, one array for each row, and returns a list of arrays for each
+    output, a tuple of lists for several. With ``fills=True`` it gets the lists of the outputs first, and fills them:
+    that saves a copy, and is the form for kernels of Triton and CuPy. Arrays are the engine's memory, by DLPack, and
+    only the function's until it returns.
+
+    The batch's stream is the library's current one, so work that the function issues is in order with the operators
+    before and after it, and needs no synchronization. The function runs in a thread of the pipeline and holds Python's
+    lock; batches come one at a time. An exception fails the batch. Shapes of outputs are computed before the function
+    runs.
+
+    Args:
+        function: The function.
+        library: Library of the arrays: "torch" or "cupy".
+        fills: The function fills the outputs, which are its first arguments, and returns None.
+        num_outputs: Number of outputs.
+        output_dtypes: Element types of the outputs; by default those of the inputs.
+        output_shapes: Function of the inputs' shapes that returns the shape of the output, a list of shapes for
+            several outputs. It is called once, with symbols for extents. By default outputs have the inputs'
+            shapes.
+        output_layouts: Names of the outputs' axes, one string for each output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+@overload
+def gpu_function(
+    *inputs: Input,
+    function: Any,
+    library: str = "torch",
+    fills: bool = False,
+    num_outputs: int,
+    output_dtypes: DTypeLike | Sequence[DTypeLike] | None = None,
+    output_shapes: Any = None,
+    output_layouts: str | Sequence[str] | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, ...]:
+    """Call a function of CuPy, PyTorch or Triton with the rows of a batch on a GPU, between operators there.
+
+    The function gets a list of arrays for each input, one array for each row, and returns a list of arrays for each
+    output, a tuple of lists for several. With ``fills=True`` it gets the lists of the outputs first, and fills them:
+    that saves a copy, and is the form for kernels of Triton and CuPy. Arrays are the engine's memory, by DLPack, and
+    only the function's until it returns.
+
+    The batch's stream is the library's current one, so work that the function issues is in order with the operators
+    before and after it, and needs no synchronization. The function runs in a thread of the pipeline and holds Python's
+    lock; batches come one at a time. An exception fails the batch. Shapes of outputs are computed before the function
+    runs.
+
+    Args:
+        function: The function.
+        library: Library of the arrays: "torch" or "cupy".
+        fills: The function fills the outputs, which are its first arguments, and returns None.
+        num_outputs: Number of outputs.
+        output_dtypes: Element types of the outputs; by default those of the inputs.
+        output_shapes: Function of the inputs' shapes that returns the shape of the output, a list of shapes for
+            several outputs. It is called once, with symbols for extents. By default outputs have the inputs'
+            shapes.
+        output_layouts: Names of the outputs' axes, one string for each output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def grid_mask(
     x: Input,
     /,

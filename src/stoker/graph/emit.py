@@ -8,10 +8,23 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from ..contract.errors import GraphError
+from ..contract.errors import GraphError, UnsupportedError
 from ..contract.expr import Expr, is_static, leaves
 from ..contract.pixel import compile_program
-from ..contract.step import VIEW_KINDS, Check, Native, OwnKernel, PyCall, Stage, Step, StepList, View, ViewOp, counts_of
+from ..contract.step import (
+    VIEW_KINDS,
+    CalledOnHost,
+    Check,
+    Native,
+    OwnKernel,
+    PyCall,
+    Stage,
+    Step,
+    StepList,
+    View,
+    ViewOp,
+    counts_of,
+)  # fmt: skip
 from ..contract.text import brief
 from ..native import _native
 from .passes.placement import read_by_the_loop
@@ -231,6 +244,11 @@ class _Emitter:
                 # Checked against the CPU kernel, because the GPU kernel does not receive them.
                 _check_constants(body, body.attrs)
             return PlannedGpuKernel(body, in_types, out_types)
+        if body.gpu is not None and isinstance(body.gpu.kernel, CalledOnHost):
+            raise UnsupportedError(
+                f"`{body.kernel}`: expected an input in a GPU's memory, got one in host memory. Give it `x.gpu()`, "
+                "in a pipeline with a GPU (`device_id`)"
+            )
         other = () if body.other_rows_of is None else (self._index[step.inputs[body.other_rows_of]],)
         constants = (*body.attrs, *other)
         _check_constants(body, constants)

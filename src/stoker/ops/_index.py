@@ -100,6 +100,7 @@ INDEX: dict[str, str] = {
     "gaussian_blur": "ops.image.gaussian_blur:GaussianBlur",
     "geometry": "ops.geometry.geometry:Geometry",
     "get_property": "ops.generic.get_property:GetProperty",
+    "gpu_function": "ops.generic.gpu_function:GpuFunction",
     "grid_mask": "ops.image.grid_mask:GridMask",
     "griffin_lim": "ops.audio.griffin_lim:GriffinLim",
     "hsv": "ops.image.hsv:Hsv",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of other libraries as operators, with DALI's names: ``numba_function``, ``torch_python_function`` and
-``jax_function``. They run on the CPU.
+``jax_function``. They run on the CPU; ``torch_python_function`` also on a GPU.
 """
 
 from __future__ import annotations
@@ -162,6 +162,19 @@ def _stacked(column: Sequence[Any]) -> Any:
     return np.stack(column)
 
 
+class _EachRow:
+    """Function on lists of arrays that calls a function for each row."""
+
+    def __init__(self, call: Callable[..., Any], num_outputs: int) -> None:
+        self._call, self._num_outputs = call, num_outputs
+
+    def __call__(self, *columns: Any) -> Any:
+        results = [self._call(*row) for row in zip(*columns, strict=True)]
+        if self._num_outputs == 1:
+            return results
+        return tuple(map(list, zip(*results, strict=True)))
+
+
 def _require(library: str, extra: str, name: str) -> None:
     try:
         importlib.import_module(library)
@@ -177,9 +190,13 @@ def torch_python_function(
     batch_processing: bool = False,
     output_layouts: Any = None,
     device: str | None = None,
+    output_dtypes: Any = None,
+    output_shapes: Callable[..., Any] | None = None,
     **more: Any,
 ) -> Any:
     """Call a Python function with the inputs of each row as torch tensors. The function returns tensors.
+
+    On a GPU it is ``fn.gpu_function``: outputs have the inputs' shapes and types unless they are declared.
 
     Args:
         *inputs: nodes.
@@ -187,14 +204,26 @@ def torch_python_function(
         num_outputs: number of outputs.
         batch_processing: call it once for all rows of a batch.
         output_layouts: names of the outputs' axes.
-        device: "cpu".
-        **more: other arguments of ``python_function``.
+        device: "cpu" or "gpu".
+        output_dtypes: on a GPU, element types of the outputs.
+        output_shapes: on a GPU, function of the inputs' shapes that returns those of the outputs.
+        **more: other arguments of ``python_function``, or of ``gpu_function``.
 
     Raises:
         ResourceError: torch is not installed.
     """
-    _on_cpu("torch_python_function", device, "Call the function on the batches that `stoker.torch.Loader` delivers")
     _require("torch", "torch", "torch_python_function")
+    if device == "gpu":
+        call = function if batch_processing or not callable(function) else _EachRow(function, num_outputs)
+        return _also_outside(fn._make_function("gpu_function"))(
+            *inputs, function=call, num_outputs=num_outputs, output_dtypes=output_dtypes, output_shapes=output_shapes,
+            output_layouts=output_layouts, device="gpu", **more,
+        )  # fmt: skip
+    _on_cpu("torch_python_function", device, "The other device is gpu")
+    if output_shapes is not None:
+        raise ArgumentError("`torch_python_function`: `output_shapes` is for the device gpu; on the CPU remove it")
+    if output_dtypes is not None:
+        more["output_dtypes"] = output_dtypes
     return _python_function(function, "torch", batch_processing, False)(
         *inputs, num_outputs=num_outputs, batch_processing=batch_processing, output_layouts=output_layouts, **more
     )

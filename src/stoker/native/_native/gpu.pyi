@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, overload
 
 from stoker.native._native import FileTable, Kernel
@@ -103,6 +103,16 @@ def is_null_device_current() -> bool: ...
 def set_null_driver_bytes(bytes: int) -> None: ...
 def count_cuda() -> int: ...
 
+class HostCall:
+    """Function ``function(stream, rows)`` that issues work for a batch; ``rows`` has (outputs, inputs) of each row.
+
+    The function is referenced weakly. It returns None, or the text of an error that fails the batch.
+    """
+
+    def __init__(
+        self, device: Device, function: Callable[[int, list[tuple[list[DeviceArray], list[DeviceArray]]]], str | None]
+    ) -> None: ...
+
 class DeviceArray:
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -167,6 +177,15 @@ def decode(
         table: the files
         reader: the column of the batch's indices
         index: index of known files
+    """
+
+def host_call(call: HostCall, inputs: int, outputs: int, /) -> Kernel:
+    """A step whose work is issued by a function, for the whole batch.
+
+    Args:
+        call: the function
+        inputs: how many
+        outputs: how many
     """
 
 @overload

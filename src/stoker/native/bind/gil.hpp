@@ -45,6 +45,25 @@ auto without_gil(F&& f) {
   }
 }
 
+// Holds the GIL in a thread of the engine. nb::gil_scoped_acquire must not be used: see `take_gil`.
+class WithGil {
+ public:
+  WithGil() {
+    ++gil_acquired;
+    try {
+      state_ = PyGILState_Ensure();
+    } catch (...) {
+      for (;;) ::pause();
+    }
+  }
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+  ~WithGil() { PyGILState_Release(state_); }
+
+ private:
+  PyGILState_STATE state_;
+};
+
 // Own an object whose threads `close` joins. The GIL is released while they end: what a thread waits for may need it,
 // such as a file system that this process serves. In a forked child there are no threads to join, and locks may be held
 // for ever: nothing is destroyed.

@@ -8,6 +8,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/gpu.hpp"
+#include "gpu/host_call.hpp"
 #include "io/manifest.hpp"
 #include "gpu_kernels/jpeg_index.hpp"
 #include "kernels/records.hpp"
@@ -33,7 +34,7 @@ bool take_object(nb::handle h, Value* to) {
 bool is_object(nb::handle h, Value* to) {
   return take_object<FileTable>(h, to) || take_object<RangeTable>(h, to) || take_object<MemoryTable>(h, to) ||
          take_object<ManifestTable>(h, to) || take_object<JoinedRecords>(h, to) || take_object<gpu::Function>(h, to) ||
-         take_object<Kernel>(h, to) || take_object<jpeg::gpu::Index>(h, to);
+         take_object<gpu::HostCall>(h, to) || take_object<Kernel>(h, to) || take_object<jpeg::gpu::Index>(h, to);
 }
 
 // Convert arrays with one axis. Arrays with a single number also count as integers elsewhere.
