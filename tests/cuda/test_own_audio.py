@@ -101,6 +101,23 @@ def test_normalized_floats() -> None:
     compare_rows([rows], [""], normalized)
 
 
+def test_resampling() -> None:
+    """Rates with few phases, with interpolated filters, and DALI's filter; several channels, integers, views."""
+    stereo = [np.random.default_rng(n).normal(0, 0.1, (n, 2)).astype(np.float32) for n in (700, 1, 90)]
+
+    def resampled(x: Any) -> Any:
+        def to(before: int, after: int, **more: Any) -> Any:
+            return fn.audio_resample(x, in_rate=before, out_rate=after, **more)
+
+        return (
+            to(44100, 16000), to(3, 4, quality=10.0, dtype="int16"), to(48000, 16000, quality=0.0, filter="dali"),
+            to(44100, 47999, quality=100.0), to(1, 1), fn.audio_resample(x, scale=2.0),
+        )  # fmt: skip
+
+    compare_rows([signals(5000, 1, 333)], [""], resampled)
+    compare_rows([stereo], [""], lambda x: (*resampled(x), fn.audio_resample(x[:, :1], in_rate=3, out_rate=2)))
+
+
 @pytest.mark.parametrize("border", ["clamp", "zero", "reflect"])
 def test_preemphasis(border: str) -> None:
     def filtered(x: Any) -> Any:

@@ -68,6 +68,10 @@ class DataError(StokerError, RuntimeError):
         self.sample = sample
 
 
+class UnreadableFile(DataError):
+    """A file that no decoder reads. The text names the formats, so why a native kernel did not take it adds nothing."""
+
+
 class UnsupportedError(StokerError):
     """An operation is not supported."""
 

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ..contract.errors import StateError, show_number
+from ..contract.errors import StateError, UnreadableFile, show_number
 from ..contract.expr import is_static
 from ..contract.feed import to_array
 from ..contract.operator import Isolation, RowContext, Spec
@@ -131,7 +131,8 @@ class PythonWork:
         try:
             self._twins[work.step](inputs, work.params, work.outputs())
         except Exception as error:  # noqa: BLE001 - whatever a codec raises fails its row alone
-            self._fail(job, row, work.step, error, f" (handed over by the native kernel: {reason})" if reason else "")
+            says_why = bool(reason) and not isinstance(error, UnreadableFile)
+            self._fail(job, row, work.step, error, f" (handed over by the native kernel: {reason})" if says_why else "")
         self._count_python(step.node, began)
 
     def _count_python(self, node: int, began: int) -> None:

@@ -43,6 +43,8 @@ def audio_resample(
     DALI has no anti-aliasing filter: a 9 kHz tone comes back at full level as 7 kHz if 44.1 kHz become 16 kHz.
     ``stoker.dali`` keeps this meaning (``filter="dali"``), within 1e-3.
 
+    A GPU converts between whole rates that are the same for all rows; the CPU computes others for it.
+
     Args:
         in_rate: Sampling rate of the input, with `out_rate`.
         out_rate: Sampling rate of the output.

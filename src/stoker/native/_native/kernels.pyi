@@ -47,12 +47,13 @@ def affine_vertices(selects: bool, /) -> Kernel:
 def audio_header() -> Kernel:
     """Frames, channels and sampling rate of an audio file."""
 
-def audio_resample(quality: float, aliasing: bool, /) -> Kernel:
+def audio_resample(quality: float, aliasing: bool, given: bool, /) -> Kernel:
     """A signal at another sampling rate.
 
     Args:
         quality: 0 to 100
         aliasing: DALI's filter, without an anti-aliasing band
+        given: whether the weights are an input
     """
 
 def bbox_rotate(extent: int, numbers: Sequence[int], extents: bool, normalized: bool, /) -> Kernel:
@@ -622,6 +623,16 @@ def region_table(
         axes: axes of the anchors and shapes
         form: anchors are shares, shapes are shares, anchors are centres, all numbers are whole
         by_frame: whether anchors, shapes and fill values are for each frame
+    """
+
+def resample_weights(up: float, down: float, quality: float, aliasing: bool, /) -> Kernel:
+    """Weights of the filters of `audio_resample`.
+
+    Args:
+        up: rate of the output
+        down: rate of the input
+        quality: 0 to 100
+        aliasing: DALI's filter, without an anti-aliasing band
     """
 
 def retype() -> Kernel:

@@ -20,15 +20,18 @@ namespace stoker {
 
 namespace {
 
-// Signal [n] or [n, channels] at another rate. Parameters: the rates of the output and of the input.
+// Signal [n] or [n, channels] at another rate. Parameters: the rates of the output and of the input. If they are the
+// same for all rows, the weights are `given` as a second input (resample_weights).
 class AudioResample : public Kernel {
  public:
-  AudioResample(double quality, bool aliasing) : filter_{quality, aliasing} {}
+  AudioResample(double quality, bool aliasing, bool given) : filter_{quality, aliasing}, given_(given) {}
   Ports ports() const override {
-    return {.kernel = "audio_resample",
-            .in = {{.types = types(DType::F32), .least_rank = 1, .most_rank = 2}},
-            .out = {{.types = types(DType::F32), .least_rank = 1, .most_rank = 2, .same_rank = 0}},
-            .params = 2};
+    Ports ports{.kernel = "audio_resample",
+                .in = {{.types = types(DType::F32), .least_rank = 1, .most_rank = 2}},
+                .out = {{.types = types(DType::F32), .least_rank = 1, .most_rank = 2, .same_rank = 0}},
+                .params = 2};
+    if (given_) ports.in.push_back(port_of(DType::F32, 2));
+    return ports;
   }
   bool fits(const Call& c) const override {
     const double up = c.params[0], down = c.params[1];
@@ -36,21 +39,40 @@ class AudioResample : public Kernel {
       *c.error = "expected positive rates with a ratio from 1/4096 to 4096";
       return false;
     }
-    if (c.in[0]->rank == 1 || c.in[0]->shape[1] == c.out[0]->shape[1]) return true;
-    *c.error = "expected as many channels as the input has";
+    if (c.in[0]->rank > 1 && c.in[0]->shape[1] != c.out[0]->shape[1]) {
+      *c.error = "expected as many channels as the input has";
+      return false;
+    }
+    if (!given_) return true;
+    const signal::Ratio ratio = signal::ratio_of(up, down);
+    const signal::Phases layout = signal::layout_of(filter_, ratio);
+    const View& weights = *c.in[1];
+    const int64_t rows = weights.shape[0];
+    const bool reduced = static_cast<double>(ratio.up) == up && static_cast<double>(ratio.down) == down;
+    // The form for GPUs finds out from the number of rows whether they are interpolated.
+    const bool has_rows = layout.interpolated ? rows >= layout.rows() && rows != ratio.up : rows == ratio.up;
+    if (reduced && has_rows && weights.shape[1] == layout.taps && weights.contiguous()) return true;
+    *c.error = "expected the weights of these rates";
     return false;
   }
   Outcome run(const Call& c) const override {
     const View &in = *c.in[0], &out = *c.out[0];
     const signal::Ratio ratio = signal::ratio_of(c.params[0], c.params[1]);
-    const std::shared_ptr<const signal::Phases> phases = phases_of(ratio);
+    std::shared_ptr<const signal::Phases> phases;
+    const float* weights = nullptr;
+    if (given_) {
+      phases = std::make_shared<const signal::Phases>(signal::layout_of(filter_, ratio));
+      weights = reinterpret_cast<const float*>(c.in[1]->data);
+    } else {
+      phases = phases_of(ratio);
+      weights = phases->weights.data();
+    }
     const int64_t n = in.shape[0], channels = in.rank == 1 ? 1 : in.shape[1], taps = phases->taps;
     auto* padded = reinterpret_cast<float*>(c.work[0].get(static_cast<size_t>(n + 2 * taps) * sizeof(float)));
     std::fill_n(padded, phases->before, 0.0f);
     std::fill(padded + phases->before + n, padded + n + 2 * taps, 0.0f);
-    const signal::Resampling r{
-        out.shape[0],           ratio.up,           ratio.down, taps, phases->phases, phases->interpolated,
-        phases->weights.data(), n + phases->before, channels};
+    const signal::Resampling r{out.shape[0],         ratio.up, ratio.down,         taps,    phases->phases,
+                               phases->interpolated, weights,  n + phases->before, channels};
     for (int64_t k = 0; k < channels; ++k) {
       const uint8_t* p = in.data + (in.rank == 1 ? 0 : k * in.stride[1]);
       float* const to = padded + phases->before;
@@ -84,20 +106,22 @@ class AudioResample : public Kernel {
     return phases;
   }
   signal::Filter filter_;
+  bool given_;
   mutable std::mutex mutex_;
   mutable std::deque<Known> known_;
 };
 
-std::shared_ptr<Kernel> make_audio_resample(double quality, bool aliasing) {
+std::shared_ptr<Kernel> make_audio_resample(double quality, bool aliasing, bool given) {
   if (!(quality >= 0 && quality <= 100)) throw std::invalid_argument("expected a quality from 0 to 100");
-  return std::make_shared<AudioResample>(quality, aliasing);
+  return std::make_shared<AudioResample>(quality, aliasing, given);
 }
 
-const Registered kAudioResample{
-    "audio_resample",
-    "A signal at another sampling rate.",
-    make_audio_resample,
-    {{"quality", "0 to 100"}, {"aliasing", "DALI's filter, without an anti-aliasing band"}}};
+const Registered kAudioResample{"audio_resample",
+                                "A signal at another sampling rate.",
+                                make_audio_resample,
+                                {{"quality", "0 to 100"},
+                                 {"aliasing", "DALI's filter, without an anti-aliasing band"},
+                                 {"given", "whether the weights are an input"}}};
 
 }  // namespace
 

@@ -14,6 +14,7 @@
 #include "kernels/registry.hpp"
 #include "plan/check.hpp"
 #include "run/job.hpp"
+#include "signal/resampler.hpp"
 #include "signal/tables.hpp"
 
 namespace stoker {
@@ -96,6 +97,20 @@ std::shared_ptr<Kernel> make_fft_table(int32_t nfft) {
   return std::make_shared<Table>("fft_table", std::move(values), std::vector<int64_t>{size});
 }
 
+// Weights of `audio_resample`, [rows, taps]. Only if they are not interpolated, there are as many rows as phases.
+std::shared_ptr<Kernel> make_resample_weights(double up, double down, double quality, bool aliasing) {
+  const double ratio = up / down;
+  if (!(up > 0 && down > 0 && ratio >= 1.0 / 4096 && ratio <= 4096))
+    throw std::invalid_argument("expected positive rates with a ratio from 1/4096 to 4096");
+  if (!(quality >= 0 && quality <= 100)) throw std::invalid_argument("expected a quality from 0 to 100");
+  const signal::Ratio reduced = signal::ratio_of(up, down);
+  signal::Phases phases = signal::phases_of({quality, aliasing}, reduced);
+  const int64_t rows = phases.rows() + (phases.interpolated && phases.rows() == reduced.up ? 1 : 0);
+  phases.weights.resize(static_cast<size_t>(rows * phases.taps));
+  return std::make_shared<Table>("resample_weights", std::move(phases.weights),
+                                 std::vector<int64_t>{rows, phases.taps});
+}
+
 constexpr int64_t kMostWeights = int64_t{1} << 24;  // also in ops/audio/_signals.py
 
 // Weights in bands for `bins` elements of an axis; 0: for an axis whose extent is the step's parameter.
@@ -125,6 +140,14 @@ std::shared_ptr<Kernel> make_dct_weights(int64_t coefficients, int type, bool no
   const signal::Dct dct{coefficients, type, normalize, lifter};
   return make_weights<signal::Dct, signal::dct_weights>("dct_weights", dct, coefficients, type == 1 ? 2 : 1, bins);
 }
+
+const Registered kResampleWeights{"resample_weights",
+                                  "Weights of the filters of `audio_resample`.",
+                                  make_resample_weights,
+                                  {{"up", "rate of the output"},
+                                   {"down", "rate of the input"},
+                                   {"quality", "0 to 100"},
+                                   {"aliasing", "DALI's filter, without an anti-aliasing band"}}};
 
 const Registered kMelWeights{"mel_weights",
                              "Triangular filters over the bins of a spectrum.",

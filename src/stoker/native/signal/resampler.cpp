@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "shared/xmath.hpp"
 
@@ -36,7 +37,7 @@ Ratio ratio_of(double up, double down) {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr int64_t kMostWeights = 1 << 22, kInterpolated = 2048;
+constexpr int64_t kMostWeights = 1 << 22;
 
 // The modified Bessel function of the first kind, of order 0.
 double bessel(double x) {
@@ -78,10 +79,13 @@ Shape shape_of(const Filter& filter, double ratio) {
   return {lobes / cutoff, cutoff, beta, false};
 }
 
-}  // namespace
+struct Layout {
+  Phases phases;
+  Shape shape;
+};
 
-Phases phases_of(const Filter& filter, const Ratio& ratio) {
-  double lower = static_cast<double>(ratio.up) / static_cast<double>(ratio.down);
+Layout shaped_layout_of(const Filter& filter, const Ratio& ratio) {
+  const double lower = static_cast<double>(ratio.up) / static_cast<double>(ratio.down);
   Shape shape = shape_of(filter, lower);
   const auto taps_of = [&] {
     const auto taps = 2 * static_cast<int64_t>(std::ceil(shape.half));
@@ -91,10 +95,19 @@ Phases phases_of(const Filter& filter, const Ratio& ratio) {
   if (out.taps * out.phases > kMostWeights) {
     // Rates in steps of a 64th, so that many ratios share a filter. A ratio below 1 takes the next lower one.
     if (lower < 1) shape = shape_of(filter, std::max(std::floor(lower * 64) / 64, lower / 2));
-    out = {taps_of(), 0, kInterpolated, true, {}};
+    out = {taps_of(), 0, kInterpolatedPhases, true, {}};
   }
   out.before = out.taps / 2 - 1;
-  const int64_t rows = out.phases + (out.interpolated ? 1 : 0);
+  return {std::move(out), shape};
+}
+
+}  // namespace
+
+Phases layout_of(const Filter& filter, const Ratio& ratio) { return shaped_layout_of(filter, ratio).phases; }
+
+Phases phases_of(const Filter& filter, const Ratio& ratio) {
+  auto [out, shape] = shaped_layout_of(filter, ratio);
+  const int64_t rows = out.rows();
   out.weights.resize(static_cast<size_t>(rows * out.taps));
   std::vector<double> row(static_cast<size_t>(out.taps));
   for (int64_t p = 0; p < rows; ++p) {
@@ -108,7 +121,7 @@ Phases phases_of(const Filter& filter, const Ratio& ratio) {
     for (int64_t k = 0; k < out.taps; ++k)
       out.weights[static_cast<size_t>(p * out.taps + k)] = static_cast<float>(row[static_cast<size_t>(k)] * scale);
   }
-  return out;
+  return std::move(out);
 }
 
 }  // namespace stoker::signal

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "shared/phases.hpp"
+
 namespace stoker::signal {
 
 // `up` outputs for `down` inputs, in lowest terms.
@@ -29,10 +31,12 @@ struct Phases {
   int64_t taps, before, phases;
   bool interpolated;  // between two neighbouring phases: there are too many different ones
   std::vector<float> weights;
+
+  int64_t rows() const { return phases + (interpolated ? 1 : 0); }
 };
 
-constexpr int64_t kPartialSums = 16;  // taps are a multiple of it
-
 Phases phases_of(const Filter& filter, const Ratio& ratio);
+// Return the same without the weights.
+Phases layout_of(const Filter& filter, const Ratio& ratio);
 
 }  // namespace stoker::signal

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..._import_lock import IMPORT_LOCK
-from ...contract.errors import DataError, UnsupportedError
+from ...contract.errors import DataError, UnreadableFile, UnsupportedError
 from ...contract.types import DType
 from ...video.audio_track import audio_container, audio_track, read_audio
 from ...video.samples import converted, quantized
@@ -48,7 +48,7 @@ def _opened(data: Any) -> Any:
     try:
         return soundfile.SoundFile(io.BytesIO(with_length(bytes(data))))
     except (RuntimeError, TypeError) as error:
-        raise DataError(
+        raise UnreadableFile(
             "expected an audio file that libsndfile reads (WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF) or PyAV (M4A, AAC, "
             f"Matroska, WMA, WavPack), got {len(data)} bytes that begin with {bytes(data[:8])!r}: {_reason(error)}"
         ) from None

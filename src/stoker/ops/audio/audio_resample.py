@@ -13,12 +13,12 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
-from ...contract.expr import Scalar
+from ...contract.expr import Scalar, is_static
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
 from ...contract.pixel import load
 from ...contract.samples import Rows
-from ...contract.step import Value
+from ...contract.step import ALIASES, Launches, Value
 from ...contract.streaming import StreamRule
 from ...contract.types import DType
 from ..generic.cast import cast_array
@@ -27,7 +27,9 @@ from ._signals import signals
 MEANINGS = ("exact", "dali")
 _LEAST = 1e-9  # of a rate
 _MOST = 4096  # ratio of two rates (native/kernels/audio_resample.cpp)
-_PARTIAL_SUMS = 16  # native/signal/resampler.hpp
+_PARTIAL_SUMS = 16  # native/shared/phases.hpp
+_LARGEST_TERM = 1 << 31  # native/signal/resampler.hpp
+_THREADS = 256  # outputs of a GPU block (native/device/own_audioresample.cuh)
 _NUMBERS = (DType.FLOAT, DType.INT8, DType.INT16, DType.INT32)
 
 
@@ -43,9 +45,10 @@ class AudioResample(Operator, name="audio_resample"):
 
     DALI has no anti-aliasing filter: a 9 kHz tone comes back at full level as 7 kHz if 44.1 kHz become 16 kHz.
     ``stoker.dali`` keeps this meaning (``filter="dali"``), within 1e-3.
+
+    A GPU converts between whole rates that are the same for all rows; the CPU computes others for it.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     in_rate = arg("float", None, per_row=True, doc="Sampling rate of the input, with `out_rate`.")
     out_rate = arg("float", None, per_row=True, doc="Sampling rate of the output.")
@@ -79,10 +82,16 @@ class AudioResample(Operator, name="audio_resample"):
         text = "expected rates with a ratio from 1/4096 to 4096, got {0} for {1}"
         c.require(ex.both(up * _MOST >= down, up <= down * _MOST), text, up, down)
         shape = (length, *x.shape[1:])
-        y = c.native(
-            "audio_resample", [x], [(DType.FLOAT, shape, x.layout)], params=(up, down),
-            attrs=(quality, c.const("filter") == "dali"),
-        )[0]  # fmt: skip
+        attrs, given = (quality, c.const("filter") == "dali"), _whole(up, down)
+        if given is None:
+            y = c.native("audio_resample", [x], [(DType.FLOAT, shape, x.layout)], params=(up, down),
+                         attrs=(*attrs, False))[0]  # fmt: skip
+        else:
+            weights = c.opaque(DType.FLOAT, 2)
+            c.emit("resample_weights", [], [weights], attrs=(*map(float, given), *attrs), memory=ALIASES)
+            own = Launches("AudioResample", {"outputs": (math.prod(shape) + _THREADS - 1) // _THREADS})
+            y = c.native("audio_resample", [x, weights], [(DType.FLOAT, shape, x.layout)], params=given,
+                         attrs=(*attrs, True), own=own)[0]  # fmt: skip
         if dtype == DType.FLOAT:
             return y
         wide = DType.FLOAT64 if dtype.size > 2 else DType.FLOAT
@@ -143,6 +152,18 @@ class AudioResample(Operator, name="audio_resample"):
         if dtype == DType.FLOAT:
             return y
         return cast_array(y.astype(np.float64) * dtype.positive_range, dtype)
+
+
+def _whole(up: Scalar, down: Scalar) -> tuple[int, int] | None:
+    """Return whole rates without a common divisor; None: they are known at run time only, no whole numbers, or too far
+    apart, for which there is a check.
+    """
+    if not (is_static(up) and is_static(down)) or not (up * _MOST >= down and up <= down * _MOST):
+        return None
+    if any(rate != round(rate) or not 1 <= rate <= _LARGEST_TERM for rate in (up, down)):
+        return None
+    ratio = Fraction(round(up), round(down))
+    return ratio.numerator, ratio.denominator
 
 
 def _shape(quality: float, ratio: Fraction, aliasing: bool) -> tuple[float, float, float]:
