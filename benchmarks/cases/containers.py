@@ -26,9 +26,9 @@ _BATCHES = (32, 256)
 FORMATS = {"tfrecord": "TFRecord file", "recordio": "RecordIO file", "tar": "tar file"}
 
 
-def _records(data: Data) -> list[bytes]:
+def _records(data: Data, count: int) -> list[bytes]:
     contents = data.read()
-    return [contents[i % len(contents)] for i in range(RECORDS)]
+    return [contents[i % len(contents)] for i in range(count)]
 
 
 def _varint(number: int) -> bytes:
@@ -58,13 +58,13 @@ class Container:
     ranges: list[tuple[int, int]]
 
 
-def write_container(data: Data, form: str, *, with_checksums: bool) -> Container:
+def write_container(data: Data, form: str, *, with_checksums: bool, count: int = RECORDS) -> Container:
     """Write a container of the images. Checksums need Stoker; DALI does not read them."""
     checksum = _checksum if with_checksums and form == "tfrecord" else _no_checksum
     folder = tempfile.mkdtemp(prefix="stoker-containers-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path, ranges = os.path.join(folder, f"a.{form}"), []
-    records = _records(data)
+    records = _records(data, count)
     if form == "tar":
         with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
             for i, record in enumerate(records):

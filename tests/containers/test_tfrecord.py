@@ -309,6 +309,9 @@ def test_checksums_are_those_of_the_definition(isa: str) -> None:
             for n in [*range(33), 3839, 3840, 3848, 7935, 7936, 7937, 16999]
         )
         assert _native.crc32c(data[100:], _native.crc32c(data[:100])) == crc32c(data)
+        for piece in (1, 100, len(data), len(data) + 1):
+            sums = b"".join(crc32c(data[at : at + piece]).to_bytes(4, "little") for at in range(0, len(data), piece))
+            assert _native.crc32c_of_pieces(memoryview(data), piece) == _native.crc32c_of_pieces(data, piece) == sums
     finally:
         _native.set_isa(before)
 

@@ -40,10 +40,12 @@ class Delivered:
 
     def batches(self, planned: Sequence[PlannedOutput]) -> tuple[Batch, ...]:
         """Return a :class:`~stoker.contract.batch.Batch` per output. The plan supplies types, axes and devices."""
-        rows = self.rows
+        keys, epochs, skipped = self.rows.keys, self.rows.epochs, self.skipped
         return tuple(
-            Batch(data, p.dtype, p.layout, rows.keys, rows.epochs, "gpu" if p.on_gpu else "cpu", self.skipped)
-            for data, p in zip(self.outputs, planned, strict=True)
+            [  # a list costs less than a generator
+                Batch(data, p.dtype, p.layout, keys, epochs, "gpu" if p.on_gpu else "cpu", skipped)
+                for data, p in zip(self.outputs, planned, strict=True)
+            ]
         )
 
 

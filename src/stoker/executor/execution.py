@@ -266,15 +266,16 @@ class Execution(Exclusive):
             if item.flight is None or item.rows is None or not item.flight.held:
                 continue
             try:
-                supply = self._supply(item.rows, allocate, on_gpu=(True,))
+                supply = self._supply(item.rows, allocate, on_gpu=(True,)) if allocate is not None else {}
             except Exception as error:  # noqa: BLE001 - a framework may have no memory: that batch's error
                 item.error = error
                 supply = {}
             run.admit(item.flight, supply)
 
     def _check_usable(self) -> None:
-        super()._check_usable()
-        if self._run is not None:
+        if self._closed or self._run is None:
+            super()._check_usable()
+        else:
             self._run.check_usable()
 
     def _finish(self, item: Queued) -> ResolvedBatch:
@@ -373,7 +374,8 @@ class Execution(Exclusive):
         replay = self._planning.take_replay()
         limit = self._max_on_gpu
         held = limit is not None and len(self._queue) >= limit
-        supply = self._supply(rows, allocate, on_gpu=(False,) if held else (False, True))
+        on_gpu = (False,) if held else (False, True)
+        supply = self._supply(rows, allocate, on_gpu) if allocate is not None else {}
         return Queued(mark, rows, run.prepare(rows, feeds, supply, replay, held=held))
 
     def _count_queued(self) -> int:
@@ -461,9 +463,7 @@ class Execution(Exclusive):
         for feeder in self.fed.values():
             feeder.discard()
 
-    def _supply(self, rows: Rows, allocate: Allocate | None, on_gpu: Collection[bool]) -> dict[int, SuppliedMemory]:
-        if allocate is None:
-            return {}
+    def _supply(self, rows: Rows, allocate: Allocate, on_gpu: Collection[bool]) -> dict[int, SuppliedMemory]:
         assert self.plan is not None
         wanted = ((i, o) for i, o in enumerate(self.plan.outputs) if o.shape is not None and o.on_gpu in on_gpu)
         supplied = ((i, allocate(i, o, len(rows))) for i, o in wanted)
@@ -511,8 +511,9 @@ class Execution(Exclusive):
 
     def batches(self, delivered: Delivered) -> tuple[Batch, ...]:
         """Return the outputs as batches."""
-        assert self.plan is not None
-        return delivered.batches(self.plan.outputs)
+        plan = self._planning.plan
+        assert plan is not None
+        return delivered.batches(plan.outputs)
 
     def report(self) -> Report:
         """Return run statistics and the bottleneck."""

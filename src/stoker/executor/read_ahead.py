@@ -20,6 +20,7 @@ _THREADS = 8  # they do not wait for bytes, but for the opening of files
 _MAX_PENDING = 1024  # records that wait for a thread
 _MAX_AHEAD = 4096  # rows
 _CHUNK = 64  # rows that the order is asked for at a time, at least
+_MEASURED_NS = 1_000_000  # least time between two measurements of that share
 _COLD_SHARE = 0.05  # share of the time in which rows wait for a disk: reading ahead begins
 _JUDGED = 512  # records; if fewer than one in 64 of them came from a disk, reading ahead ends
 _MIN_FROM_DISK = _JUDGED // 64
@@ -68,8 +69,11 @@ class ReadAhead:
             self._fill(before - in_flight())  # rows before it are delivered
 
     def _is_waiting(self, run: Run) -> bool:
-        """Return whether rows have waited for a disk since the last call."""
-        now, waited = time.perf_counter_ns(), sum(run.disk_waits())
+        """Return whether rows have waited for a disk since the last measurement."""
+        now = time.perf_counter_ns()
+        if now - self._since_ns < _MEASURED_NS:
+            return False
+        waited = sum(run.disk_waits())
         is_waiting = waited - self._waited_ns > _COLD_SHARE * (now - self._since_ns)
         self._waited_ns, self._since_ns = waited, now
         return is_waiting

@@ -128,12 +128,14 @@ class Run:
             raise DeviceError(f"the GPU cannot take another batch: {failure}") from failure
         flight = InFlight(job, rows, [], {}, {} if replay is None else replay, seed)
         self._in_flight[job.id] = flight
-        try:
-            self._feed(flight, feeds)
-        except BaseException:
-            self._forget(flight)
-            raise
-        self._supply(flight, supply)
+        if feeds:
+            try:
+                self._feed(flight, feeds)
+            except BaseException:
+                self._forget(flight)
+                raise
+        if supply:
+            self._supply(flight, supply)
         return flight
 
     def _supply(self, flight: InFlight, supply: Mapping[int, SuppliedMemory]) -> None:
@@ -177,7 +179,8 @@ class Run:
             DataError: the batch exceeds a limit of memory.
             ResourceError: the system has no memory for the batch.
         """
-        self._check_process()
+        if os.getpid() != self._pid:
+            raise _in_other_process()
         if not flight.started:
             self.start(flight)
         if flight.held:
@@ -214,12 +217,13 @@ class Run:
         ``record`` stores the results of Python nodes in ``replay``; ``seed`` replaces the run's seed; ``failed`` as in
         :meth:`collect`.
         """
-        self._check_process()
+        if os.getpid() != self._pid:
+            raise _in_other_process()
         if self.is_native and not feeds:
             own = self.seed if seed is None else seed
             outputs = self.engine.run_rows(rows.keys, rows.epochs, own, self._samples.indices(rows))
             if outputs is not None:
-                return self._stacked(outputs)
+                return self._stacked(outputs) if self._has_counted_on_gpu else outputs
             # A row failed. The slow path runs the batch again and records the row and the reason.
         flight = self._prepare(rows, feeds, {}, replay, self.seed if seed is None else seed)
         flight.record = record
@@ -245,7 +249,7 @@ class Run:
 
     def _outputs(self, flight: InFlight) -> list[Any]:
         if not flight.supplied:
-            return self._stacked(flight.taken)
+            return self._stacked(flight.taken) if self._has_counted_on_gpu else flight.taken
         taken = iter(flight.taken)
         return self._stacked(
             [flight.supplied[i] if i in flight.supplied else next(taken) for i in range(len(self.plan.outputs))]
@@ -253,8 +257,6 @@ class Run:
 
     def _stacked(self, outputs: list[Any]) -> list[Any]:
         """Return ``outputs`` with rows of one shape as one array, also where a GPU counted them in memory for more."""
-        if not self._has_counted_on_gpu:
-            return outputs
         return [
             self.stack_on_gpu(out) if planned.counted and planned.on_gpu and planned.is_uniform(out) else out
             for out, planned in zip(outputs, self.plan.outputs, strict=True)
@@ -297,14 +299,8 @@ class Run:
         if self.engine.closed:
             _park_daemon_thread_at_exit()
             raise StateError("the pipeline is closed")
-        self._check_process()
-
-    def _check_process(self) -> None:
         if os.getpid() != self._pid:
-            raise StateError(
-                "this pipeline was started in another process: threads do not survive a fork. Build it in the process "
-                'that uses it, or use the "spawn" start method'
-            )
+            raise _in_other_process()
 
     def close(self) -> None:
         """Stop all threads; idempotent. Rows in flight are finished first, queued ones dropped."""
@@ -358,6 +354,13 @@ class Run:
     @property
     def scratch_bytes(self) -> int:
         return int(self.engine.scratch_bytes)
+
+
+def _in_other_process() -> StateError:
+    return StateError(
+        "this pipeline was started in another process: threads do not survive a fork. Build it in the process "
+        'that uses it, or use the "spawn" start method'
+    )
 
 
 _exiting = threading.Event()

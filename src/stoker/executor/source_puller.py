@@ -53,6 +53,8 @@ class SourcePuller:
             rows = self._schedule.next(count, at_end)
             if rows is None:
                 return None, {}
+            if not self._feeders:
+                return rows, {}
             count = len(rows)
         feeds: dict[tuple[int, int], Any] = {}
         for node, data in self._pull_all(count).items():

@@ -13,7 +13,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import struct
 import tempfile
 import threading
 import time
@@ -27,8 +26,8 @@ from ..native import _native
 from ..settings import remote_cache
 
 BLOCK_BYTES = 4 << 20
-_PIECE_BYTES = 1 << 16  # bytes that have a checksum
-_SUM = struct.Struct("<I")
+_PIECE_BYTES = 1 << 14  # bytes that have a checksum; a record is read with up to two pieces more
+_SUM_BYTES = 4
 _USED_AGAIN_S = 60  # a block is marked as used at most this often
 _NOT_KEPT = "blocks of remote objects are not kept: {}; set STOKER_REMOTE_CACHE to a folder of your own"
 
@@ -108,12 +107,12 @@ class BlockCache:
         try:
             status = os.fstat(file)
             bytes_of_block = min(BLOCK_BYTES, one.size - block * BLOCK_BYTES)
-            if status.st_size != bytes_of_block + _SUM.size * -(-bytes_of_block // _PIECE_BYTES):
+            if status.st_size != bytes_of_block + _SUM_BYTES * -(-bytes_of_block // _PIECE_BYTES):
                 return None
             first, last = begin // _PIECE_BYTES, -(-end // _PIECE_BYTES)
             start = first * _PIECE_BYTES
             content = os.pread(file, min(last * _PIECE_BYTES, bytes_of_block) - start, start)
-            sums = os.pread(file, _SUM.size * (last - first), bytes_of_block + _SUM.size * first)
+            sums = os.pread(file, _SUM_BYTES * (last - first), bytes_of_block + _SUM_BYTES * first)
             if time.time() - status.st_mtime > _USED_AGAIN_S:
                 os.utime(file)  # marks the block as recently used
         except OSError:
@@ -174,5 +173,4 @@ class BlockCache:
 
 def _sums(content: bytes | memoryview) -> bytes:
     """Return the checksums of the pieces of a part of a block, which begins with a piece."""
-    pieces = range(0, len(content), _PIECE_BYTES)
-    return b"".join(_SUM.pack(_native.crc32c(bytes(content[at : at + _PIECE_BYTES]))) for at in pieces)
+    return _native.crc32c_of_pieces(content, _PIECE_BYTES)

@@ -29,6 +29,7 @@ _POLL_S = 0.1  # longest delay until a closed pipeline is noticed
 _CLOSED = "the pipeline is closed"
 
 Asked = dict[int, "Future[bytes]"]
+Begun = Mapping[int, "Future[bytes] | bytes"]  # some records are there at once
 
 
 class RequestedStorage(Storage):
@@ -42,12 +43,12 @@ class RequestedStorage(Storage):
 
     def __init__(self) -> None:
         self.waited_ns = 0  # in which rows waited for their bytes
-        self._ahead: deque[Asked] = deque()
+        self._ahead: deque[Begun] = deque()
         self._lock = threading.Lock()
         self._cancelled = False
 
     @abstractmethod
-    def _begin(self, records: Sequence[int]) -> Asked:
+    def _begin(self, records: Sequence[int]) -> Begun:
         """Begin to read records, each of which exists and occurs once. Errors belong into the futures."""
 
     @abstractmethod
@@ -71,7 +72,7 @@ class RequestedStorage(Storage):
             if self._cancelled:
                 return
         asked = self._begin(list(dict.fromkeys(wanted)))
-        expired: list[Asked] = []
+        expired: list[Begun] = []
         with self._lock:
             self._ahead.append(asked)
             while len(self._ahead) > batches:
@@ -85,7 +86,7 @@ class RequestedStorage(Storage):
             records: numbers of the records.
         """
         wanted = set(records)
-        asked: Asked = {}
+        asked: dict[int, Future[bytes] | bytes] = {}
         with self._lock:
             for batch in self._ahead:
                 # The futures stay until the batch expires: another column may need the same records.
@@ -96,9 +97,11 @@ class RequestedStorage(Storage):
         self.waited_ns += time.perf_counter_ns() - begin
         return [found[r] for r in records]
 
-    def _result(self, record: int, future: Future[bytes] | None) -> bytes | BaseException:
+    def _result(self, record: int, future: Future[bytes] | bytes | None) -> bytes | BaseException:
         if future is None:
             return DataError(f"expected a sample below {len(self)} from the sampler, got {record}")
+        if not isinstance(future, Future):
+            return self._checked(record, future)
         try:
             content = self._wait(future)
         except (StateError, DataError) as error:
@@ -192,8 +195,8 @@ class AsyncStorage(RequestedStorage):
         """Return the location of a record; OSError if an index cannot be read."""
         return self.locate(record)
 
-    def _begin(self, records: Sequence[int]) -> Asked:
-        asked: Asked = {}
+    def _begin(self, records: Sequence[int]) -> Begun:
+        asked: dict[int, Future[bytes] | bytes] = {}
         stored: list[int] = []
         ranges: list[ByteRange] = []
         for r in records:
@@ -206,10 +209,10 @@ class AsyncStorage(RequestedStorage):
                 stored.append(r)
                 ranges.append(ByteRange(place.path, place.offset, place.length))
             else:
-                asked[r] = _done(b"")
+                asked[r] = b""
         try:
             fetched = self._fetch(stored, ranges) if ranges else []
-            asked |= {r: g if isinstance(g, Future) else _done(g) for r, g in zip(stored, fetched, strict=True)}
+            asked |= zip(stored, fetched, strict=True)
         except Exception as error:  # noqa: BLE001 - a store may raise anything; its rows carry it
             asked |= {r: _failed(error) for r in stored}
         return asked
@@ -284,19 +287,14 @@ def _items(content: bytes, spec: Spec) -> npt.NDArray[Any] | DataError:
     return np.frombuffer(content, spec.dtype.numpy).reshape(-1, *spec.shape[1:])
 
 
-def _done(content: bytes) -> Future[bytes]:
-    future: Future[bytes] = Future()
-    future.set_result(content)
-    return future
-
-
 def _failed(error: Exception) -> Future[bytes]:
     future: Future[bytes] = Future()
     future.set_exception(error)
     return future
 
 
-def _drop(batches: Sequence[Asked]) -> None:
+def _drop(batches: Sequence[Begun]) -> None:
     for asked in batches:
         for future in asked.values():
-            future.cancel()
+            if isinstance(future, Future):
+                future.cancel()

@@ -154,7 +154,7 @@ class ItemStorage(RequestedStorage):
         """
         if self._specs is None:
             with self._lock:
-                futures = [future for batch in self._ahead for future in batch.values()]
+                futures = [f for batch in self._ahead for f in batch.values() if isinstance(f, Future)]
             failed: Exception | None = None
             for future in futures:
                 try:

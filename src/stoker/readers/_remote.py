@@ -141,19 +141,20 @@ class RemoteStore:
     # ---- blocks ----
 
     def _begin(self, one: RemoteObject, offset: int, length: int) -> Future[bytes] | bytes:
-        whole: Future[bytes] = Future()
         if not length:
             return b""
         if offset + length > one.size:
             text = f"expected {length} bytes at byte {offset} of '{one.path}', got an object of {one.size} bytes"
-            whole.set_exception(DataError(text))
-            return whole
-        first, last = offset // BLOCK_BYTES, (offset + length - 1) // BLOCK_BYTES
+            outside: Future[bytes] = Future()
+            outside.set_exception(DataError(text))
+            return outside
         if self._cache is None:
             return self._direct(one, offset, offset + length)
         kept = self._kept(one, offset, length)
         if kept is not None:
             return kept
+        whole: Future[bytes] = Future()
+        first, last = offset // BLOCK_BYTES, (offset + length - 1) // BLOCK_BYTES
         parts = [self._block(one, block) for block in range(first, last + 1)]
         waiting = [len(parts)]
         guard = threading.Lock()

@@ -138,6 +138,9 @@ def group_members(
 def npy_header(data: bytes, /) -> tuple[int, tuple[int, ...]]: ...
 def crc32c(data: bytes, before: int = 0) -> int: ...
 
+# The CRC32C of each piece of `piece` bytes, 4 bytes each and the least significant first. The last piece may be shorter.
+def crc32c_of_pieces(data: bytes | memoryview, piece: int) -> bytes: ...
+
 # ---- plans and their kernels ----
 
 class Plan:

@@ -27,6 +27,8 @@ namespace {
 using Longs64 = nb::ndarray<nb::numpy, uint64_t, nb::ndim<1>>;
 using Bytes8 = nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>;
 using Bytes8In = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+constexpr size_t kLongChecksum = size_t{1} << 20;  // bytes; fewer take less time than the GIL may
+
 using Signed64 = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
 
 Longs64 array_of(const std::vector<uint64_t>& values) {
@@ -90,6 +92,20 @@ uint32_t checksum(const nb::bytes& data, uint32_t before) {
   return crc32c(reinterpret_cast<const uint8_t*>(data.c_str()), data.size(), before);
 }
 
+// Return the CRC32C of each piece of `piece` bytes, 4 bytes each and the least significant first. The last piece may be
+// shorter.
+nb::bytes checksums_of_pieces(const Bytes8In& data, size_t piece) {
+  if (piece == 0) throw nb::value_error("expected pieces of at least one byte");
+  std::vector<uint32_t> sums;
+  const auto compute = [&] {
+    for (size_t at = 0; at < data.size(); at += piece)
+      sums.push_back(crc32c(data.data() + at, std::min(piece, data.size() - at)));
+  };
+  if (data.size() >= kLongChecksum) without_gil(compute);
+  else compute();
+  return nb::bytes(sums.data(), sums.size() * sizeof(uint32_t));
+}
+
 // Element type and extents of the array in a file that begins with `data`.
 nb::tuple npy_header(const nb::bytes& data) {
   NpyHeader header;
@@ -113,6 +129,7 @@ void bind_containers(nb::module_& m) {
   m.def("group_members", &group);
   m.def("npy_header", &npy_header);
   m.def("crc32c", &checksum, nb::arg("data"), nb::arg("before") = 0);
+  m.def("crc32c_of_pieces", &checksums_of_pieces, nb::arg("data"), nb::arg("piece"));
 }
 
 }  // namespace stoker

@@ -13,6 +13,8 @@ namespace stoker {
 
 namespace {
 
+constexpr uint64_t kLine = 64;  // bytes of a cache line
+
 void show(const uint8_t* data, uint64_t bytes, View& out) {
   out.data = const_cast<uint8_t*>(data);
   out.shape[0] = static_cast<int64_t>(bytes);
@@ -68,6 +70,13 @@ struct Reading {
   }
 };
 
+// Return memory for a record's data, which begin at byte `offset` of the file. It lies relative to cache lines as the
+// data do in the page cache: processors copy to addresses a few bytes behind those of the source, modulo the size of a
+// page, at a fraction of their rate.
+uint8_t* memory_like_file(BufferAllocator& allocator, uint64_t bytes, uint64_t offset) {
+  return allocator.get(bytes + kLine) + offset % kLine;
+}
+
 bool read_stored(const Reading& reading, BufferAllocator& allocator, View& out) {
   const uint64_t bytes = reading.range.length;
   uint8_t* const to = allocator.get(std::max<uint64_t>(bytes, 1));
@@ -87,7 +96,7 @@ bool read_tfrecord(const Reading& reading, BufferAllocator& allocator, View& out
   if (r.length < tfrecord::kFrame) return damaged("a TFRecord of at least 16 bytes", std::to_string(r.length));
   const uint64_t bytes = r.length - tfrecord::kFrame;
   uint8_t header[tfrecord::kHeader], footer[tfrecord::kFooter];
-  uint8_t* const to = allocator.get(std::max<uint64_t>(bytes, 1));
+  uint8_t* const to = memory_like_file(allocator, bytes, r.offset + sizeof header);
   Pieces pieces;
   pieces.add(header, sizeof header);
   pieces.add(to, bytes);
@@ -113,7 +122,7 @@ bool read_recordio(const Reading& reading, BufferAllocator& allocator, View& out
   if (r.length < recordio::kHeader) return damaged("less than a header");
   const uint64_t bytes = r.length - recordio::kHeader;
   uint8_t header[recordio::kHeader];
-  uint8_t* const to = allocator.get(std::max<uint64_t>(bytes, 1));
+  uint8_t* const to = memory_like_file(allocator, bytes, r.offset + sizeof header);
   Pieces pieces;
   pieces.add(header, sizeof header);
   pieces.add(to, bytes);

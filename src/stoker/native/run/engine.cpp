@@ -18,15 +18,17 @@ namespace {
 constexpr int kMinParked = 8;
 constexpr int64_t kShareNs = 30'000;  // a contended lock costs a microsecond, waking a thread ten
 
-// Spin briefly before sleeping: waking a thread costs more than a small batch takes.
+// Spin briefly before sleeping: waking a thread costs more than a small batch takes. Return whether it was done.
 template <class F>
-void spin_until(F done) {
+bool spin_until(F done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
-  while (!done() && std::chrono::steady_clock::now() < end) {
+  while (!done()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
 #if defined(__x86_64__)
     _mm_pause();
 #endif
   }
+  return true;
 }
 
 }  // namespace
@@ -270,7 +272,11 @@ void Engine::work() {
 // ---- Waiting and shutdown ----
 
 WaitResult Engine::wait(Job* job, double timeout_s) {
-  spin_until([&] { return job->state == JobState::Done || closed_; });
+  // After several waits that were longer, one in sixteen begins with spinning.
+  const uint32_t longer = longer_waits_.load(std::memory_order_relaxed);
+  const bool spins = longer < 8 || longer % 16 == 0;
+  const bool is_short = spins && spin_until([&] { return job->state == JobState::Done || closed_; });
+  longer_waits_.store(is_short ? 0 : longer + 1, std::memory_order_relaxed);
   std::unique_lock<std::mutex> lock(mutex_);
   const auto ready = [&] { return job->state == JobState::Done || closed_ || (!python_.empty() && !python_served_); };
   if (!job_done_.wait_for(lock, std::chrono::duration<double>(timeout_s), ready)) return WaitResult::Timeout;

@@ -17,7 +17,7 @@ constexpr int kPeriod = 32;                    // batches
 constexpr uint32_t kWhole = 1000;              // of a share
 constexpr size_t kTrusted = size_t{64} << 20;  // bytes that an unchecked index may request
 constexpr uint64_t kSaneRow = uint64_t{1} << 40;
-constexpr size_t kRowAlign = 64;
+constexpr size_t kRowAlign = 64, kMaxGap = 2 * kRowAlign;  // a reader may move a row on by less than kRowAlign
 
 uint64_t bytes_in(const View& v) {
   return static_cast<uint64_t>(v.elements()) * static_cast<uint64_t>(size_of(v.dtype));
@@ -54,7 +54,7 @@ void Engine::open_placed(Job* job, size_t index) {
     const double bytes = kernel.cost(*job, r);
     if (r == 0) first = bytes;
     equal &= bytes == first;
-    known = bytes > 0 ? known + bytes + kRowAlign : -1;
+    known = bytes > 0 ? known + bytes + kMaxGap : -1;
   }
   const size_t recent = placed_[index].bytes.bytes();
   const double trusted = static_cast<double>(std::max(kTrusted, 2 * recent));
