@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets in containers: training from them, orders, indexes, a store on loopback, and cold files."""
+"""Data sets in containers: training from them, orders, Hugging Face, indexes, a store on loopback, and cold files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from benchmarks.case import MIB, MS, Bar, Case, Contender, Sample, Unit
+from benchmarks.case import IMAGES_PER_S, MIB, MS, Bar, Case, Contender, Loop, Sample, Unit
 from benchmarks.cases.containers import FORMATS, RECORDS, read_images, write_container
 from benchmarks.cases.training_chain import MEAN, STD
 from benchmarks.data import Data
@@ -105,6 +105,68 @@ def _epoch_us(pipeline: Any) -> float:
     for _ in range(RECORDS // BATCH):
         pipeline.run()
     return 1e6 * (time.perf_counter() - start) / RECORDS
+
+
+# ---- Hugging Face ----
+
+
+def _data_set(data: Data) -> Any:
+    """Write a data set of encoded images and labels with the library `datasets`, and return it."""
+    import datasets
+
+    datasets.disable_progress_bars()
+    contents, folder = data.read(), _folder("huggingface")
+    rows = {"image": [contents[i % len(contents)] for i in range(RECORDS)], "label": list(range(RECORDS))}
+    datasets.Dataset.from_dict(rows).save_to_disk(folder)
+    return datasets.load_from_disk(folder)
+
+
+def run_huggingface(data: Data) -> Loop:
+    """Read the encoded images and labels of a data set of `datasets`, shuffled."""
+    lib, rows = load(STOKER), _data_set(data)
+
+    @lib.pipeline_def(batch_size=BATCH, num_threads=2, device_id=None, seed=7)
+    def reading() -> Any:
+        found = lib.fn.readers.huggingface(rows, columns=["image", "label"], random_shuffle=True)
+        return found["image"], found["label"]
+
+    pipeline = reading()
+    pipeline.build()
+
+    def step() -> tuple[int, float]:
+        images, labels = pipeline.run()
+        return BATCH, _sum_of(list(zip(images, labels, strict=True)))
+
+    return Loop(step)
+
+
+def run_loader(data: Data) -> Loop:
+    """Read the same with `ds[i]` in the two workers of a DataLoader."""
+    from torch.utils.data import DataLoader
+
+    rows = _data_set(data)
+    loader = DataLoader(
+        rows, BATCH, shuffle=True, num_workers=2, persistent_workers=True, drop_last=True, collate_fn=_rows_of
+    )
+    batches = iter(loader)
+
+    def step() -> tuple[int, float]:
+        nonlocal batches
+        batch = next(batches, None)
+        if batch is None:
+            batches = iter(loader)
+            batch = next(batches)
+        return BATCH, _sum_of(batch)
+
+    return Loop(step)
+
+
+def _rows_of(rows: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
+    return [(row["image"], row["label"]) for row in rows]
+
+
+def _sum_of(rows: list[tuple[Any, Any]]) -> float:
+    return float(sum(len(image) + int(image[-1]) + int(label) for image, label in rows))
 
 
 # ---- many records ----
@@ -372,6 +434,15 @@ CASES = (
         ),
         (Bar("time of the order of the file", "shuffled", ("in order",), at_most=1 / 0.95),),
         note=f"{RECORDS} records in the page cache, batches of {BATCH}, one thread.",
+    ),
+    Case(
+        "data-huggingface",
+        "Rows of a data set of Hugging Face",
+        IMAGES_PER_S,
+        (Contender("stoker", "run_huggingface"), Contender("DataLoader", "run_loader")),
+        (Bar("rate over that of ds[i] with two workers", "stoker", ("DataLoader",), at_least=3.0),),
+        note=f"{RECORDS} encoded images and labels in Arrow files in the page cache, shuffled, batches of {BATCH}, two "
+        "threads and two workers.",
     ),
     Case(
         "data-index",

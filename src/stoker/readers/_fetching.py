@@ -29,7 +29,7 @@ _POLL_S = 0.1  # longest delay until a closed pipeline is noticed
 _CLOSED = "the pipeline is closed"
 
 Asked = dict[int, "Future[bytes]"]
-Begun = Mapping[int, "Future[bytes] | bytes"]  # some records are there at once
+Begun = Mapping[int, "Future[bytes] | bytes"]  # some records have arrived already
 
 
 class RequestedStorage(Storage):

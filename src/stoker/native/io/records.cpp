@@ -71,7 +71,7 @@ struct Reading {
 };
 
 // Return memory for a record's data, which begin at byte `offset` of the file. It lies relative to cache lines as the
-// data do in the page cache: processors copy to addresses a few bytes behind those of the source, modulo the size of a
+// data do in the page cache: processors copy to addresses a few bytes past those of the source, modulo the size of a
 // page, at a fraction of their rate.
 uint8_t* memory_like_file(BufferAllocator& allocator, uint64_t bytes, uint64_t offset) {
   return allocator.get(bytes + kLine) + offset % kLine;
