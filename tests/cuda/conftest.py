@@ -9,6 +9,8 @@ import emulated_stages
 import pytest
 from fake_engines import engines as engines
 from fake_engines import nvjpeg as nvjpeg
+from fake_nvcuvid import fake_video_engines as fake_video_engines
+from fake_nvcuvid import nvcuvid as nvcuvid
 
 from stoker.device.gpu import Gpu
 

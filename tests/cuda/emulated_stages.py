@@ -26,6 +26,8 @@ from stoker.contract.types import DType
 from stoker.device.compile import NATIVE, compile_kernels
 from stoker.device.generate import StageSource, generate
 from stoker.device.gpu import Gpu
+from stoker.device.video_engines import KERNEL as VIDEO_KERNEL
+from stoker.device.video_engines import SOURCE as VIDEO_SOURCE
 from stoker.graph.scalar_code import Compiler
 from stoker.native import _native
 from stoker.ops.image.recipe import SOURCES as RECIPE_SOURCES
@@ -45,7 +47,7 @@ DETECTION = {  # macros that define kernels (frameworks/_torch_ops_cuda.py)
     "STOKER_WARP_ROWS": ("stoker_warp_rows",),
     "STOKER_ADD_IN_ORDER": ("stoker_add_in_order",),
 }
-NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES}
+NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES, "stoker": (VIDEO_KERNEL,)}
 RESAMPLED = ("stoker_resampled", "stoker_resampled_down", "stoker_words")  # of 8-bit images, both passes in one kernel
 PLANAR = ("stoker_resampled_planar", "stoker_resampled_down_planar")  # the same for component planes
 PAIRS = ("stoker_pairs",)  # of warped 8-bit images, two pixels at a time
@@ -230,6 +232,8 @@ class IdleGpu(EmulatedGpu):
 
 def entries_of(source: str) -> tuple[str, ...]:
     """Return the kernels in generated source."""
+    if source == VIDEO_SOURCE:
+        return (VIDEO_KERNEL,)
     for kernels in (JPEG_SOURCES, ENGINE_SOURCES, RECIPE_SOURCES):
         if any(text == source for _, text in kernels):
             return tuple(name for name, text in kernels if text == source)

@@ -44,6 +44,7 @@ class RowContext:
         batch_position: number of the row in its batch, and number of rows of the batch.
         key: number of the row in the data set.
         epoch: number of its epoch.
+        on_gpu: outputs may be arrays in the GPU's memory (:class:`~stoker.contract.feed.GpuArray`).
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class RowContext:
         batch_position: tuple[int, int] = (0, 1),
         key: int = 0,
         epoch: int = 0,
+        on_gpu: bool = False,
     ) -> None:
         self.args = args
         self.layouts = layouts
@@ -63,7 +65,7 @@ class RowContext:
         self.state = state
         # Number of the row in its batch, and number of rows in the batch. Operators with scope = "batch" read it.
         self.batch_position = batch_position
-        self.key, self.epoch = key, epoch
+        self.key, self.epoch, self.on_gpu = key, epoch, on_gpu
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]
@@ -136,6 +138,7 @@ class Operator:
         result_neutral: arguments that do not change the contents of rows, only where or when rows are computed. A state
             may be restored with other values of these.
         arguments_come_last: the class's own arguments follow those of its subclasses.
+        writes_to_gpu: of an operator in Python: outputs may be in the memory of the GPU that :meth:`use_gpu` got.
         gives_bfloat16: the output type may be bfloat16.
         takes_bfloat16: inputs may be bfloat16. The computation is in float32, with one rounding at the end.
         cases: argument dictionaries for tests, documentation and benchmarks. ``case_inputs`` returns the inputs.
@@ -158,6 +161,7 @@ class Operator:
     version: ClassVar[int] = 1
     source_list_arguments: ClassVar[tuple[str, ...]] = ()
     result_neutral: ClassVar[tuple[str, ...]] = ()
+    writes_to_gpu: ClassVar[bool] = False
     gives_bfloat16: ClassVar[bool] = False
     takes_bfloat16: ClassVar[bool] = False
     hidden: ClassVar[bool] = False
@@ -208,6 +212,15 @@ class Operator:
             case: one of the ``cases``.
         """
         return None
+
+    @classmethod
+    def use_gpu(cls, args: Mapping[str, Any], gpu: Any) -> None:
+        """Take the open GPU of a run whose GPU steps alone read the outputs (`writes_to_gpu`).
+
+        Args:
+            args: the constants of a call.
+            gpu: the GPU (``contract.gpu.KernelsOnGpu``).
+        """
 
     @classmethod
     def is_composite(cls) -> bool:

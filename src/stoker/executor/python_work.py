@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ..contract.errors import StateError, UnreadableFile, show_number
 from ..contract.expr import is_static
-from ..contract.feed import to_array
+from ..contract.feed import GpuArray, to_array
 from ..contract.operator import Isolation, RowContext, Spec
 from ..contract.random import Stream
 from ..contract.step import PyCall
@@ -37,11 +37,13 @@ class PythonWork:
 
     Args:
         flights: the run's batches in flight, by job number.
+        gpu: the run's open GPU, to which operators may write their outputs.
     """
 
     def __init__(
-        self, loaded: LoadedPlan, graph: Graph, engine: _native.Engine, samples: Samples, flights: dict[int, InFlight]
-    ) -> None:
+        self, loaded: LoadedPlan, graph: Graph, engine: _native.Engine, samples: Samples,
+        flights: dict[int, InFlight], gpu: Any = None,
+    ) -> None:  # fmt: skip
         self._plan = loaded.plan
         self._twins = loaded.twins
         self._graph = graph
@@ -56,9 +58,15 @@ class PythonWork:
         self._thread: threading.Thread | None = None
         self._serving = threading.Lock()  # held by the serving thread until it ends
         self._served = threading.Event()
+        self._on_gpu: set[int] = set()  # bodies whose outputs only the GPU reads, by identity
         for step in self._plan.steps:
-            if isinstance(step.body, PyCall) and step.body.operator.stateful:
+            if not isinstance(step.body, PyCall):
+                continue
+            if step.body.operator.stateful:
                 self.states[step.node] = step.body.operator.init()
+            if gpu is not None and self._plan.put_on_gpu.issuperset(step.outputs):
+                step.body.operator.use_gpu(step.body.args, gpu)
+                self._on_gpu.add(id(step.body))
 
     def serve(self, owner: weakref.ref[PythonWorkOwner], wait_s: float) -> None:
         """Ensure that a serving thread exists for the life of the run. Wait up to ``wait_s`` for it to begin."""
@@ -177,7 +185,7 @@ class PythonWork:
                 if isinstance(result, BaseException):
                     self._fail(job, r, number, result)
                 else:
-                    self._put(job, r, number, result)
+                    self._put(flight, r, number, result)
             if step.body.operator.stateful:
                 # A copy, because the next batch may change the state before this batch is delivered.
                 flight.states[step.node] = copy.deepcopy(step.body.operator.get_state(self.states[step.node]))
@@ -193,6 +201,7 @@ class PythonWork:
         return RowContext(
             {**body.args, **edges}, layouts=body.layouts, stream=stream, state=self.states.get(body.node),
             batch_position=(row, len(rows)), key=int(rows.keys[row]), epoch=int(rows.epochs[row]),
+            on_gpu=id(body) in self._on_gpu,
         )  # fmt: skip
 
     def call(self, body: PyCall, active: list[int], values: list[list[Any]], rows: Rows, seed: int) -> list[Any]:
@@ -242,15 +251,16 @@ class PythonWork:
     def _is_closed(self) -> bool:
         return bool(self._engine.closed)
 
-    def _put(self, job: Any, row: int, number: int, outputs: tuple[Any, ...]) -> None:
-        step = self._plan.steps[number]
+    def _put(self, flight: InFlight, row: int, number: int, outputs: tuple[Any, ...]) -> None:
+        step, job = self._plan.steps[number], flight.job
         try:
             if len(outputs) != len(step.outputs):
                 raise ValueError(f"expected {len(step.outputs)} outputs, got {len(outputs)}")
             for v, data in zip(step.outputs, outputs, strict=True):
                 planned = self._plan.values[v]
-                array = to_array(data)
-                if array.dtype != planned.dtype.numpy or array.ndim != planned.rank:
+                array = data if isinstance(data, GpuArray) else to_array(data)
+                wanted_type = planned.dtype if isinstance(array, GpuArray) else planned.dtype.numpy
+                if array.dtype != wanted_type or array.ndim != planned.rank:
                     raise ValueError(
                         f"expected {planned.dtype} with {planned.rank} axes as for the first row, "
                         f"got {array.dtype} with {array.ndim}"
@@ -258,7 +268,11 @@ class PythonWork:
                 if any(is_static(e) and e != n for e, n in zip(planned.shape, array.shape, strict=True)):
                     wanted = ", ".join("any" if not is_static(e) else show_number(e) for e in planned.shape)
                     raise ValueError(f"expected the shape ({wanted}) that is declared, got {array.shape}")
-                job.put(row, v, array)
+                if isinstance(array, GpuArray):
+                    flight.keep_alive.append(array)
+                    job.put_at(row, v, array.address, array.shape, int(array.dtype))
+                else:
+                    job.put(row, v, array)
         except Exception as error:  # noqa: BLE001 - a user's result may fail anywhere; its row carries the error
             self._fail(job, row, number, error)
 

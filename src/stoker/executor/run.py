@@ -73,7 +73,9 @@ class Run:
             else _native.Engine(loaded.native, threads, max_batch_bytes=limits.host)
         )
         self._in_flight: dict[int, InFlight] = {}
-        self.python = PythonWork(loaded, graph, self.engine, self._samples, self._in_flight)
+        self.python = PythonWork(
+            loaded, graph, self.engine, self._samples, self._in_flight, gpu if on_gpu else None
+        )  # fmt: skip
         self._pid = os.getpid()
         self._has_counted_on_gpu = any(o.counted and o.on_gpu for o in plan.outputs)
         # True if no row needs Python.

@@ -8155,7 +8155,8 @@ class readers:
         ones from the end. A start between two frames means the later one, an end the earlier one, and a clip ends before
         it.
 
-        Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
+        Videos are decoded by FFmpeg, from the package `av` (extra `video`), or with `device="gpu"` by the GPU's video
+        engines (NVDEC) to the same frames. What the engines do not decode is decoded on the CPU, with a warning.
 
         Args:
             filenames: Path of a video, or a list of paths.
@@ -8195,7 +8196,7 @@ class readers:
             dtype: Element type: UINT8; UINT16 with all bits of the samples, 65535 for white; or FLOAT of the bytes.
             normalized: Values from 0 to 1, with `dtype` FLOAT.
             channels: Number of channels: 3.
-            additional_decode_surfaces: No effect: frames are decoded on the CPU.
+            additional_decode_surfaces: No effect: decoders get the surfaces that they need.
             skip_vfr_check: No effect: frames are found by their times.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
@@ -8292,7 +8293,8 @@ class readers:
         ones from the end. A start between two frames means the later one, an end the earlier one, and a clip ends before
         it.
 
-        Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
+        Videos are decoded by FFmpeg, from the package `av` (extra `video`), or with `device="gpu"` by the GPU's video
+        engines (NVDEC) to the same frames. What the engines do not decode is decoded on the CPU, with a warning.
 
         Args:
             filenames: Path of a video, or a list of paths.
@@ -8332,7 +8334,7 @@ class readers:
             dtype: Element type: UINT8; UINT16 with all bits of the samples, 65535 for white; or FLOAT of the bytes.
             normalized: Values from 0 to 1, with `dtype` FLOAT.
             channels: Number of channels: 3.
-            additional_decode_surfaces: No effect: frames are decoded on the CPU.
+            additional_decode_surfaces: No effect: decoders get the surfaces that they need.
             skip_vfr_check: No effect: frames are found by their times.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
@@ -8494,7 +8496,7 @@ class readers:
             dtype: Element type: UINT8; UINT16 with all bits of the samples, 65535 for white; or FLOAT of the bytes.
             normalized: Values from 0 to 1, with `dtype` FLOAT.
             channels: Number of channels: 3.
-            additional_decode_surfaces: No effect: frames are decoded on the CPU.
+            additional_decode_surfaces: No effect: decoders get the surfaces that they need.
             skip_vfr_check: No effect: frames are found by their times.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
@@ -8656,7 +8658,7 @@ class readers:
             dtype: Element type: UINT8; UINT16 with all bits of the samples, 65535 for white; or FLOAT of the bytes.
             normalized: Values from 0 to 1, with `dtype` FLOAT.
             channels: Number of channels: 3.
-            additional_decode_surfaces: No effect: frames are decoded on the CPU.
+            additional_decode_surfaces: No effect: decoders get the surfaces that they need.
             skip_vfr_check: No effect: frames are found by their times.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other

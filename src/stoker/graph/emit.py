@@ -87,7 +87,9 @@ def emit(steps: StepList, *, share: bool, planes: bool, has_gpu: bool) -> Plan:
         scratch_buffers=buffers,
         index_columns=len(steps.readers),
     )
-    fed_on_gpu = _fed_on_gpu(steps) if has_gpu else set()
+    made = {v for s in steps.steps if isinstance(s.body, PyCall) and s.body.operator.writes_to_gpu for v in s.outputs}
+    fed_on_gpu = _read_on_gpu(steps, set(steps.fed.values())) if has_gpu else set()
+    put_on_gpu = _read_on_gpu(steps, made) if has_gpu else set()
     return Plan(
         code,
         steps=tuple(_renumber(step, index) for step in ordered),
@@ -98,6 +100,7 @@ def emit(steps: StepList, *, share: bool, planes: bool, has_gpu: bool) -> Plan:
         fed={key: index[v] for key, v in steps.fed.items() if v in index},
         readers=tuple(steps.readers),
         fed_on_gpu=frozenset(index[v] for v in fed_on_gpu if v in index),
+        put_on_gpu=frozenset(index[v] for v in put_on_gpu if v in index),
         in_planes=frozenset(index[v] for v in in_planes if v in index),
     )
 
@@ -152,9 +155,9 @@ def _opened_outputs(steps: StepList, segments: Segments) -> dict[int, tuple[int,
     return opens
 
 
-def _fed_on_gpu(steps: StepList) -> set[int]:
-    """Return the fed values whose elements only GPU steps read."""
-    values = set(steps.fed.values()) - read_by_the_loop(steps)
+def _read_on_gpu(steps: StepList, candidates: set[int]) -> set[int]:
+    """Return the values whose elements only GPU steps read."""
+    values = candidates - read_by_the_loop(steps) - set(steps.outputs)
     for step in steps.steps:
         if not step.on_gpu:
             values.difference_update(step.inputs)

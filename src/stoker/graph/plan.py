@@ -112,6 +112,7 @@ class Plan:
         fed: (graph node, output) -> value, for data that the caller supplies.
         readers: graph nodes in the order of the index columns.
         fed_on_gpu: values that may be fed from the GPU's memory, because only GPU steps read their elements.
+        put_on_gpu: outputs of Python steps that may be in the GPU's memory, for the same reason.
         in_planes: images that may be in component planes in the GPU's memory, and never exist as pixels.
     """
 
@@ -124,4 +125,5 @@ class Plan:
     fed: Mapping[tuple[int, int], int]
     readers: tuple[int, ...]
     fed_on_gpu: frozenset[int] = frozenset()
+    put_on_gpu: frozenset[int] = frozenset()
     in_planes: frozenset[int] = frozenset()

@@ -12,13 +12,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..contract.columns import Column
 from ..contract.errors import ArgumentError, DataError, StateError, is_system_failure
+from ..contract.feed import GpuArray
 from ..contract.lowering import Lowering
 from ..contract.operator import RowContext, Spec
 from ..contract.step import Value
@@ -34,6 +35,9 @@ from ..video.sampling import Rule
 from ._columns import fingerprint
 from ._fetching import TakeRecords
 from ._index_files import cached_arrays
+
+if TYPE_CHECKING:
+    from ._video_engines import ClipsOnEngines
 
 Found = TypeVar("Found")
 _CLOSED = "the pipeline is closed"
@@ -130,7 +134,8 @@ class ClipTable:
 
 
 Wanted = tuple[int, float]  # number of a clip, and the share that places it if it is random
-Asked = dict[Wanted, "Future[npt.NDArray[Any]]"]
+Pixels = Any  # an array, or a DeviceArray in a GPU's memory
+Asked = dict[Wanted, "Future[Pixels]"]
 
 
 class ClipStorage(Storage):
@@ -151,6 +156,15 @@ class ClipStorage(Storage):
         self._owner = VideoOwner()
         self._pool: ThreadPoolExecutor | None = None
         self._cancelled = False
+        self._engines: ClipsOnEngines | None = None
+
+    def use_gpu(self, gpu: Any) -> None:
+        """Decode clips by the video engines of a GPU, where they can. Clips are in the GPU's memory then."""
+        from ._video_engines import ClipsOnEngines
+
+        with self._lock:
+            if self._engines is None:
+                self._engines = ClipsOnEngines(gpu, self.pixels)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -171,9 +185,9 @@ class ClipStorage(Storage):
             DataError: the clip cannot be decoded.
             OSError: the file cannot be read.
         """
-        future: Future[npt.NDArray[Any]] = Future()
+        future: Future[Pixels] = Future()
         self._decode(self.table.file(record), [((record, 0.0), future)])
-        return future.result()
+        return in_host_memory(future.result())
 
     def lower(self, c: Lowering, reader: int, dtype: DType, item: tuple[int, ...], layout: str) -> Value:
         number = c.native("index", [], [(DType.INT64, (), "")], attrs=(reader,))[0]
@@ -196,7 +210,7 @@ class ClipStorage(Storage):
             expired = [self._ahead.popleft() for _ in range(len(self._ahead) - batches)]
         _drop(expired)
 
-    def take(self, clips: Sequence[Wanted]) -> list[npt.NDArray[Any] | BaseException]:
+    def take(self, clips: Sequence[Wanted]) -> list[Pixels | BaseException]:
         """Wait for clips. Return for each its pixels, or the error that its row fails with.
 
         Args:
@@ -209,7 +223,7 @@ class ClipStorage(Storage):
         asked |= self._ask([w for w in wanted if w not in asked])
         return [self._result(asked.get(w)) for w in clips]
 
-    def _result(self, future: Future[npt.NDArray[Any]] | None) -> npt.NDArray[Any] | BaseException:
+    def _result(self, future: Future[Pixels] | None) -> Pixels | BaseException:
         if future is None:
             return DataError(f"expected a sample below {len(self)} from the sampler")
         if self._cancelled and not future.done():
@@ -248,7 +262,7 @@ class ClipStorage(Storage):
 
     # ---- on the threads ----
 
-    def _decode(self, file: int, work: Sequence[tuple[Wanted, Future[npt.NDArray[Any]]]]) -> None:
+    def _decode(self, file: int, work: Sequence[tuple[Wanted, Future[Pixels]]]) -> None:
         """Decode clips of one file."""
         work = [(w, future) for w, future in work if future.set_running_or_notify_cancel()]
         if self._cancelled:
@@ -264,16 +278,19 @@ class ClipStorage(Storage):
         for (_, future), clip in zip(work, clips, strict=True):
             future.set_exception(clip) if isinstance(clip, BaseException) else future.set_result(clip)
 
-    def _clips_of(self, file: int, clips: Sequence[Wanted]) -> list[npt.NDArray[Any] | BaseException]:
+    def _clips_of(self, file: int, clips: Sequence[Wanted]) -> list[Pixels | BaseException]:
         failures = self.table.failures
         frames = {w: self.table.frames(w[0], self.rule, w[1]) for w in clips if w[0] not in failures}
-        found: dict[Wanted, npt.NDArray[Any] | BaseException] = {
-            w: DataError(failures[w[0]]) for w in clips if w[0] in failures
-        }
-        if frames:
-            with POOL.borrow(self._video(file), min(int(f[f >= 0].min()) for f in frames.values())) as decoder:
-                pixels = self.pixels.decode(decoder, list(frames.values()))
-            found |= dict(zip(frames, pixels, strict=True))
+        found: dict[Wanted, Pixels | BaseException] = {w: DataError(failures[w[0]]) for w in clips if w[0] in failures}
+        left = frames
+        if frames and self._engines is not None:
+            on_gpu = self._engines.decode(self._video(file), frames)
+            found |= on_gpu
+            left = {w: f for w, f in frames.items() if w not in on_gpu}
+        if left:
+            with POOL.borrow(self._video(file), min(int(f[f >= 0].min()) for f in left.values())) as decoder:
+                pixels = self.pixels.decode(decoder, list(left.values()))
+            found |= dict(zip(left, pixels, strict=True))
         return [found[w] for w in clips]
 
     def _video(self, file: int) -> VideoFile:
@@ -317,6 +334,8 @@ class ClipStorage(Storage):
         self.cancel()
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._engines is not None:
+            self._engines.close()
         POOL.close(self._owner)
         MEMORY.clear()
 
@@ -331,6 +350,7 @@ class DecodeClips(TakeRecords, name="_clips"):
     """Return clips of videos. Input: their number, int64. Output: uint8 or uint16 FHWC."""
 
     draws = 1
+    writes_to_gpu = True
 
     def infer(self, c: Any, number: Any) -> Spec:
         storage: ClipStorage = c.const("storage")
@@ -342,10 +362,32 @@ class DecodeClips(TakeRecords, name="_clips"):
         storage: ClipStorage = rows[0]["storage"]
         shares = [share_of(storage.rule, row) for row in rows]
         clips = [(int(number), share) for (number,), share in zip(inputs, shares, strict=True)]
-        return self.results_of(rows[0], list(storage.take(clips)))
+        return self.results_of(rows[0], [as_result(x, on_gpu=rows[0].on_gpu) for x in storage.take(clips)])
+
+    @classmethod
+    def use_gpu(cls, args: Mapping[str, Any], gpu: Any) -> None:
+        args["storage"].use_gpu(gpu)
 
     def results_of(self, row: RowContext, found: list[Any]) -> list[Any]:
         return found
+
+
+def in_host_memory(clip: Pixels) -> npt.NDArray[Any]:
+    """Return a clip as an array in host memory."""
+    if isinstance(clip, np.ndarray):
+        return clip
+    dtype = DType(clip.dtype).numpy
+    return np.frombuffer(clip.to_host(), dtype).reshape(clip.shape)
+
+
+def as_result(clip: Pixels | BaseException, *, on_gpu: bool) -> Any:
+    """Return a clip as the run takes it."""
+    if isinstance(clip, (np.ndarray, BaseException)):
+        return clip
+    if not on_gpu:
+        return in_host_memory(clip)
+    strides = tuple(int(np.prod(clip.shape[i + 1 :])) * DType(clip.dtype).size for i in range(len(clip.shape)))
+    return GpuArray(clip.pointer, clip.shape, strides, DType(clip.dtype), clip, None)
 
 
 def share_of(rule: Rule, row: RowContext) -> float:

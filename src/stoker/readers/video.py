@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``readers.video``: clips of video files, decoded on the CPU."""
+"""``readers.video``: clips of video files."""
 
 from __future__ import annotations
 
@@ -227,7 +227,8 @@ class VideoReader(ClipReader, name="readers.video"):
     ones from the end. A start between two frames means the later one, an end the earlier one, and a clip ends before
     it.
 
-    Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
+    Videos are decoded by FFmpeg, from the package `av` (extra `video`), or with `device="gpu"` by the GPU's video
+    engines (NVDEC) to the same frames. What the engines do not decode is decoded on the CPU, with a warning.
     """
 
     result_neutral: ClassVar[tuple[str, ...]] = (
@@ -251,7 +252,7 @@ class VideoReader(ClipReader, name="readers.video"):
     )  # fmt: skip
     normalized = arg("bool", False, doc="Values from 0 to 1, with `dtype` FLOAT.")
     channels = arg("int", 3, doc="Number of channels: 3.")
-    additional_decode_surfaces = arg("int", 2, doc="No effect: frames are decoded on the CPU.")
+    additional_decode_surfaces = arg("int", 2, doc="No effect: decoders get the surfaces that they need.")
     skip_vfr_check = arg("bool", False, doc="No effect: frames are found by their times.")
 
     def validate(self, args: Mapping[str, Any]) -> None:

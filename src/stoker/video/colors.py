@@ -47,25 +47,29 @@ def write_pixels(frame: Any, order: int, out: npt.NDArray[Any]) -> None:
     Raises:
         DataError: the frame has a pixel format or a matrix that is not supported.
     """
-    form = _form_of(frame.format.name)
+    form = form_of(frame.format.name)
     if form is None:
         _write_rgb(frame, order, out)
         return
-    number = int(frame.colorspace)
+    number, full_range = frame_colors(frame, form)
     matrix = MATRICES.get(number)
     if matrix is None:
         raise DataError(
             f"expected frames with the matrix of BT.601, BT.709 or BT.2020, got the matrix {number} of H.273"
         )
     planes = frame.planes[: form.planes]
-    full_range = form.full_range or int(frame.color_range) == _FULL_RANGE
     _native.video.convert(
         [np.frombuffer(p, np.uint8) for p in planes], [p.line_size for p in planes], form.shifts, form.bits, matrix,
         full_range, order, out,
     )  # fmt: skip
 
 
-class _Form(NamedTuple):
+def frame_colors(frame: Any, form: Form) -> tuple[int, bool]:
+    """Return FFmpeg's number of a frame's matrix, and whether its samples have the full range."""
+    return int(frame.colorspace), form.full_range or int(frame.color_range) == _FULL_RANGE
+
+
+class Form(NamedTuple):
     """Planes of luma and chroma: their number, the columns and rows per chroma sample as powers of two, bits."""
 
     planes: int
@@ -75,12 +79,12 @@ class _Form(NamedTuple):
 
 
 @functools.lru_cache
-def _form_of(name: str) -> _Form | None:
+def form_of(name: str) -> Form | None:
     """Return what FFmpeg's name of a pixel format says; None if its frames have no planes of luma and chroma."""
     match = _FORMAT.fullmatch(name)
     if match is None or (match[3] and not match[4]):
         return None
-    return _Form(3 if match[2] else 1, _SHIFTS.get(match[2], (0, 0)), int(match[3] or 8), bool(match[1]))
+    return Form(3 if match[2] else 1, _SHIFTS.get(match[2], (0, 0)), int(match[3] or 8), bool(match[1]))
 
 
 def _write_rgb(frame: Any, order: int, out: npt.NDArray[Any]) -> None:

@@ -39,6 +39,7 @@ class PacketDecoder:
         conceals: damaged pictures are concealed, as FFmpeg does by default, instead of being errors.
         container: the opened file, whose packets may have been read. The decoder closes it. By default the decoder
             opens the file if packets cannot be decoded without the container.
+        context: codec context that decodes the packets; by default one of PyAV.
 
     Raises:
         DataError: the file is no video.
@@ -46,7 +47,7 @@ class PacketDecoder:
     """
 
     def __init__(
-        self, source: Source, index: FrameIndex, *, conceals: bool = False, container: Any = None
+        self, source: Source, index: FrameIndex, *, conceals: bool = False, container: Any = None, context: Any = None
     ) -> None:  # fmt: skip
         self.source, self.index = source, index
         self.start = self.next = 0  # the packet that decoding began with, and the next one
@@ -69,9 +70,12 @@ class PacketDecoder:
             self.close()
             raise DataError(f"{name_of(source)} changed after it was indexed")
         self._options = {} if conceals else DECODER_OPTIONS
+        self._given_context = context
         self._context = self._new_context()
 
     def _new_context(self) -> Any:
+        if self._given_context is not None:
+            return self._given_context
         if self._container is not None:
             streams = self._container.streams
             if self.index.stream >= len(streams):

@@ -62,7 +62,7 @@ class _Placing:
         self._graph = graph
         self._placed = placed
         self._on_host = read_by_the_loop(steps)
-        self._fed = set(steps.fed.values())
+        self._sent = set(steps.fed.values())  # rows may be in host memory, too
         self._counts = CountsOnGpu(self.values)
         # Data fed for the GPU may already be there. Data in host memory are sent.
         self._on_gpu = {v for (node, _), v in steps.fed.items() if placed[node] and v not in self._on_host}
@@ -82,6 +82,9 @@ class _Placing:
             if here:
                 raise self._problem(step, _CPU_ONLY)
             self.result.append(step)
+            if isinstance(step.body, PyCall) and step.body.operator.writes_to_gpu and self._placed[step.node]:
+                self._on_gpu.update(set(step.outputs) - self._on_host)
+                self._sent.update(step.outputs)
 
     def _belongs_on_gpu(self, step: Step) -> bool:
         body = step.body
@@ -130,7 +133,7 @@ class _Placing:
 
     def deliver(self, v: int, node: int) -> int:
         """Return the output's value, in the GPU's memory if its node was placed there."""
-        if not self._placed[node] or (v in self._on_gpu and v not in self._fed):
+        if not self._placed[node] or (v in self._on_gpu and v not in self._sent):
             return v
         maker = next((s for s in self.result if v in s.outputs), None)
         return self._copied(v, node, maker.guards if maker else ())

@@ -454,6 +454,7 @@ void bind_gpu(nb::module_& m) {
              return device < 0 ? nb::make_tuple(1, 0) : nb::make_tuple(2, device);
            })
       .def_prop_ro("__cuda_array_interface__", &cuda_interface);
+  bind_nvdec(gpu_module);
 }
 
 DeviceArray stack_on_device(Engine& engine, const std::vector<DeviceArray>& rows) {

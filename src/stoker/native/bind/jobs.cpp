@@ -127,6 +127,29 @@ void feed_at(JobBox& b, int value, int64_t row, uintptr_t address, const std::ve
   job.feed({value, v, strides[0]});
 }
 
+// Put a row's value of a Python step that is in device memory, without gaps. Its owner keeps it, and nothing writes it
+// any more.
+void put_at(JobBox& box, int64_t row, int value, uintptr_t address, const std::vector<int64_t>& shape, int dtype) {
+  Job& job = *box.job;
+  require_row(job, row);
+  const Value& info = planned_value(job, value);
+  if (!job.on_device || info.storage != Storage::Upload || info.is_read_on_host)
+    throw nb::value_error("expected a value that is sent to the device, and that no step on the host reads");
+  if (static_cast<DType>(dtype) != info.dtype || shape.size() != static_cast<size_t>(info.rank))
+    throw nb::value_error("the array does not have the planned type and rank");
+  View v;
+  v.device = true;
+  v.data = reinterpret_cast<uint8_t*>(address);
+  v.dtype = info.dtype;
+  v.rank = info.rank;
+  std::copy(shape.begin(), shape.end(), v.shape);
+  v.set_contiguous_strides();
+  try {
+    job.memory.charge(Side::Device, row, static_cast<uint64_t>(v.elements() * size_of(v.dtype)));
+  } catch (const BatchLimitReached& limit) { return box.engine->fail_by_limit(box.job, row, value, limit); }
+  job.row(row)[value] = v;
+}
+
 // Return an input of the Python step that runs now.
 const View& python_input(Job& job, int64_t row, int value) {
   planned_value(job, value);
@@ -323,6 +346,7 @@ void bind_jobs(nb::module_& m) {
                     b.engine->active(b.job, row, b.job->plan->steps[static_cast<size_t>(step)]);
            })
       .def("put", &put_value)
+      .def("put_at", &put_at, nb::arg("row"), nb::arg("value"), nb::arg("address"), nb::arg("shape"), nb::arg("dtype"))
       .def("fail",
            [](JobBox& b, int64_t row, int step, std::string text) {
              require_row(*b.job, row);

@@ -226,11 +226,12 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   void move(WorkStream work_stream, Address to, Address from, size_t bytes) override {
     d_.check(d_.copy_within(to, from, bytes, work_streams_[work_stream]), "a copy on the device");
   }
-  void launch(WorkStream work_stream, const Launch& l) override {
+  void launch(WorkStream work_stream, const Launch& l) override { launch_on(stream_of(work_stream), l); }
+  void launch_on(uintptr_t stream, const Launch& l) override {
     void* arguments[Launch::kMaxArguments];
     for (int i = 0; i < l.arguments; ++i) arguments[i] = const_cast<uint64_t*>(&l.argument[i]);
     d_.check(d_.launch(l.function->handle, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2],
-                       l.shared_bytes, work_streams_[work_stream], arguments, nullptr),
+                       l.shared_bytes, reinterpret_cast<Handle>(stream), arguments, nullptr),
              l.function->name.c_str());
   }
 

@@ -96,6 +96,7 @@ class Device {
   virtual uintptr_t make_stream() = 0;
   virtual void finish(uintptr_t stream) = 0;
   virtual void drop_stream(uintptr_t stream) noexcept = 0;
+  virtual void launch_on(uintptr_t stream, const Launch& launch) = 0;  // ordered with that stream's work
 
   // Stream without work, for producers: work that calls `follow` with it waits for all work that the
   // stream waits for.

@@ -82,7 +82,8 @@ class NullDevice : public Device {
   void move(WorkStream, Address to, Address from, size_t bytes) override {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   }
-  void launch(WorkStream, const Launch& l) override { reinterpret_cast<Emulation>(l.function->handle)(&l); }
+  void launch(WorkStream, const Launch& l) override { launch_on(0, l); }
+  void launch_on(uintptr_t, const Launch& l) override { reinterpret_cast<Emulation>(l.function->handle)(&l); }
   Event record(WorkStream) override { return nullptr; }
   bool passed(Event) override { return true; }
   void await(Event) override {}

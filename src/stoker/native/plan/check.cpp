@@ -207,7 +207,7 @@ class Checker {
         is_in_device_memory(info.storage) || (info.storage == Storage::Output && at(info.slot) < plan_.outputs.size() &&
                                               plan_.outputs[at(info.slot)].device);
     if (away) wrong("elements in host memory");
-    if (info.storage == Storage::Input) info.is_read_on_host = true;
+    if (info.storage == Storage::Input || info.storage == Storage::Upload) info.is_read_on_host = true;
   }
 
   void make(int32_t v, const std::string& where) {

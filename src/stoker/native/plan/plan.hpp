@@ -92,7 +92,7 @@ struct Value {
   Storage storage;
   int32_t slot;
   int32_t small = 0;             // Batch: number among the row's small values, if it is small (set by Plan::finish)
-  bool is_read_on_host = false;  // Input: the host reads its elements (set by Plan::finish)
+  bool is_read_on_host = false;  // Input, Upload: the host reads its elements (set by Plan::finish)
   // Alias: a view of memory that stays as it is while a batch runs, usually the same for all rows: the value has no
   // inputs (set by Plan::finish).
   bool is_constant = false;

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoding by a GPU's video engines: the context that takes the place of FFmpeg's, and a pool of decoders.
+
+A decoder of the engines takes milliseconds to create, so that decoders go from file to file. What the engines cannot
+decode, or report as damaged, is left to the decoder on the CPU, whose errors rows have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.errors import DataError
+from ..device.video_engines import CODECS, VideoEngines
+from ..native import _native
+from .clip import ClipPixels, excess_of
+from .colors import MATRICES, form_of, frame_colors, weights
+from .decoder import PacketDecoder, VideoDecoder
+from .frame_index import FrameIndex
+from .pyav import Source
+
+_ORDER_OF_WEIGHTS = ("luma_zero", "chroma_zero", "luma", "red_v", "green_u", "green_v", "blue_u")
+_BITS = (8, 10, 12)
+
+
+class NotForEnginesError(Exception):
+    """The video engines do not decode a file; the text says why."""
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """Form and colors of the first frame of a file, as FFmpeg decodes it.
+
+    Attributes:
+        bits: bits of a sample.
+        matrix: FFmpeg's number of the matrix.
+        full_range: whether samples have the full range.
+        size: height and width.
+    """
+
+    bits: int
+    matrix: int
+    full_range: bool
+    size: tuple[int, int]
+
+
+def facts_of(decoder: VideoDecoder) -> StreamFacts:
+    """Return the facts of a stream, by decoding its first frame on the CPU.
+
+    Raises:
+        NotForEnginesError: the engines do not decode such a stream.
+        DataError: the frame is damaged.
+    """
+    codec = decoder.index.codec_name
+    if codec not in CODECS:
+        raise NotForEnginesError(f"the codec {codec!r} is none that a GPU's video engines decode")
+    found: list[StreamFacts] = []
+
+    def take(_: int, frame: Any) -> None:
+        form = form_of(frame.format.name)
+        if form is None or form.planes != 3 or form.shifts != (1, 1) or form.bits not in _BITS:
+            raise NotForEnginesError(f"the pixel format {frame.format.name!r} is none that the video engines decode")
+        matrix, full_range = frame_colors(frame, form)
+        if matrix not in MATRICES:
+            raise NotForEnginesError(f"the matrix {matrix} of H.273 is not supported")
+        found.append(StreamFacts(form.bits, matrix, full_range, (frame.height, frame.width)))
+
+    failed = decoder.read([0], take)
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+class Headers(NamedTuple):
+    """Headers of a stream, as the engines' parser takes them.
+
+    Attributes:
+        content: bytes before the first packet.
+        length_bytes: size of the lengths before the units of a packet; 0: units have start codes, or there are none.
+    """
+
+    content: bytes
+    length_bytes: int
+
+
+def headers_of(codec: str, extradata: bytes) -> Headers:
+    """Return the headers in a container's description of a stream (ISO/IEC 14496-15 for H.264 and HEVC).
+
+    Raises:
+        DataError: the description is cut off.
+    """
+    try:
+        if codec == "h264" and extradata[:1] == b"\1":
+            return Headers(b"".join(_h264_units(extradata)), (extradata[4] & 3) + 1)
+        if codec == "hevc" and len(extradata) > 22 and extradata[:3] != b"\0\0\1" and extradata[:4] != b"\0\0\0\1":
+            return Headers(b"".join(_hevc_units(extradata)), (extradata[21] & 3) + 1)
+    except IndexError:
+        raise DataError("the description of the stream is cut off") from None
+    if codec == "av1" and extradata[:1] == b"\x81":
+        return Headers(extradata[4:], 0)
+    return Headers(extradata if codec in ("h264", "hevc") else b"", 0)
+
+
+def _unit(content: bytes, at: int) -> tuple[bytes, int]:
+    size = content[at] << 8 | content[at + 1]
+    end = at + 2 + size
+    if end > len(content):
+        raise IndexError
+    return b"\0\0\0\1" + content[at + 2 : end], end
+
+
+def _h264_units(content: bytes) -> Iterator[bytes]:
+    at = 5
+    for mask in (31, 255):  # parameter sets of sequences, then of pictures
+        count, at = content[at] & mask, at + 1
+        for _ in range(count):
+            unit, at = _unit(content, at)
+            yield unit
+
+
+def _hevc_units(content: bytes) -> Iterator[bytes]:
+    arrays, at = content[22], 23
+    for _ in range(arrays):
+        count, at = content[at + 1] << 8 | content[at + 2], at + 3
+        for _ in range(count):
+            unit, at = _unit(content, at)
+            yield unit
+
+
+class EngineFrame(NamedTuple):
+    """Picture that came out of the engines, until the next packet is decoded.
+
+    Attributes:
+        pts: number of its packet.
+        place: its place among the pictures that came out with it.
+        height, width: its size.
+        is_corrupt: False: damage shows when the picture is read.
+    """
+
+    pts: int
+    place: int
+    height: int
+    width: int
+    is_corrupt: bool = False
+
+
+class EngineContext:
+    """Codec context over a decoder of the engines, as ``PacketDecoder`` uses PyAV's.
+
+    Args:
+        native: the decoder.
+        headers: headers of the stream.
+    """
+
+    def __init__(self, native: _native.gpu.VideoDecoder, headers: Headers) -> None:
+        self.native = native
+        self.is_open = True
+        self._headers = headers
+        self.flush_buffers()
+
+    def flush_buffers(self) -> None:
+        """Begin with another packet."""
+        self.native.restart(self._headers.content)
+
+    def decode(self, packet: Any) -> list[EngineFrame]:
+        """Decode a packet, or drain the decoder. Return the pictures that come out."""
+        if packet is None:
+            shown = self.native.drain()
+        else:
+            shown = self.native.feed(bytes(packet), packet.pts, self._headers.length_bytes)
+        return [EngineFrame(number, i, height, width) for i, (number, height, width) in enumerate(shown)]
+
+
+class EngineDecoder:
+    """Decoder of one file by the engines.
+
+    Attributes:
+        video: random access to the file's frames.
+        facts: facts of the stream.
+    """
+
+    def __init__(
+        self, engines: VideoEngines, source: Source, index: FrameIndex, facts: StreamFacts,
+        native: _native.gpu.VideoDecoder,
+    ) -> None:  # fmt: skip
+        self.facts, self.native = facts, native
+        self._engines = engines
+        context = EngineContext(native, headers_of(index.codec_name, index.extradata))
+        self.video = VideoDecoder(source, index, PacketDecoder(source, index, context=context))
+
+    def decode(
+        self, pixels: ClipPixels, clips: Sequence[npt.NDArray[np.int64]]
+    ) -> list[_native.gpu.DeviceArray | Exception]:
+        """Decode clips together.
+
+        Args:
+            pixels: form of the pixels.
+            clips: numbers of their frames, -1 for constant frames.
+
+        Returns:
+            For each clip the frames in the GPU's memory, or the error of one that failed.
+        """
+        turns = self.video.index.rotation // 90 if pixels.adjust_orientation else 0
+        words = pixels.dtype is np.uint16
+        own = weights(
+            MATRICES[self.facts.matrix], full_range=self.facts.full_range, extra=self.facts.bits - 8,
+            scale=257 if words else 1,
+        )  # fmt: skip
+        numbers = tuple(own[k] for k in _ORDER_OF_WEIGHTS)
+        height, width = self.facts.size[::-1] if turns & 1 else self.facts.size
+        found: list[Any] = [self._new_clip(len(c), height, width, words) for c in clips]
+        places: dict[int, list[tuple[int, int]]] = {}
+        for k, frames in enumerate(clips):
+            for at, number in enumerate(frames.tolist()):
+                if number >= 0 and not isinstance(found[k], Exception):
+                    places.setdefault(number, []).append((k, at))
+        function = self._engines.function
+
+        def take(number: int, frame: EngineFrame) -> None:
+            if (frame.height, frame.width) != self.facts.size:
+                raise NotForEnginesError("its frames have several sizes")
+            for k, at in places[number]:
+                self.native.convert(frame.place, numbers, pixels.order, turns & 3, function, found[k], at)
+
+        try:
+            failed = self.video.read(places, take)
+        finally:
+            self.native.finish()
+        for k, frames in enumerate(clips):
+            error = next((failed[n] for n in frames.tolist() if n in failed), None)
+            if error is not None:
+                found[k] = error
+            elif not isinstance(found[k], Exception):
+                self._fill(found[k], frames, pixels)
+        return found
+
+    def _new_clip(self, frames: int, height: int, width: int, words: bool) -> Any:
+        excess = excess_of(frames, height, width, 2 if words else 1)
+        return DataError(excess) if excess else self._engines.clip(frames, height, width, words=words)
+
+    @staticmethod
+    def _fill(clip: _native.gpu.DeviceArray, frames: npt.NDArray[np.int64], pixels: ClipPixels) -> None:
+        missing = np.flatnonzero(frames < 0).tolist()
+        if missing:
+            constant = np.empty(clip.shape[1:], pixels.dtype)
+            constant[:] = pixels.fill
+            for at in missing:
+                _native.gpu.write_frame(clip, at, constant.reshape(-1).view(np.uint8))
+
+
+class EngineDecoders:
+    """Decoders of a reader's files on the engines of one GPU. Threads may use it concurrently.
+
+    Args:
+        engines: the GPU's engines.
+        most: number of decoders, at least that of the threads.
+    """
+
+    def __init__(self, engines: VideoEngines, most: int) -> None:
+        self._engines, self._most = engines, most
+        self._lock = threading.Lock()
+        self._idle: OrderedDict[int, list[EngineDecoder]] = OrderedDict()  # by file, least recently used first
+        self._count = 0
+        self._is_closed = False
+
+    @contextlib.contextmanager
+    def borrow(
+        self, file: int, source: Source, index: FrameIndex, facts: StreamFacts, first: int
+    ) -> Iterator[EngineDecoder]:
+        """Lend a decoder of a file: of the idle ones that which reaches frame ``first`` first, or another file's.
+
+        Raises:
+            DeviceFailure: the engines do not decode such a stream.
+            DataError: the file has changed.
+            OSError: the file cannot be read.
+        """
+        decoder = self._taken(file, source, index, facts, first)
+        try:
+            yield decoder
+        except BaseException:  # its state is unknown
+            self._discard(decoder)
+            raise
+        self._release(file, decoder)
+
+    def _taken(self, file: int, source: Source, index: FrameIndex, facts: StreamFacts, first: int) -> EngineDecoder:
+        unused: EngineDecoder | None = None
+        with self._lock:
+            idle = self._idle.get(file)
+            if idle:
+                best = min(idle, key=lambda d: d.video.cost(first))
+                idle.remove(best)
+                if not idle:
+                    del self._idle[file]
+                return best
+            if self._count < self._most or not self._idle:
+                self._count += 1
+            else:
+                oldest = next(iter(self._idle))
+                unused = self._idle[oldest].pop(0)
+                if not self._idle[oldest]:
+                    del self._idle[oldest]
+        try:
+            native = None
+            if unused is not None:
+                unused.video.close()
+                if (unused.video.index.codec_name, unused.facts.bits) == (index.codec_name, facts.bits):
+                    native = unused.native
+                else:
+                    unused.native.close()
+            if native is None:
+                native = self._engines.decoder(index.codec_name, facts.bits)
+            return EngineDecoder(self._engines, source, index, facts, native)
+        except BaseException:
+            with self._lock:
+                self._count -= 1
+            raise
+
+    def _discard(self, decoder: EngineDecoder) -> None:
+        decoder.video.close()
+        decoder.native.close()
+        with self._lock:
+            self._count -= 1
+
+    def _release(self, file: int, decoder: EngineDecoder) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._idle.setdefault(file, []).append(decoder)
+                self._idle.move_to_end(file)
+                return
+        self._discard(decoder)
+
+    def close(self) -> None:
+        """Close the idle decoders; those that are lent are closed when they come back. Idempotent."""
+        with self._lock:
+            self._is_closed = True
+            idle = [decoder for each in self._idle.values() for decoder in each]
+            self._idle.clear()
+        for decoder in idle:
+            self._discard(decoder)

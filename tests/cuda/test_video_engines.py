@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clips that a GPU's video engines decode: the frames of the CPU.
+
+Without a GPU the driver's library is a fake over FFmpeg, and kernels run on emulated threads.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import emulated_stages
+import numpy as np
+import pytest
+from fake_nvcuvid import FakeEngines
+
+from stoker import DataError, fn, pipeline_def, types
+from stoker.device import video_engines
+from stoker.readers import _video_engines
+from stoker.settings import default_threads
+from stoker.video.engine_decoder import headers_of
+from tests.clips import write_video
+
+# Encoder, its options, and what the container says. The engines decode no picture of less than 128 columns or rows.
+SIZE = (144, 160)
+FORMS: dict[str, tuple[str, str, dict[str, str], dict[str, Any]]] = {
+    "h264": ("a.mp4", "libx264", {"x264-params": "bframes=3:b-pyramid=2"}, {"gop": 15}),
+    "h264 in mkv, open groups": ("a.mkv", "libx264", {"x264-params": "bframes=3:open-gop=1"}, {}),
+    "h264 in ts": ("a.ts", "libx264", {}, {}),
+    "h264, full range, turned": ("a.mp4", "libx264", {}, {"color": (1, 2), "rotation": 90}),
+    "h264, cropped, interlaced": ("a.mp4", "libx264", {"x264-params": "interlaced=1"}, {"size": (140, 150)}),
+    "hevc": ("a.mkv", "libx265", {"x265-params": "bframes=3:log-level=none"}, {}),
+    "hevc, ten bits": (
+        "a.mp4", "libx265", {"x265-params": "log-level=none"}, {"pixels": "yuv420p10le", "color": (9, 1)}
+    ),
+    "vp9": ("a.webm", "libvpx-vp9", {"cpu-used": "8", "lag-in-frames": "8"}, {}),
+    "vp8": ("a.webm", "libvpx", {"cpu-used": "8"}, {}),
+}  # fmt: skip
+FRAMES = 30
+
+
+@pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)])
+def device(request: pytest.FixtureRequest) -> Any:
+    """Return the fake engines, or None for the real ones."""
+    return request.getfixturevalue("fake_video_engines") if request.param == "null" else None
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the number of clips of each request that the engines have decoded."""
+    counts: list[int] = []
+    decode = _video_engines.ClipsOnEngines.decode
+
+    def counting(self: Any, file: Any, clips: Any) -> Any:
+        found = decode(self, file, clips)
+        counts.append(len(found) - len(clips) or len(clips))
+        return found
+
+    monkeypatch.setattr(_video_engines.ClipsOnEngines, "decode", counting)
+    return counts
+
+
+def made(folder: Path, form: str) -> str:
+    name, codec, options, more = FORMS[form]
+    return str(write_video(folder / name, codec, options, frames=FRAMES, **{"size": SIZE, **more}))
+
+
+def clips_of(paths: list[str], device: str, batches: int, *, mirrors: bool = False, **arguments: Any) -> list[Any]:
+    """Return rows of a reader, or of its frames mirrored on its device."""
+
+    @pipeline_def(batch_size=3, num_threads=2, device_id=0, seed=5)
+    def pipeline() -> Any:
+        video = fn.readers.video(filenames=paths, device=device, **arguments)
+        return fn.flip(video) if mirrors else video
+
+    rows: list[Any] = []
+    with pipeline() as pipe:
+        for _ in range(batches):
+            (out,) = pipe.run()
+            rows += [np.asarray(x) for x in (out.as_cpu() if device == "gpu" else out)]
+    return rows
+
+
+def require_equal(found: list[Any], expected: list[Any]) -> None:
+    assert len(found) == len(expected)
+    for i, (x, y) in enumerate(zip(found, expected, strict=True)):
+        assert x.dtype == y.dtype and np.array_equal(x, y), i
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_frames_of_the_cpu(form: str, device: Any, decoded: list[int], tmp_path: Path) -> None:
+    path = made(tmp_path, form)
+    for arguments in (
+        {"sequence_length": 7, "stride": 2, "step": 5, "random_shuffle": True},
+        {"sequence_length": 8, "pad_mode": "edge", "dtype": types.UINT16},
+        {"sequence_length": 20, "pad_sequences": True, "image_type": types.YCbCr, "step": 13},
+    ):
+        expected = clips_of([path], "cpu", 2, **arguments)
+        decoded.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            require_equal(clips_of([path], "gpu", 2, **arguments), expected)
+        assert decoded and min(decoded) > 0, "the engines decode every clip"
+
+
+def test_decoders_go_from_file_to_file(device: Any, decoded: list[int], tmp_path: Path) -> None:
+    paths = []
+    for k in range(6):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        size = (144, 160) if k % 2 else (176, 192)
+        paths.append(str(write_video(folder / "a.mp4", "libx264", frames=12, size=size, gop=6)))
+    arguments = {"sequence_length": 4, "random_shuffle": True, "mirrors": True}
+    expected = clips_of(paths, "cpu", 8, **arguments)
+    require_equal(clips_of(paths, "gpu", 8, **arguments), expected)
+    assert min(decoded) > 0
+    if device is not None:
+        assert device.created <= 2 * default_threads(), "decoders stay for the files of the other size"
+
+
+def test_damage_that_the_engines_report(fake_video_engines: FakeEngines, tmp_path: Path) -> None:
+    path = made(tmp_path, "h264")
+    expected = clips_of([path], "cpu", 2, sequence_length=8)
+    fake_video_engines.status = 9  # concealed
+    with pytest.warns(RuntimeWarning, match="as the video engines fail: .*report a damaged picture"):
+        require_equal(clips_of([path], "gpu", 2, sequence_length=8), expected)
+
+
+def test_what_the_engines_do_not_decode(fake_video_engines: FakeEngines, tmp_path: Path) -> None:
+    path = made(tmp_path, "h264")
+    expected = clips_of([path], "cpu", 2, sequence_length=8)
+    fake_video_engines.is_supported = False
+    with pytest.warns(RuntimeWarning, match="is decoded on the CPU.*this GPU's video engines do not decode this codec"):
+        require_equal(clips_of([path], "gpu", 2, sequence_length=8), expected)
+    fake_video_engines.is_supported = True
+    for name, codec, pixels, reason in (
+        ("b.mp4", "mpeg4", "yuv420p", "the codec 'mpeg4'"), ("c.mp4", "libx264", "yuv444p", "'yuv444p'"),
+    ):  # fmt: skip
+        other = str(write_video(tmp_path / name, codec, frames=12, pixels=pixels, size=SIZE))
+        expected = clips_of([other], "cpu", 1, sequence_length=4)
+        with pytest.warns(RuntimeWarning, match=reason):
+            require_equal(clips_of([other], "gpu", 1, sequence_length=4), expected)
+    assert not fake_video_engines.converted
+
+
+def test_without_the_library(emulated_gpu: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(video_engines, "LIBRARY", "libabsent.so.1")
+    path = made(tmp_path, "h264")
+    expected = clips_of([path], "cpu", 2, sequence_length=8)
+    with pytest.warns(RuntimeWarning, match="the video decoder's library cannot be opened: libabsent.so.1"):
+        require_equal(clips_of([path], "gpu", 2, sequence_length=8), expected)
+
+
+def test_damaged_files_fail_as_on_the_cpu(fake_video_engines: FakeEngines, tmp_path: Path) -> None:
+    path = made(tmp_path, "h264")
+    content = bytearray(Path(path).read_bytes())
+    at = content.index(b"mdat") + 1500
+    content[at : at + 300] = bytes(300)
+    Path(path).write_bytes(content)
+    texts = []
+    for where in ("cpu", "gpu"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(DataError) as failed:
+                clips_of([path], where, 2, sequence_length=8)
+        texts.append(str(failed.value))
+    assert texts[0] == texts[1]
+
+
+def test_headers_that_are_cut_off() -> None:
+    avc = bytes((1, 100, 0, 31, 0xFF, 0xE1, 0, 4, 0x67, 1, 2, 3, 1, 0, 2, 0x68, 5))
+    assert headers_of("h264", avc) == (b"\0\0\0\1\x67\1\2\3\0\0\0\1\x68\5", 4)
+    for size in range(1, len(avc)):
+        with pytest.raises(DataError, match="cut off"):
+            headers_of("h264", avc[:size])
+    hevc = bytes((1, *[0] * 20, 0xFD, 1, 32, 0, 1, 0, 3, 0x40, 1, 2))
+    assert headers_of("hevc", hevc) == (b"\0\0\0\1\x40\1\2", 2)
+    for size in range(23, len(hevc)):
+        with pytest.raises(DataError, match="cut off"):
+            headers_of("hevc", hevc[:size])
+    assert headers_of("h264", b"\0\0\0\1\x67") == (b"\0\0\0\1\x67", 0) and headers_of("vp9", b"abc") == (b"", 0)
+    assert headers_of("av1", b"\x81\0\0\0config") == (b"config", 0)
