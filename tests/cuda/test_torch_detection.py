@@ -134,6 +134,22 @@ def test_channels_of_several_blocks(device: str) -> None:
     assert same(found, expected)
 
 
+@pytest.mark.parametrize("last", [False, True])
+def test_more_bins_samples_and_channels_than_a_block_keeps(last: bool, device: str) -> None:
+    features = torch.randn(1, 35, 6, 7, generator=torch.Generator().manual_seed(2))
+    features = features.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+    regions = torch.tensor([[0.0, 0.5, -1.0, 5.0, 6.5], [0.0, 1.0, 0.5, 2.0, 3.0]])
+    for samples in (2, 40):
+        call = (1.0, 9, 8, samples, False)
+        found = on_gpu.roi_align(features.to(device), regions.to(device), *call)
+        assert same(found, torch.ops.stoker.roi_align(features, regions, *call)), samples
+        pairs = zip(
+            on_gpu.roi_align_max(features.to(device), regions.to(device), *call),
+            torch.ops.stoker.roi_align_max(features, regions, *call), strict=True,
+        )  # fmt: skip
+        assert all(same(found, expected) for found, expected in pairs), samples
+
+
 def test_regions_that_the_cpu_refuses_are_nan_and_add_nothing(device: str) -> None:
     features, regions = regions_of(torch.float32, device, last=False)
     good = on_gpu.roi_align(features, regions, 0.5, 3, 4, 2, True)

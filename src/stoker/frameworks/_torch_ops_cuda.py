@@ -21,6 +21,7 @@ from ._torch_ops_warp import empty_images, warp_gradient
 
 Tensor = torch.Tensor
 _WORD = 64  # boxes that one word of a mask has bits for
+_GROUP = 32  # channels of a block of roi_align
 _SOFT_THREADS = _KEEP_THREADS = _THREADS = 256
 _MOST_BLOCKS = 2**31 - 1
 _LARGEST = 2**31 - 1  # number that half a parameter of a kernel takes
@@ -209,7 +210,8 @@ def _forward(
         regions = rois.detach().contiguous()
         numbers = _numbers(rois.shape[0], x.shape, bins, samples, flags | (2 if last else 0), scale)
         parameters = [_address(features), _address(regions), *numbers, _address(out), _address(chosen)]
-        _run(features, roi_source(_kind(features)), ROI, [(name, -(-out.numel() // _THREADS), _THREADS, parameters)])
+        blocks = shape[0] * -(-shape[1] // _GROUP) if name == ROI[0] else -(-out.numel() // _THREADS)
+        _run(features, roi_source(_kind(features)), ROI, [(name, blocks, _THREADS, parameters)])
     return out, chosen
 
 

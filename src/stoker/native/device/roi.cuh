@@ -93,44 +93,168 @@ T nothing() {
   return static_cast<T>(xm::detail::from_bits(0x7FF8000000000000u));
 }
 
-// `chosen` is null: means; else maxima, and the numbers of their samples.
+constexpr int64_t kGroup = 32;  // channels of a block
+
+// A tap with numbers of 32 bits.
 template <class T>
-void align(const T* features, const T* regions, const Call& call, T* out, int32_t* chosen) {
-  const int64_t i = int64_t{gpu::block_index()} * gpu::thread_count() + gpu::thread_index();
-  if (i >= call.regions * call.channels * call.bins()) return;
-  const Place place(i, call);
-  const T* const numbers = regions + place.region * 5;
-  const Region<T> r(numbers, call.rule);
-  if (!is_possible(numbers, call, most_finite<T>()) || !r.has_possible_samples(call.rule)) {
-    out[place.element] = nothing<T>();
-    if (chosen) chosen[place.element] = -1;
-    return;
+struct ShortTap {
+  int32_t low, high;
+  T lower, upper;
+
+  ShortTap() = default;
+  explicit ShortTap(const Tap<T>& t)
+      : low(static_cast<int32_t>(t.low)), high(static_cast<int32_t>(t.high)), lower(t.lower), upper(t.upper) {}
+};
+
+// Taps of a block's region, computed once if they are few.
+template <class T>
+struct KeptTaps {
+  static constexpr int64_t kMost = 256;
+  ShortTap<T> y[kMost], x[kMost];
+};
+
+// The samples of one region.
+template <class T>
+class Samples {
+ public:
+  // All threads of the block take part; a barrier must follow.
+  Samples(const Region<T>& region, const Call& call, KeptTaps<T>& kept)
+      : rows(static_cast<int64_t>(region.rows)),
+        columns(static_cast<int64_t>(region.columns)),
+        region_(region),
+        call_(call),
+        kept_(kept),
+        keeps_(rows * call.rule.height <= KeptTaps<T>::kMost && columns * call.rule.width <= KeptTaps<T>::kMost) {
+    if (!keeps_) return;
+    for (int64_t i = gpu::thread_index(); i < rows * call.rule.height; i += gpu::thread_count())
+      kept.y[i] = compute_down(own::quotient(i, rows), i % rows);
+    for (int64_t i = gpu::thread_index(); i < columns * call.rule.width; i += gpu::thread_count())
+      kept.x[i] = compute_across(own::quotient(i, columns), i % columns);
   }
-  const Plane<T> pixel(features, call, static_cast<int64_t>(numbers[0]), place.channel);
-  const auto rows = static_cast<int64_t>(r.rows), columns = static_cast<int64_t>(r.columns);
+  ShortTap<T> down(int64_t bin, int64_t i) const { return keeps_ ? kept_.y[bin * rows + i] : compute_down(bin, i); }
+  ShortTap<T> across(int64_t bin, int64_t i) const {
+    return keeps_ ? kept_.x[bin * columns + i] : compute_across(bin, i);
+  }
+
+  const int64_t rows, columns;  // of a bin
+
+ private:
+  ShortTap<T> compute_down(int64_t bin, int64_t i) const {
+    return ShortTap<T>(tap_of(region_.y, region_.bin_height, bin, i, rows, call_.height));
+  }
+  ShortTap<T> compute_across(int64_t bin, int64_t i) const {
+    return ShortTap<T>(tap_of(region_.x, region_.bin_width, bin, i, columns, call_.width));
+  }
+
+  const Region<T>& region_;
+  const Call& call_;
+  const KeptTaps<T>& kept_;
+  const bool keeps_;
+};
+
+// Return the mean of a bin's samples, or with kMax the maximum, and the number of its sample in `which`.
+template <class T, bool kLast, bool kMax>
+T pooled(const Samples<T>& samples, const Plane<T>& pixel, int64_t bin, const Call& call, int32_t* which) {
+  const int64_t by = own::quotient(bin, call.rule.width), bx = bin - by * call.rule.width;
+  const auto step = static_cast<int32_t>(pixel.column);  // in channels: below 2^31
+  const auto at = [&](const T* row, int32_t x) { return row[kLast ? static_cast<int64_t>(x) * step : x]; };
   T sum = T(0);
-  int32_t which = -1;
-  for (int64_t a = 0; a < rows; ++a) {
-    const Tap<T> v = tap_of(r.y, r.bin_height, place.row, a, rows, call.height);
-    if (v.low < 0 && !chosen) continue;
-    for (int64_t b = 0; b < columns; ++b) {
-      const Tap<T> h = tap_of(r.x, r.bin_width, place.column, b, columns, call.width);
+  if constexpr (kMax) *which = -1;
+  for (int64_t a = 0; a < samples.rows; ++a) {
+    const ShortTap<T> v = samples.down(by, a);
+    if (v.low < 0 && !kMax) continue;
+    const T* const top = pixel.data + (v.low < 0 ? 0 : v.low * pixel.row);
+    const T* const bottom = pixel.data + (v.low < 0 ? 0 : v.high * pixel.row);
+    for (int64_t b = 0; b < samples.columns; ++b) {
+      const ShortTap<T> h = samples.across(bx, b);
       const bool inside = v.low >= 0 && h.low >= 0;
-      if (!inside && !chosen) continue;
+      if (!inside && !kMax) continue;
       T value = T(0);
       if (inside)
-        value = v.lower * h.lower * pixel(v.low, h.low) + v.lower * h.upper * pixel(v.low, h.high) +
-                v.upper * h.lower * pixel(v.high, h.low) + v.upper * h.upper * pixel(v.high, h.high);
-      if (!chosen) {
+        value = v.lower * h.lower * at(top, h.low) + v.lower * h.upper * at(top, h.high) +
+                v.upper * h.lower * at(bottom, h.low) + v.upper * h.upper * at(bottom, h.high);
+      if constexpr (!kMax) {
         sum += value;
-      } else if (which < 0 || value > sum) {
+      } else if (*which < 0 || value > sum) {
         sum = value;
-        which = static_cast<int32_t>(a * columns + b);
+        *which = static_cast<int32_t>(a * samples.columns + b);
       }
     }
   }
-  if (chosen) chosen[place.element] = which;
-  out[place.element] = chosen ? sum : sum / static_cast<T>(std::max<int64_t>(rows * columns, 1));
+  return kMax ? sum : sum / static_cast<T>(std::max<int64_t>(samples.rows * samples.columns, 1));
+}
+
+// Pooled bins of neighbouring channels, from threads with a channel each, on the way to threads with a bin each.
+template <class T>
+struct Turned {
+  static constexpr int64_t kBins = 64;
+  T value[kGroup][kBins + 1];
+};
+
+// Shared memory of a block.
+template <class T>
+struct Room {
+  KeptTaps<T> kept;
+  Turned<T> turned;
+};
+
+// Channels `first` to `first + channels - 1` of one region; neighbouring channels of a pixel.
+template <class T, bool kMax>
+void align_last(const Samples<T>& samples, const T* features, const Call& call, int64_t map, int64_t first,
+                int64_t channels, T* to, int32_t* chosen, Turned<T>& turned) {
+  const int64_t bins = call.bins(), thread = gpu::thread_index(), threads = gpu::thread_count();
+  const int64_t lane = thread % kGroup, warps = threads / kGroup;
+  const Plane<T> pixel(features, call, map, std::min(first + lane, call.channels - 1));
+  for (int64_t begin = 0; begin < bins; begin += Turned<T>::kBins) {
+    const int64_t count = std::min<int64_t>(Turned<T>::kBins, bins - begin);
+    for (int64_t k = thread / kGroup; k < count && lane < channels; k += warps)
+      turned.value[lane][k] =
+          pooled<T, true, kMax>(samples, pixel, begin + k, call, kMax ? chosen + lane * bins + begin + k : nullptr);
+    gpu::block_barrier();
+    for (int64_t i = thread; i < channels * count; i += threads) {
+      const int64_t c = own::quotient(i, count), k = i - c * count;
+      to[c * bins + begin + k] = turned.value[c][k];
+    }
+    gpu::block_barrier();
+  }
+}
+
+// A block has up to kGroup channels of one region.
+template <class T, bool kMax>
+void align_group(const T* features, const T* regions, const Call& call, T* out, int32_t* chosen, Room<T>& room) {
+  const int64_t groups = (call.channels + kGroup - 1) / kGroup, block = gpu::block_index();
+  const int64_t region = own::quotient(block, groups), first = (block - region * groups) * kGroup;
+  const int64_t channels = std::min(kGroup, call.channels - first), bins = call.bins();
+  const int64_t before = (region * call.channels + first) * bins;
+  const T* const numbers = regions + region * 5;
+  const Region<T> r(numbers, call.rule);
+  const auto each = [&](auto&& compute) {
+    for (int64_t i = gpu::thread_index(); i < channels * bins; i += gpu::thread_count()) compute(i);
+  };
+  if (!is_possible(numbers, call, most_finite<T>()) || !r.has_possible_samples(call.rule))
+    return each([&](int64_t i) {
+      out[before + i] = nothing<T>();
+      if constexpr (kMax) chosen[before + i] = -1;
+    });
+  const auto map = static_cast<int64_t>(numbers[0]);
+  const Samples<T> samples(r, call, room.kept);
+  gpu::block_barrier();
+  int32_t* const which = kMax ? chosen + before : nullptr;
+  if (call.channels_last)
+    return align_last<T, kMax>(samples, features, call, map, first, channels, out + before, which, room.turned);
+  each([&](int64_t i) {
+    const int64_t channel = own::quotient(i, bins);
+    const Plane<T> pixel(features, call, map, first + channel);
+    out[before + i] = pooled<T, false, kMax>(samples, pixel, i - channel * bins, call, kMax ? which + i : nullptr);
+  });
+}
+
+// `chosen` is null: means; else maxima, and the numbers of their samples.
+template <class T>
+void align(const T* features, const T* regions, const Call& call, T* out, int32_t* chosen) {
+  STOKER_SHARED(Room<T>, room);
+  if (chosen) align_group<T, true>(features, regions, call, out, chosen, room);
+  else align_group<T, false>(features, regions, call, out, chosen, room);
 }
 
 // Return whether positions from `start` on may have pixel `at` as a neighbour; true if in doubt.
@@ -312,16 +436,16 @@ void pool_backward(const T* gradient, const T* regions, const Call& call, T* res
 
 // Kernel `name` of one of the functions above. Forward: `to` are the pooled regions; backward: the gradient of the
 // features.
-#define STOKER_ROI_KERNEL(name, function, T, Chosen)                                                              \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 1)                                                                      \
+#define STOKER_ROI_KERNEL(name, function, T, Chosen, blocks)                                                      \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, blocks)                                                                 \
       name(uint64_t from, uint64_t regions, uint64_t count, uint64_t maps_channels, uint64_t size, uint64_t bins, \
            uint64_t samples_flags, uint64_t scale, uint64_t to, uint64_t chosen) {                                \
     const stoker::roi::Call call(count, maps_channels, size, bins, samples_flags, scale);                         \
     stoker::roi::function<T>(reinterpret_cast<const T*>(from), reinterpret_cast<const T*>(regions), call,         \
                              reinterpret_cast<T*>(to), reinterpret_cast<Chosen*>(chosen));                        \
   }
-#define STOKER_ROI(T)                                                            \
-  STOKER_ROI_KERNEL(stoker_roi_align, align, T, int32_t)                         \
-  STOKER_ROI_KERNEL(stoker_roi_align_backward, align_backward, T, const int32_t) \
-  STOKER_ROI_KERNEL(stoker_roi_pool, pool, T, int32_t)                           \
-  STOKER_ROI_KERNEL(stoker_roi_pool_backward, pool_backward, T, const int32_t)
+#define STOKER_ROI(T)                                                               \
+  STOKER_ROI_KERNEL(stoker_roi_align, align, T, int32_t, sizeof(T) == 4 ? 3 : 2)    \
+  STOKER_ROI_KERNEL(stoker_roi_align_backward, align_backward, T, const int32_t, 1) \
+  STOKER_ROI_KERNEL(stoker_roi_pool, pool, T, int32_t, 1)                           \
+  STOKER_ROI_KERNEL(stoker_roi_pool_backward, pool_backward, T, const int32_t, 1)
