@@ -89,6 +89,8 @@ def steps_of(name: str) -> tuple[Step, ...]:
         case["indices"] = fed(Spec(DType.INT32, ()))
     if name == "python_function":
         case |= {"function": abs, "output_dtypes": DType.UINT8, "output_ndims": 3}
+    if name == "gpu_function":
+        case |= {"function": abs}
     discovered: dict[int, tuple[Spec, ...]] = {}
     if name == "decoders.numpy":  # the first batch decides about its output
         inputs, discovered = [fed(Spec(DType.UINT8, (None,)))], {2: (Spec(DType.FLOAT, (None,)),)}

@@ -141,6 +141,7 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
             {"source": lambda info: np.zeros((2, 2), np.float32), "batch": False, "dtype": types.FLOAT, "ndim": 2},
         ],
         "python_function": [{"function": _function}, {"function": _function, "num_outputs": 1}],
+        "gpu_function": [{"function": _same}, {"function": _same, "fills": True, "output_shapes": _same}],
         "dl_tensor_python_function": [{"function": _same}, {"function": _same, "batch_processing": False}],
         "permute_batch": [{"indices": list(range(ROWS))}],
     }  # fmt: skip

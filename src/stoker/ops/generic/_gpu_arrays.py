@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...contract.errors import ResourceError
@@ -32,6 +33,21 @@ class _Torch:
         to.copy_(result.detach())
 
 
+# CuPy's objects for streams of the engine, by device and stream. They are never dropped: CuPy 14.0 destroys a stream of
+# others with its own object.
+_cupy_streams: dict[tuple[int, int], Any] = {}
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Stream by the CUDA stream protocol."""
+
+    address: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.address
+
+
 class _CuPy:
     """Arrays of CuPy."""
 
@@ -41,8 +57,14 @@ class _CuPy:
     @contextlib.contextmanager
     def on_stream(self, device: int, stream: int) -> Any:
         """Make a stream the current one."""
-        with self._cupy.cuda.Device(device), self._cupy.cuda.ExternalStream(stream, device):
-            yield
+        cuda = self._cupy.cuda
+        with cuda.Device(device):
+            if (device, stream) not in _cupy_streams:
+                is_new = hasattr(cuda.Stream, "from_external")  # since CuPy 14, which warns of the other one
+                made = cuda.Stream.from_external(_Stream(stream)) if is_new else cuda.ExternalStream(stream, device)
+                _cupy_streams[device, stream] = made
+            with _cupy_streams[device, stream]:
+                yield
 
     def array(self, x: Any) -> Any:
         """Return an array of the same memory."""
