@@ -251,6 +251,34 @@ def test_standard_tables_are_supplied():
     np.testing.assert_array_equal(decode(out + data[at:])[0], decode(data)[0])
 
 
+@pytest.mark.parametrize("swapped", [(0, 0), (0, 1), (2, 80), (160, 161)])
+@pytest.mark.parametrize("component", [0, 1])
+def test_codes_of_the_standard_and_similar_ones(component, swapped):
+    """A code with the standard's counts and other symbols, which must not get the standard's table."""
+    written = encode(picture(np.random.default_rng(7), 64, 64))
+    tables = {number: jw.Table(list(counts), list(symbols)) for number, counts, symbols in ac_tables(written)}
+    symbols = tables[component].symbols
+    assert len(symbols) == 162
+    first, second = swapped
+    symbols[first], symbols[second] = symbols[second], symbols[first]
+    check(jw.random_file(np.random.default_rng(8), 130, 90, [(1, 1)] * 3, ac=tables[component]))
+
+
+def ac_tables(data: bytes):
+    """Yield number, counts and symbols of each AC table of a JPEG file."""
+    at = 2
+    while data[at + 1] != 0xDA:
+        length = int.from_bytes(data[at + 2 : at + 4], "big")
+        rest = data[at + 4 : at + 2 + length] if data[at + 1] == 0xC4 else b""
+        while rest:
+            counts = rest[1:17]
+            end = 17 + sum(counts)
+            if rest[0] >> 4:
+                yield rest[0] & 15, counts, rest[17:end]
+            rest = rest[end:]
+        at += 2 + length
+
+
 @pytest.mark.parametrize("order", ["little", "big"])
 def test_orientation(order):
     rng = np.random.default_rng(8)

@@ -46,7 +46,8 @@ constexpr int kUnresolved = 128;
 // Both functions take the 16 counts and the symbols of a DHT segment (validated by `parse`) and fail on an impossible
 // code.
 bool build_dc(const uint8_t* dht, DcTable& table, Damage* damage = nullptr);
-// Building with `pairs` costs a few microseconds and pays off from a few kilobytes of data on.
+// Building with `pairs` costs a few microseconds and pays off from a few kilobytes of data on. The standard's codes are
+// built once, with pairs, and copied.
 bool build_ac(const uint8_t* dht, bool pairs, AcTable& table, Damage* damage = nullptr);
 
 int natural_position(int zigzag);  // 0..63: row * 8 + column
