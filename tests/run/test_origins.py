@@ -94,6 +94,20 @@ def test_tensors_have_the_location_of_their_sample(folder: Path) -> None:
     assert TensorCPU(np.zeros(2)).source_info() == ""
 
 
+def test_tensors_of_two_readers_have_no_location(folder: Path) -> None:
+    """A branch may take either reader's rows, so neither location is returned for all of them."""
+
+    @dali_pipeline_def(batch_size=2, num_threads=1, seed=3, enable_conditionals=True)
+    def reading() -> Any:
+        one = dali_fn.readers.numpy(files=[str(folder / "one.npy")])
+        two = dali_fn.readers.numpy(files=[str(folder / "two.npy")])
+        return one if dali_fn.random.coin_flip() else two
+
+    with reading() as pipe:
+        assert {row.source_info() for row in pipe.run()[0]} == {""}
+    pipe.close()
+
+
 READERS: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     "file": (lambda f: fn.readers.file(files=["one.npy", "two.npy"], file_root=str(f), origin=True),
              ["one.npy", "two.npy"]),

@@ -23,7 +23,7 @@ def unknown(row: int) -> str:
 
 
 class SampleLocations:
-    """Reader of each output's rows: the first one whose files or records the output is computed from."""
+    """Reader of each output's rows, if the output is computed from the files or records of one reader."""
 
     def __init__(self, execution: Execution) -> None:
         self._sources = execution.sources
@@ -32,7 +32,8 @@ class SampleLocations:
         self._readers = [(edge, columns.index(edge.node)) if edge else None for edge in edges]
 
     def _reader(self, output: Edge, graph: Graph) -> Edge | None:
-        """Return the reader's output that rows come from; None if they come from none, or from other rows."""
+        """Return the reader's output that rows come from; None if they come from none, several, or other rows."""
+        found: dict[int, Edge] = {}
         todo, seen = [output], {output}
         while todo:
             edge = todo.pop()
@@ -41,11 +42,12 @@ class SampleLocations:
                 return None
             source = self._sources.get(edge.node) if issubclass(node.operator, Source) else None
             if source is not None and edge.output < len(source.columns) and source.columns[edge.output].storage:
-                return edge
+                found.setdefault(edge.node, edge)
+                continue
             fresh = [e for e in reversed(node.inputs) if e not in seen]
             seen |= set(fresh)
             todo += fresh
-        return None
+        return next(iter(found.values())) if len(found) == 1 else None
 
     def of(self, delivered: Delivered, output: int) -> SourceInfo:
         """Return the function of a row's number that returns the location of its sample; empty if there is none."""
