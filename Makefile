@@ -121,6 +121,8 @@ bench: setup $(VENV)/.release
 fuzz: setup $(ASAN)/.package
 	@PYTHON=$(PY) SEED=$(or $(SEED),1) JOBS=$(JOBS) fuzz/run.sh $(or $(SECONDS),60)
 	@$(PY) fuzz/gpu.py $(or $(SECONDS),60) build/fuzz $(or $(SEED),1) $(JOBS)
+	@$(PY) fuzz/parallel.py $(JOBS) $(or $(SEED),1) build/fuzz/found/ends \
+		$(CURDIR)/$(PY) $(CURDIR)/fuzz/ends.py $(or $(SECONDS),60) {seed}
 	@$(SANITIZED) $(PY) fuzz/parallel.py $(JOBS) $(or $(SEED),1) build/fuzz/found/plans \
 		$(CURDIR)/$(PY) -m tests.run.plan_mutations --seconds $(or $(SECONDS),60) --seed {seed}000
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks.video_scale``: the index of a video of one hour, and a thousand videos that are open together.
+"""``python -m benchmarks.video_scale``: the index of a video of one hour, a thousand videos that are open together, and
+the memory of a pipeline that reads ten thousand clips of them.
 
 The hour is a group of 60 pictures whose packets are written 1,800 times. Processor time and memory are those of this
 process.
@@ -22,6 +23,7 @@ import numpy as np
 
 _HEIGHT, _WIDTH, _RATE, _GROUP, _GROUPS = 360, 640, 30, 60, 1800
 _VIDEOS, _FRAMES, _ROUNDS = 1000, 4, 5
+_BATCH, _CLIPS = 10, 10_000
 
 
 def main() -> None:
@@ -32,7 +34,9 @@ def main() -> None:
         print(time.strftime("%d %B %Y %H:%M UTC", time.gmtime()), flush=True)
         _print_hour(_written(folder / "hour.mp4", _GROUPS))
         short = _written(folder / "short.mp4", 1)
-        _print_many([shutil.copy(short, folder / f"{i}.mp4") for i in range(_VIDEOS)])
+        paths = [Path(shutil.copy(short, folder / f"{i}.mp4")) for i in range(_VIDEOS)]
+        _print_many(paths)
+        _print_clips([str(path) for path in paths])
     finally:
         shutil.rmtree(folder)
 
@@ -99,6 +103,26 @@ def _print_many(paths: list[Path]) -> None:
     print(f"  descriptors: {descriptors} before, {most} at most, {_descriptors()} afterwards")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     print(f"  memory: {grown / (1 << 20):.0f} MiB more; peak {peak} MiB")
+
+
+def _print_clips(paths: list[str]) -> None:
+    from stoker import fn, pipeline_def
+
+    @pipeline_def(batch_size=_BATCH, num_threads=2, seed=1)
+    def clips() -> Any:
+        return fn.readers.video(filenames=paths, sequence_length=_FRAMES, random_shuffle=True)
+
+    memory = []
+    with clips() as pipe:
+        begin = time.process_time()
+        for number in range(1, _CLIPS // _BATCH + 1):
+            pipe.run()
+            if number % (_CLIPS // _BATCH // 10) == 0:
+                memory.append(_resident() >> 20)
+        spent = time.process_time() - begin
+    each = 1e3 * spent / _CLIPS
+    print(f"{_CLIPS:,} clips of {_FRAMES} frames at random of {len(paths):,} videos: {each:.1f} ms each")
+    print(f"  memory after each tenth of them: {', '.join(map(str, memory))} MiB", flush=True)
 
 
 def _descriptors() -> int:

@@ -4856,6 +4856,7 @@ class decoders:
         image_type: ImageType = ImageType.RGB,
         dtype: DTypeLike = DType.UINT8,
         adjust_orientation: bool = True,
+        reduction: int = 1,
         build_index: bool = True,
         affine: bool = True,
         on_error: Literal["raise", "replace", "skip"] | None = None,
@@ -4897,6 +4898,8 @@ class decoders:
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
             dtype: Element type: UINT8, or UINT16 with all bits of the samples, 65535 for white.
             adjust_orientation: Turn the frames as the file says that players do.
+            reduction: Decode at 1/2, 1/4 or 1/8 of the height and width, which is faster, with 2, 4 or 8, where the
+                codec allows it: MPEG-1, -2 and -4, H.263, FLV, WMV and Motion JPEG.
             build_index: No effect: frames are found by an index of the packets.
             affine: No effect: threads are not pinned.
             on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
@@ -5342,6 +5345,7 @@ class experimental:
             downmix: bool = False,
             image_type: ImageType = ImageType.RGB,
             adjust_orientation: bool = True,
+            reduction: int = 1,
             initial_fill: int = 1024,
             prefetch_queue_depth: int = 1,
             read_ahead: bool = False,
@@ -5397,6 +5401,8 @@ class experimental:
                 downmix: Return the mean over the audio's channels, without their axis.
                 image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
                 adjust_orientation: Turn the frames as the file says that players do.
+                reduction: Decode at 1/2, 1/4 or 1/8 of the height and width, which is faster, with 2, 4 or 8, where the
+                    codec allows it: MPEG-1, -2 and -4, H.263, FLV, WMV and Motion JPEG.
                 initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
                 prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
                 read_ahead: No effect: rows are prefetched with their batches.
@@ -5457,6 +5463,7 @@ class experimental:
             downmix: bool = False,
             image_type: ImageType = ImageType.RGB,
             adjust_orientation: bool = True,
+            reduction: int = 1,
             initial_fill: int = 1024,
             prefetch_queue_depth: int = 1,
             read_ahead: bool = False,
@@ -5512,6 +5519,8 @@ class experimental:
                 downmix: Return the mean over the audio's channels, without their axis.
                 image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
                 adjust_orientation: Turn the frames as the file says that players do.
+                reduction: Decode at 1/2, 1/4 or 1/8 of the height and width, which is faster, with 2, 4 or 8, where the
+                    codec allows it: MPEG-1, -2 and -4, H.263, FLV, WMV and Motion JPEG.
                 initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
                 prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
                 read_ahead: No effect: rows are prefetched with their batches.
@@ -8107,6 +8116,7 @@ class readers:
         downmix: bool = False,
         image_type: ImageType = ImageType.RGB,
         adjust_orientation: bool = True,
+        reduction: int = 1,
         initial_fill: int = 1024,
         prefetch_queue_depth: int = 1,
         read_ahead: bool = False,
@@ -8180,6 +8190,8 @@ class readers:
             downmix: Return the mean over the audio's channels, without their axis.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
             adjust_orientation: Turn the frames as the file says that players do.
+            reduction: Decode at 1/2, 1/4 or 1/8 of the height and width, which is faster, with 2, 4 or 8, where the
+                codec allows it: MPEG-1, -2 and -4, H.263, FLV, WMV and Motion JPEG.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
             prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
             read_ahead: No effect: rows are prefetched with their batches.
@@ -8245,6 +8257,7 @@ class readers:
         downmix: bool = False,
         image_type: ImageType = ImageType.RGB,
         adjust_orientation: bool = True,
+        reduction: int = 1,
         initial_fill: int = 1024,
         prefetch_queue_depth: int = 1,
         read_ahead: bool = False,
@@ -8318,6 +8331,8 @@ class readers:
             downmix: Return the mean over the audio's channels, without their axis.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
             adjust_orientation: Turn the frames as the file says that players do.
+            reduction: Decode at 1/2, 1/4 or 1/8 of the height and width, which is faster, with 2, 4 or 8, where the
+                codec allows it: MPEG-1, -2 and -4, H.263, FLV, WMV and Motion JPEG.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
             prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
             read_ahead: No effect: rows are prefetched with their batches.
@@ -8401,6 +8416,7 @@ class readers:
         downmix: bool = False,
         image_type: ImageType = ImageType.RGB,
         adjust_orientation: bool = True,
+        reduction: int = 1,
         initial_fill: int = 1024,
         prefetch_queue_depth: int = 1,
         read_ahead: bool = False,
@@ -8480,6 +8496,8 @@ class readers:
             downmix: Return the mean over the audio's channels, without their axis.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
             adjust_orientation: Turn the frames as the file says that players do.
+            reduction: Decode at 1/2, 1/4 or 1/8 of the height and width, which is faster, with 2, 4 or 8, where the
+                codec allows it: MPEG-1, -2 and -4, H.263, FLV, WMV and Motion JPEG.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
             prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
             read_ahead: No effect: rows are prefetched with their batches.
@@ -8563,6 +8581,7 @@ class readers:
         downmix: bool = False,
         image_type: ImageType = ImageType.RGB,
         adjust_orientation: bool = True,
+        reduction: int = 1,
         initial_fill: int = 1024,
         prefetch_queue_depth: int = 1,
         read_ahead: bool = False,
@@ -8642,6 +8661,8 @@ class readers:
             downmix: Return the mean over the audio's channels, without their axis.
             image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
             adjust_orientation: Turn the frames as the file says that players do.
+            reduction: Decode at 1/2, 1/4 or 1/8 of the height and width, which is faster, with 2, 4 or 8, where the
+                codec allows it: MPEG-1, -2 and -4, H.263, FLV, WMV and Motion JPEG.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
             prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
             read_ahead: No effect: rows are prefetched with their batches.

@@ -32,6 +32,7 @@ from ..video.colors import CHANNEL_ORDERS
 from ..video.frame_index import KEY, FrameIndex
 from ..video.indexing import index_video
 from ..video.pool import POOL, VideoFile, VideoOwner
+from ..video.reduction import REDUCTIONS, reducing_options
 from .video_frames import (
     Doubles,
     Frame,
@@ -52,7 +53,7 @@ _ITERATED_BYTES = 32 << 20  # of frames that iteration decodes together
 
 def open(
     source: str | bytes | os.PathLike[str], *, dimension_order: str = "NHWC", image_type: ImageType = ImageType.RGB,
-    adjust_orientation: bool = True, dtype: DType = DType.UINT8,
+    adjust_orientation: bool = True, dtype: DType = DType.UINT8, reduction: int = 1,
 ) -> Video:  # fmt: skip
     """Open a video file. The first call for a file makes its frame index, which is kept as for ``readers.video``.
 
@@ -67,17 +68,18 @@ def open(
         image_type: channels: RGB, BGR, or YCbCr as stored.
         adjust_orientation: turn the frames as the file says that players do.
         dtype: UINT8, or UINT16 with all bits of the samples and 65535 for white.
+        reduction: decode at 1/2, 1/4 or 1/8 of the height and width, with 2, 4 or 8, where the codec allows it.
 
     Raises:
         ArgumentError: an argument is wrong.
-        DataError: the file is no video, or none of its frames can be decoded.
+        DataError: the file is no video, or none of its frames can be decoded, or its codec has no reduced sizes.
         OSError: the file cannot be read.
         ResourceError: the file needs more memory than there is.
         UnsupportedError: PyAV is not installed (the extra ``video``).
     """
     return Video(
         source, dimension_order=dimension_order, image_type=image_type, adjust_orientation=adjust_orientation,
-        dtype=dtype,
+        dtype=dtype, reduction=reduction,
     )  # fmt: skip
 
 
@@ -93,27 +95,31 @@ class Video:
         image_type: channels.
         adjust_orientation: turn the frames as the file says that players do.
         dtype: UINT8 or UINT16.
+        reduction: number by which the height and the width of the frames are divided.
     """
 
     def __init__(
         self, source: str | bytes | os.PathLike[str], *, dimension_order: str = "NHWC",
         image_type: ImageType = ImageType.RGB, adjust_orientation: bool = True, dtype: DType = DType.UINT8,
+        reduction: int = 1,
     ) -> None:  # fmt: skip
         self._options: dict[str, Any] = {
             "dimension_order": dimension_order, "image_type": image_type, "adjust_orientation": adjust_orientation,
-            "dtype": dtype,
+            "dtype": dtype, "reduction": reduction,
         }  # fmt: skip
         _check_options(self._options)
         self._pixels = ClipPixels(
-            CHANNEL_ORDERS[image_type], adjust_orientation, dtype=np.uint16 if dtype == DType.UINT16 else np.uint8
-        )
+            CHANNEL_ORDERS[image_type], adjust_orientation, dtype=np.uint16 if dtype == DType.UINT16 else np.uint8,
+            reduction=reduction,
+        )  # fmt: skip
         content = _content_of(source)
         find = partial(index_of, content) if isinstance(content, str) else partial(index_video, content)
         with _enough_memory():
             index: FrameIndex = find()
+        _require_reducible(content, index, reduction)
         self._owner = VideoOwner()
-        self._file = VideoFile(self._owner, 0, content, find, index.state)
-        self._metadata = metadata_of(index, adjust_orientation)
+        self._file = VideoFile(self._owner, 0, content, find, index.state, reduction)
+        self._metadata = metadata_of(index, adjust_orientation, reduction)
         self._position = 0  # of `next`
         self._moving = threading.Lock()
         weakref.finalize(self, POOL.abandon, self._owner).atexit = False
@@ -481,13 +487,21 @@ def _enough_memory() -> Iterator[None]:
         raise ResourceError(f"`eager.video`: {reason}") from error
 
 
+def _require_reducible(content: str | bytes, index: FrameIndex, reduction: int) -> None:
+    try:
+        reducing_options(content, index, reduction)
+    except DataError as error:
+        raise DataError(f"`eager.video.open`: {error}") from None
+
+
 def _check_options(options: dict[str, Any]) -> None:
-    order, channels, turned, dtype = options.values()
+    order, channels, turned, dtype, reduction = options.values()
     for name, is_right, wanted in (
         ("dimension_order", isinstance(order, str) and order in _ORDERS, "NHWC or NCHW"),
         ("image_type", isinstance(channels, ImageType) and channels in CHANNEL_ORDERS, "RGB, BGR or YCbCr"),
         ("adjust_orientation", isinstance(turned, bool), "True or False"),
         ("dtype", isinstance(dtype, DType) and dtype in (DType.UINT8, DType.UINT16), "UINT8 or UINT16"),
+        ("reduction", as_whole_number(reduction) in REDUCTIONS, "1, 2, 4 or 8"),
     ):
         if not is_right:
             text = f"expected {wanted} as `{name}`, got {brief(options[name])}"

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..contract.errors import ArgumentError
 from ..contract.text import brief, reason_of
 from ..video.frame_index import FrameIndex
+from ..video.reduction import reduced_size
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
@@ -114,10 +115,11 @@ def seconds_of(ticks: Ints, index: FrameIndex) -> Doubles:
     return ticks.astype(np.float64) * index.time_base.numerator / index.time_base.denominator
 
 
-def metadata_of(index: FrameIndex, is_turned: bool) -> Metadata:
-    """Return the facts of a video whose frames are turned as the file says, or not."""
+def metadata_of(index: FrameIndex, is_turned: bool, reduction: int) -> Metadata:
+    """Return the facts of a video whose frames are turned as the file says, or not, and of a reduced size."""
     begin, end = seconds_of(np.array([index.pts[0], index.end]), index).tolist()
-    size = index.size[::-1] if is_turned and index.rotation // 90 & 1 else index.size
+    size = reduced_size(index.size, reduction)
+    size = size[::-1] if is_turned and index.rotation // 90 & 1 else size
     durations = np.diff(index.pts)
     return Metadata(
         num_frames=len(index), height=size[0], width=size[1], average_fps=float(index.rate),

@@ -283,7 +283,7 @@ class ClipStorage(Storage):
         frames = {w: self.table.frames(w[0], self.rule, w[1]) for w in clips if w[0] not in failures}
         found: dict[Wanted, Pixels | BaseException] = {w: DataError(failures[w[0]]) for w in clips if w[0] in failures}
         left = frames
-        if frames and self._engines is not None:
+        if frames and self._engines is not None and self.pixels.reduction == 1:
             on_gpu = self._engines.decode(self._video(file), frames)
             found |= on_gpu
             left = {w: f for w, f in frames.items() if w not in on_gpu}
@@ -295,7 +295,8 @@ class ClipStorage(Storage):
 
     def _video(self, file: int) -> VideoFile:
         path = self.table.paths[file]
-        return VideoFile(self._owner, file, path, functools.partial(index_of, path), self.table.states[file])
+        find, state = functools.partial(index_of, path), self.table.states[file]
+        return VideoFile(self._owner, file, path, find, state, self.pixels.reduction)
 
     def span(self, clip: int, share: float) -> tuple[float, float]:
         """Return the seconds, on the clock of the file, at which a clip's first frame begins and its last one ends.

@@ -18,6 +18,7 @@ from ..contract.types import DType, ImageType
 from ..video.clip import ClipPixels
 from ..video.clip_audio import MAX_RATE
 from ..video.colors import CHANNEL_ORDERS
+from ..video.reduction import REDUCTION_DOC, require_reduction
 from ..video.sampling import PAD_NAMES, FrameChoice, Rule, pad_mode_of
 from ._clip_audio import audio_columns
 from ._clip_frames import ClipFramesColumn, seconds_at
@@ -75,6 +76,7 @@ class ClipReader(SampledReader, ABC):
     downmix = arg("bool", False, doc="Return the mean over the audio's channels, without their axis.")
     image_type = arg("image_type", ImageType.RGB, doc="Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).")
     adjust_orientation = arg("bool", True, doc="Turn the frames as the file says that players do.")
+    reduction = arg("int", 1, doc=REDUCTION_DOC)
     initial_fill = arg("int", 1024, doc="No effect: a shuffle is over the whole data set, not over a buffer.")
     prefetch_queue_depth = arg("int", 1, doc="No effect: the pipeline's prefetch_queue_depth holds.")
     read_ahead = arg("bool", False, doc="No effect: rows are prefetched with their batches.")
@@ -98,6 +100,7 @@ class ClipReader(SampledReader, ABC):
             raise ArgumentError(f"expected a number from 1 to 2**20 as `step`, or -1, got {args['step']}")
         if ImageType(args["image_type"]) not in CHANNEL_ORDERS:
             raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {ImageType(args['image_type']).name}")
+        require_reduction(args["reduction"])
 
     @classmethod
     def ordering(cls, args: Mapping[str, Any]) -> Sampler:
@@ -166,6 +169,7 @@ class ClipReader(SampledReader, ABC):
             args["adjust_orientation"],
             fill,
             np.uint16 if dtype == DType.UINT16 else np.uint8,
+            args["reduction"],
         )
         storage = ClipStorage(found.table, rule, pixels)
         columns: list[Column] = [ClipColumn(storage, dtype, normalized=normalized)]

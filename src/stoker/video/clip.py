@@ -47,12 +47,14 @@ class ClipPixels:
         adjust_orientation: turn frames as the file's rotation says.
         fill: values of the channels of constant frames.
         dtype: type of the pixels: uint8, or uint16 with 257 times the values.
+        reduction: number by which the decoder divides the height and the width of the frames.
     """
 
     order: int = RGB
     adjust_orientation: bool = True
     fill: tuple[int, ...] = (0,)
     dtype: type[np.uint8] | type[np.uint16] = np.uint8
+    reduction: int = 1
 
     def decode(self, decoder: VideoDecoder, clips: Sequence[npt.NDArray[np.int64]]) -> list[Pixels | BaseException]:
         """Decode clips of one file together.

@@ -18,6 +18,7 @@ from ..contract.errors import DataError
 from .disposable import disposable_of
 from .frame_index import CORRUPT, KEY, LEADING, NO_TIME, FrameIndex
 from .pyav import DECODER_OPTIONS, FileErrors, Source, name_of, open_container, pyav, state_of
+from .reduction import reducing_options
 
 Take = Callable[[int, Any], None]
 
@@ -40,15 +41,18 @@ class PacketDecoder:
         container: the opened file, whose packets may have been read. The decoder closes it. By default the decoder
             opens the file if packets cannot be decoded without the container.
         context: codec context that decodes the packets; by default one of PyAV.
+        reduction: number by which the height and the width of the frames are divided, one of `reduction.REDUCTIONS`.
 
     Raises:
-        DataError: the file is no video.
+        DataError: the file is no video, or its codec has no reduced sizes.
         OSError: the file cannot be read.
     """
 
     def __init__(
-        self, source: Source, index: FrameIndex, *, conceals: bool = False, container: Any = None, context: Any = None
+        self, source: Source, index: FrameIndex, *, conceals: bool = False, container: Any = None, context: Any = None,
+        reduction: int = 1,
     ) -> None:  # fmt: skip
+        reduced = reducing_options(source, index, reduction)
         self.source, self.index = source, index
         self.start = self.next = 0  # the packet that decoding began with, and the next one
         self.is_drained = True
@@ -69,7 +73,7 @@ class PacketDecoder:
         if isinstance(source, str) and index.state != state_of(source):
             self.close()
             raise DataError(f"{name_of(source)} changed after it was indexed")
-        self._options = {} if conceals else DECODER_OPTIONS
+        self._options = reduced if conceals else {**DECODER_OPTIONS, **reduced}
         self._given_context = context
         self._context = self._new_context()
 
@@ -259,15 +263,18 @@ class VideoDecoder:
         source: the path of a file, or its contents.
         index: its frame index.
         packets: decoder of its packets, which is closed with this one; by default a new one.
+        reduction: number by which a new one divides the height and the width of the frames.
 
     Raises:
-        DataError: the file is no video.
+        DataError: the file is no video, or its codec has no reduced sizes.
         OSError: the file cannot be read.
     """
 
-    def __init__(self, source: Source, index: FrameIndex, packets: PacketDecoder | None = None) -> None:
+    def __init__(
+        self, source: Source, index: FrameIndex, packets: PacketDecoder | None = None, *, reduction: int = 1
+    ) -> None:  # fmt: skip
         self.index = index
-        self._packets = PacketDecoder(source, index) if packets is None else packets
+        self._packets = PacketDecoder(source, index, reduction=reduction) if packets is None else packets
         self._known = {int(packet): number for number, packet in enumerate(index.order)}
         self._last = -1  # the last frame that came out since the seek
         self._end = 0  # the frame after the last one of the read before

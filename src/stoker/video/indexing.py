@@ -89,22 +89,23 @@ def index_video(source: Source) -> FrameIndex:
         return packets.index
 
 
-def open_video(source: Source) -> VideoDecoder:
+def open_video(source: Source, reduction: int = 1) -> VideoDecoder:
     """Find the frames of a video and return a decoder of them. The file is opened once.
 
     Args:
         source: the path of a file, or its contents.
+        reduction: number by which the height and the width of the frames are divided.
 
     Raises:
-        DataError: it is no video, or it has no frame that can be decoded.
+        DataError: it is no video, or it has no frame that can be decoded, or its codec has no reduced sizes.
         OSError: the file cannot be read.
         UnsupportedError: PyAV is not installed.
     """
     packets = _indexed(source)
-    if not packets.index.codec:
+    if not packets.index.codec and reduction == 1:
         return VideoDecoder(source, packets.index, packets)
     packets.close()
-    return VideoDecoder(source, packets.index)
+    return VideoDecoder(source, packets.index, reduction=reduction)
 
 
 def _indexed(source: Source) -> PacketDecoder:

@@ -41,6 +41,7 @@ class VideoFile:
         source: path of the file, or its contents.
         find_index: function that returns the frame index.
         state: size and modification time that the file must have; None: those at the time when it is indexed.
+        reduction: number by which the height and the width of the frames are divided.
     """
 
     owner: VideoOwner
@@ -48,6 +49,7 @@ class VideoFile:
     source: Source = field(compare=False)
     find_index: Callable[[], FrameIndex] = field(compare=False)
     state: tuple[int, int] | None = field(compare=False, default=None)
+    reduction: int = field(compare=False, default=1)
 
 
 class DecoderPool:
@@ -73,7 +75,8 @@ class DecoderPool:
             DataError: the file is no video, or it has changed.
             OSError: the file cannot be read.
         """
-        decoder = self._taken(file, first) or VideoDecoder(file.source, self.index(file))
+        decoder = self._taken(file, first)
+        decoder = decoder or VideoDecoder(file.source, self.index(file), reduction=file.reduction)
         try:
             yield decoder
         except BaseException:  # its state is unknown

@@ -25,6 +25,7 @@ from ...video.clip import ClipPixels
 from ...video.colors import CHANNEL_ORDERS
 from ...video.frame_index import FrameIndex, Ints
 from ...video.indexing import open_video
+from ...video.reduction import REDUCTION_DOC, require_reduction
 from ...video.sampling import (
     PAD_NAMES,
     SLACK,
@@ -83,6 +84,7 @@ class DecodeVideo(Operator, name="decoders.video"):
         "dtype", DType.UINT8, doc="Element type: UINT8, or UINT16 with all bits of the samples, 65535 for white."
     )  # fmt: skip
     adjust_orientation = arg("bool", True, doc="Turn the frames as the file says that players do.")
+    reduction = arg("int", 1, doc=REDUCTION_DOC)
     build_index = arg("bool", True, doc="No effect: frames are found by an index of the packets.")
     affine = arg("bool", True, doc="No effect: threads are not pinned.")
     on_error = ON_ERROR
@@ -108,6 +110,7 @@ class DecodeVideo(Operator, name="decoders.video"):
         if ImageType(args["image_type"]) not in CHANNEL_ORDERS:
             raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {ImageType(args['image_type']).name}")
         FrameChoice(args["fps"], args["keyframes_only"])
+        require_reduction(args["reduction"])
         if args["uniform_sample"] and args["random_crop"]:
             raise ArgumentError("expected one of `uniform_sample` and `random_crop`, got both")
         given = [(args[k], k) for k in _RANGE if args.get(k) is not None]
@@ -174,7 +177,7 @@ class DecodeVideo(Operator, name="decoders.video"):
             CHANNEL_ORDERS[ImageType(row["image_type"])], row["adjust_orientation"],
             fill_of(row["fill_value"], _most(row["dtype"])), np.uint16 if row["dtype"] == DType.UINT16 else np.uint8,
         )  # fmt: skip
-        with contextlib.closing(open_video(source)) as decoder:
+        with contextlib.closing(open_video(source, row["reduction"])) as decoder:
             if decoder.index.damage and all(row[name] is None for name in _ENDS):
                 raise DataError(
                     f"{decoder.index.damage}. `frames` and `end_frame` can choose frames among the "
