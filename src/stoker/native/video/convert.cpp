@@ -90,16 +90,8 @@ void convert_rows(const Frame& f, const Weights& w, Order order, const RowLoops<
     if (order == Order::Stored) loops.stored(luma, f.width, 0, w, bytes[0]);
     else if (!in_one_pass) loops.channels(luma, terms, f.width, w, to);
     uint8_t* const row = out + 3 * y * f.width;
-    if (!in_one_pass) {
-      weave(row, bytes, f.width);
-      continue;
-    }
-    RgbRows<T> rows{{luma, nullptr}, u, v, {row, row + 3 * f.width}, f.width, f.shift_x, order == Order::BGR, past};
-    // Two rows at a time would be slower past the caches: processors combine stores for few cache lines. Only bytes have
-    // such loops: their rows are read in place, those of words are copies, of which there is one.
-    const bool paired = !past && sizeof(T) == 1 && y + 1 < f.height && (f.gray || (y + 1) >> f.shift_y == own);
-    if (paired) rows.luma[1] = row_of(0, ++y, f.width);
-    loops.rgb(rows, w);
+    if (in_one_pass) loops.rgb({luma, u, v, f.width, f.shift_x, order == Order::BGR, past}, w, row);
+    else weave(row, bytes, f.width);
   }
   if (past) fence();
 }

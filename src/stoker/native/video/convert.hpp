@@ -40,26 +40,24 @@ void convert(const Frame& frame, const Weights& weights, Order order, uint8_t* o
 // and chroma as they are, in the upper bits.
 void convert_words(const Frame& frame, double kr, double kb, bool full_range, int extra, Order order, uint16_t* out);
 
-// One row of samples, or two that share their chroma, whose samples belong to one column or two.
+// Row of samples whose chroma samples belong to one column or two.
 template <class T>
-struct RgbRows {
-  const T* luma[2];  // the second one is null if there is one row
-  const T *u, *v;
-  uint8_t* to[2];
+struct RgbRow {
+  const T *luma, *u, *v;
   int64_t width;
   int shift_x;
   bool bgr;
   bool past;  // write past the caches where addresses allow; needs a fence
 };
 
-// Loops over a row, of `T` samples. `terms`: chroma's parts of three channels, one per pixel. `rgb`: the pixels of rows
+// Loops over a row, of `T` samples. `terms`: chroma's parts of three channels, one per pixel. `rgb`: the pixels of a row
 // in one pass, for weights below 2^15; null where there is none.
 template <class T>
 struct RowLoops {
   void (*terms)(const T* u, const T* v, int64_t chroma, int shift_x, const Weights& w, int32_t* const* terms);
   void (*channels)(const T* luma, const int32_t* const* terms, int64_t width, const Weights& w, uint8_t* const* to);
   void (*stored)(const T* from, int64_t samples, int shift_x, const Weights& w, uint8_t* to);
-  void (*rgb)(const RgbRows<T>& rows, const Weights& w) = nullptr;
+  void (*rgb)(const RgbRow<T>& row, const Weights& w, uint8_t* to) = nullptr;
 };
 
 struct Forms {

@@ -23,28 +23,10 @@ namespace {
 inline V<int32_t> multiply_pairs(V<int16_t> a, V<int32_t> weights) {
   return (V<int32_t>)_mm256_madd_epi16((__m256i)a, (__m256i)weights);
 }
-inline V<int16_t> high_words(V<int32_t> a, V<int32_t> b) {
-  return (V<int16_t>)_mm256_blend_epi16(_mm256_srli_epi32((__m256i)a, 16), (__m256i)b, 0xAA);
-}
-inline V<uint8_t> pack_words(V<int16_t> a, V<int16_t> b) {
-  return (V<uint8_t>)_mm256_packus_epi16((__m256i)a, (__m256i)b);
-}
 
-constexpr uintptr_t kPastAlignment = 32;
-inline void store_woven(uint8_t* to, const V<uint8_t> (&x)[3], bool past) {
-  const __m256i a = (__m256i)x[0], b = (__m256i)x[1], c = (__m256i)x[2];
-  const __m256i first = _mm256_permute2x128_si256(a, b, 0x20), second = _mm256_blend_epi32(c, a, 0xF0),
-                third = _mm256_permute2x128_si256(b, c, 0x31);
-  auto* out = reinterpret_cast<__m256i*>(to);
-  if (past) {
-    _mm256_stream_si256(out, first);
-    _mm256_stream_si256(out + 1, second);
-    _mm256_stream_si256(out + 2, third);
-    return;
-  }
-  _mm256_storeu_si256(out, first);
-  _mm256_storeu_si256(out + 1, second);
-  _mm256_storeu_si256(out + 2, third);
+inline void stream_parts(uint8_t* const (&to)[2], V<uint8_t> x) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(to[0]), _mm256_castsi256_si128((__m256i)x));
+  _mm_stream_si128(reinterpret_cast<__m128i*>(to[1]), _mm256_extracti128_si256((__m256i)x, 1));
 }
 inline V<int16_t> words_of_bytes(const uint8_t* p) {
   return (V<int16_t>)_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));

@@ -23,13 +23,6 @@ namespace {
 inline V<int32_t> multiply_pairs(V<int16_t> a, V<int32_t> weights) {
   return (V<int32_t>)_mm512_madd_epi16((__m512i)a, (__m512i)weights);
 }
-inline V<int16_t> high_words(V<int32_t> a, V<int32_t> b) {
-  const __m512i low = _mm512_maskz_srli_epi32(0xFFFF, (__m512i)a, 16);
-  return (V<int16_t>)_mm512_mask_mov_epi16(low, 0xAAAAAAAA, (__m512i)b);
-}
-inline V<uint8_t> pack_words(V<int16_t> a, V<int16_t> b) {
-  return (V<uint8_t>)_mm512_packus_epi16((__m512i)a, (__m512i)b);
-}
 
 inline void stream_parts(uint8_t* const (&to)[4], V<uint8_t> x) {
   const __m512i v = (__m512i)x;
@@ -37,14 +30,6 @@ inline void stream_parts(uint8_t* const (&to)[4], V<uint8_t> x) {
   _mm_stream_si128(reinterpret_cast<__m128i*>(to[1]), _mm512_maskz_extracti32x4_epi32(0xF, v, 1));
   _mm_stream_si128(reinterpret_cast<__m128i*>(to[2]), _mm512_maskz_extracti32x4_epi32(0xF, v, 2));
   _mm_stream_si128(reinterpret_cast<__m128i*>(to[3]), _mm512_maskz_extracti32x4_epi32(0xF, v, 3));
-}
-constexpr uintptr_t kPastAlignment = 16;
-inline void store_woven(uint8_t* to, const V<uint8_t> (&x)[3], bool past) {
-  for (int k = 0; k < 3; ++k) {
-    uint8_t* const parts[4] = {to + 16 * k, to + 48 + 16 * k, to + 96 + 16 * k, to + 144 + 16 * k};
-    if (past) stream_parts(parts, x[k]);
-    else store_parts(parts, x[k]);
-  }
 }
 inline V<int16_t> words_of_bytes(const uint8_t* p) {
   return (V<int16_t>)_mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));

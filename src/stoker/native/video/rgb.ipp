@@ -3,18 +3,14 @@
 //
 //   multiply_pairs(a, weights)  words times words: each lane of int32 is the sum of the products of its two words
 //   words_of_bytes(p)           the next kLanes<int16_t> bytes as words
-//   high_words(a, b)            the upper words of int32: those of `a` at even places, those of `b` at odd ones
-//   pack_words(a, b)            within parts: eight words of each, saturated to 0..255
-//   store_woven(to, x, past)    part by part, those of each of three vectors; `past`: with non-temporal stores, to
-//                               multiples of kPastAlignment
+//   stream_parts(to, x)         store_parts with non-temporal stores, to multiples of 16
 
 // A block of pixels is computed as four groups, of every fourth pixel: lanes of int32 hold pairs of words, of which a
 // weight of 0 leaves one out, so that no lane moves before the bytes are packed. Two groups share their chroma if two
-// pixels do, and two rows share theirs if they have one row of chroma. Samples are scaled so that the value of a channel
-// is the upper word of its sum. Within a part, `pack_words` gives the even pixels before the odd ones.
+// pixels do. Within a part,
+// `pack_bytes` gives the pixels 0 4 8 12 2 6 10 14 1 5 9 13 3 7 11 15.
 constexpr int kBlock = 2 * kLanes<int16_t>;
-constexpr uint8_t kPlaces[16] = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};  // byte of each pixel in a part
-constexpr int kScaleBits = 16 - kFractionBits;
+constexpr uint8_t kPlaces[16] = {0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15};  // byte of each pixel in a part
 
 // Interleaving of three channels of 16 bytes. Pixel i of channel c goes to byte 3 i + c: the bytes of a channel go to
 // different places within the three vectors of the result, so that one shuffle per channel serves all of them.
@@ -39,15 +35,11 @@ inline V<int32_t> repeated(int32_t x) { return V<int32_t>{} + x; }
 struct Words {
   V<int16_t> of[2];
 };
-// Scaled samples.
-inline Words alternate(V<uint16_t> bytes) {
-  constexpr uint16_t kMask = 255 << kScaleBits;
-  return {{(V<int16_t>)((bytes << kScaleBits) & kMask), (V<int16_t>)((bytes >> (8 - kScaleBits)) & kMask)}};
-}
+inline Words alternate(V<uint16_t> bytes) { return {{(V<int16_t>)(bytes & 255), (V<int16_t>)(bytes >> 8)}}; }
 template <bool kShared>
 inline Words chroma_words(const uint8_t* at) {
   if constexpr (!kShared) return alternate(load_vector<uint16_t>(at));
-  const V<int16_t> words = words_of_bytes(at) << kScaleBits;
+  const V<int16_t> words = words_of_bytes(at);
   return {{words, words}};
 }
 
@@ -64,83 +56,61 @@ struct PairWeights {
   V<int32_t> of[2];
 };
 
-// Rows of luma that share their chroma, and where their pixels go.
-template <int kRows>
-struct LumaRows {
-  const uint8_t* luma[kRows];
-  uint8_t* to[kRows];
-};
-
 // Green is in the middle; the first and the last channel are red and blue, or blue and red. A channel is the sum of
-// weighted samples and a constant, as in `channel_of`. `past`: as for `store_woven`.
-template <bool kShared, int kRows>
-void rgb_of_rows(const LumaRows<kRows>& rows, OuterChannel first, OuterChannel last, int64_t width, const Weights& w,
-                 bool past) {
+// weighted samples and a constant, as in `channel_of`. `past`: with non-temporal stores; `to` is a multiple of 16.
+template <bool kShared>
+void rgb_of_row(const uint8_t* luma, OuterChannel first, OuterChannel last, int64_t width, const Weights& w, bool past,
+                uint8_t* to) {
   const PairWeights light(w.luma), outer[2] = {PairWeights(first.weight), PairWeights(last.weight)};
   const PairWeights middle[2] = {PairWeights(first.middle), PairWeights(last.middle)};
   const int32_t base = (1 << (kFractionBits - 1)) - w.luma * w.luma_zero;
-  const auto rest_of = [&](int32_t weight) { return repeated((base - weight * w.chroma_zero) * (1 << kScaleBits)); };
+  const auto rest_of = [&](int32_t weight) { return repeated(base - weight * w.chroma_zero); };
   const V<int32_t> rest[3] = {rest_of(first.weight), rest_of(first.middle + last.middle), rest_of(last.weight)};
-  const auto block = [&](const LumaRows<kRows>& at, const uint8_t* ps, const uint8_t* qs) {
-    const Words p = chroma_words<kShared>(ps), q = chroma_words<kShared>(qs);
-    V<int32_t> terms[3][4];  // those of odd pixels are those of even ones where chroma is shared
+  const auto block = [&](const uint8_t* ys, const uint8_t* ps, const uint8_t* qs, uint8_t* out) {
+    const Words y = alternate(load_vector<uint16_t>(ys)), p = chroma_words<kShared>(ps), q = chroma_words<kShared>(qs);
+    V<int32_t> sums[3][4];
     for (int i = 0; i < 4; ++i) {
       const int parity = i >> 1, place = i & 1;
       const V<int16_t> own_p = p.of[parity], own_q = q.of[parity];
-      terms[0][i] = multiply_pairs(own_p, outer[0].of[place]) + rest[0];
-      terms[1][i] = multiply_pairs(own_p, middle[0].of[place]) + multiply_pairs(own_q, middle[1].of[place]) + rest[1];
-      terms[2][i] = multiply_pairs(own_q, outer[1].of[place]) + rest[2];
+      const V<int32_t> lit = multiply_pairs(y.of[parity], light.of[place]);
+      const V<int32_t> both =
+          multiply_pairs(own_p, middle[0].of[place]) + multiply_pairs(own_q, middle[1].of[place]) + rest[1];
+      sums[0][i] = (lit + (multiply_pairs(own_p, outer[0].of[place]) + rest[0])) >> kFractionBits;
+      sums[1][i] = (lit + both) >> kFractionBits;
+      sums[2][i] = (lit + (multiply_pairs(own_q, outer[1].of[place]) + rest[2])) >> kFractionBits;
     }
-    for (int row = 0; row < kRows; ++row) {
-      const Words y = alternate(load_vector<uint16_t>(at.luma[row]));
-      V<int32_t> lit[4];
-      for (int i = 0; i < 4; ++i) lit[i] = multiply_pairs(y.of[i >> 1], light.of[i & 1]);
-      V<uint8_t> channels[3];
-      for (int c = 0; c < 3; ++c) {
-        const V<int16_t> even = high_words(lit[0] + terms[c][0], lit[1] + terms[c][1]);
-        const V<int16_t> odd = high_words(lit[2] + terms[c][2], lit[3] + terms[c][3]);
-        channels[c] = shuffle_parts(pack_words(even, odd), load_vector<uint8_t>(kWeave.order[c]));
-      }
-      V<uint8_t> woven[3];
-      for (int k = 0; k < 3; ++k) {
-        const auto is_of = [&](int c) { return load_vector<int8_t>(kWeave.is_channel[k][c]) < 0; };
-        woven[k] = is_of(0) ? channels[0] : is_of(1) ? channels[1] : channels[2];
-      }
-      store_woven(at.to[row], woven, past);
+    V<uint8_t> channels[3];
+    for (int c = 0; c < 3; ++c) {
+      const V<uint8_t> packed = pack_bytes(sums[c][0], sums[c][1], sums[c][2], sums[c][3]);
+      channels[c] = shuffle_parts(packed, load_vector<uint8_t>(kWeave.order[c]));
+    }
+    for (int k = 0; k < 3; ++k) {
+      uint8_t* parts[kParts];
+      for (int part = 0; part < kParts; ++part) parts[part] = out + 48 * part + 16 * k;
+      const auto is_of = [&](int c) { return load_vector<int8_t>(kWeave.is_channel[k][c]) < 0; };
+      const V<uint8_t> woven = is_of(0) ? channels[0] : is_of(1) ? channels[1] : channels[2];
+      if (past) stream_parts(parts, woven);
+      else store_parts(parts, woven);
     }
   };
   int64_t x = 0;
-  for (; x + kBlock <= width; x += kBlock) {
-    LumaRows<kRows> at = rows;
-    for (int row = 0; row < kRows; ++row) at.luma[row] += x, at.to[row] += 3 * x;
-    block(at, first.chroma + (x >> kShared), last.chroma + (x >> kShared));
-  }
+  for (; x + kBlock <= width; x += kBlock)
+    block(luma + x, first.chroma + (x >> kShared), last.chroma + (x >> kShared), to + 3 * x);
   if (x == width) return;
-  alignas(64) uint8_t chroma[2][kBlock] = {}, samples[kRows][kBlock] = {}, pixels[kRows][3 * kBlock];
+  alignas(64) uint8_t samples[3][kBlock] = {}, pixels[3 * kBlock];
   const auto left = static_cast<size_t>(width - x), own = (left + kShared) >> kShared;
-  std::memcpy(chroma[0], first.chroma + (x >> kShared), own);
-  std::memcpy(chroma[1], last.chroma + (x >> kShared), own);
-  LumaRows<kRows> at;
-  for (int row = 0; row < kRows; ++row) {
-    std::memcpy(samples[row], rows.luma[row] + x, left);
-    at.luma[row] = samples[row], at.to[row] = pixels[row];
-  }
-  block(at, chroma[0], chroma[1]);
-  for (int row = 0; row < kRows; ++row) std::memcpy(rows.to[row] + 3 * x, pixels[row], 3 * left);
+  std::memcpy(samples[0], luma + x, left);
+  std::memcpy(samples[1], first.chroma + (x >> kShared), own);
+  std::memcpy(samples[2], last.chroma + (x >> kShared), own);
+  block(samples[0], samples[1], samples[2], pixels);
+  std::memcpy(to + 3 * x, pixels, 3 * left);
 }
 
-bool is_aligned(const uint8_t* p) { return reinterpret_cast<uintptr_t>(p) % kPastAlignment == 0; }
-
-void rgb_of(const RgbRows<uint8_t>& r, const Weights& w) {
-  const OuterChannel red{r.v, w.red_v, w.green_v}, blue{r.u, w.blue_u, w.green_u};
-  const OuterChannel &first = r.bgr ? blue : red, &last = r.bgr ? red : blue;
-  const bool past = r.past && is_aligned(r.to[0]) && (!r.luma[1] || is_aligned(r.to[1]));
-  if (r.luma[1]) {
-    const auto function = r.shift_x ? rgb_of_rows<true, 2> : rgb_of_rows<false, 2>;
-    return function({{r.luma[0], r.luma[1]}, {r.to[0], r.to[1]}}, first, last, r.width, w, past);
-  }
-  const auto function = r.shift_x ? rgb_of_rows<true, 1> : rgb_of_rows<false, 1>;
-  function({{r.luma[0]}, {r.to[0]}}, first, last, r.width, w, past);
+void rgb_of(const RgbRow<uint8_t>& row, const Weights& w, uint8_t* to) {
+  const OuterChannel red{row.v, w.red_v, w.green_v}, blue{row.u, w.blue_u, w.green_u};
+  const bool past = row.past && reinterpret_cast<uintptr_t>(to) % 16 == 0;
+  const auto function = row.shift_x ? rgb_of_row<true> : rgb_of_row<false>;
+  function(row.luma, row.bgr ? blue : red, row.bgr ? red : blue, row.width, w, past, to);
 }
 
 Forms forms_with_rgb() {
