@@ -21,18 +21,24 @@ struct Columns {
 }
 
 // Sums of kRows rows over the same bins, for kWide vectors from `v` on. Each sum is a chain of additions that wait for
-// each other, so several chains run at a time.
-template <int kRows, int kWide, int kAll, class Store>
+// each other, so several chains run at a time. kFetches: prefetch the same vectors of the next columns, whose bins are
+// too far apart for the processor to do so.
+template <int kRows, int kWide, bool kFetches, int kAll, class Store>
 [[gnu::always_inline]] inline void sums_of_rows(const Columns<kAll>& x, int v, const Weights& w, const int32_t* bands,
                                                 int64_t r, Store store) {
   const float* weights = w.weights + r * w.bins;
   const int64_t begin = bands[2 * r], end = bands[2 * r + 1];
   V<float> sums[kRows][kWide] = {};
-  for (int64_t b = begin; b < end; ++b)
+  constexpr int kLine = 64 / sizeof(float);
+  for (int64_t b = begin; b < end; ++b) {
+    if constexpr (kFetches)
+      for (int i = 0; i < kWide * kFrames; i += kLine)
+        __builtin_prefetch(x.data + b * x.bin + (v + kAll) * int64_t{kFrames} + i);
     for (int i = 0; i < kWide; ++i) {
       const V<float> value = x.at(b, v + i);
       for (int k = 0; k < kRows; ++k) sums[k][i] += value * weights[k * w.bins + b];
     }
+  }
   for (int k = 0; k < kRows; ++k)
     for (int i = 0; i < kWide; ++i) store(r + k, v + i, sums[k][i]);
 }
@@ -45,10 +51,14 @@ template <int kWide, class Store>
   constexpr int kPart = kWide * kRows <= kRegisters ? kWide : kRegisters / kRows;
   for (int64_t r = 0; r < w.rows;) {
     if (r + kRows <= w.rows && are_alike(bands, r, kRows)) {
-      for (int v = 0; v < kWide; v += kPart) sums_of_rows<kRows, kPart>(x, v, w, bands, r, store);
+      constexpr bool kIsStrided = kWide > 1;
+      if (r == 0)
+        for (int v = 0; v < kWide; v += kPart) sums_of_rows<kRows, kPart, kIsStrided>(x, v, w, bands, r, store);
+      else
+        for (int v = 0; v < kWide; v += kPart) sums_of_rows<kRows, kPart, false>(x, v, w, bands, r, store);
       r += kRows;
     } else {
-      sums_of_rows<1, kWide>(x, 0, w, bands, r, store);
+      sums_of_rows<1, kWide, false>(x, 0, w, bands, r, store);
       ++r;
     }
   }
