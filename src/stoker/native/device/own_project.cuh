@@ -10,10 +10,9 @@ struct Band {
   const float* weights;
   int32_t begin, end;
 
-  Band(const Port& port, int64_t row, int32_t bins)
-      : Band(reinterpret_cast<const float*>(port.data), static_cast<int32_t>(port.shape[1]), row, bins) {}
-  Band(const float* rows, int32_t width, int64_t row, int32_t bins) {
-    const float* all = rows + row * width;
+  Band(const Port& port, int64_t row, int32_t bins) {
+    const auto width = static_cast<int32_t>(port.shape[1]);
+    const float* all = reinterpret_cast<const float*>(port.data) + row * width;
     weights = all + 2;
     begin = static_cast<int32_t>(all[0]);
     end = static_cast<int32_t>(all[1]);

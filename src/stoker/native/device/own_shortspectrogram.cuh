@@ -29,10 +29,6 @@ struct ShortSpectrogram {
 
   // Floats of the table of factors that are copied to shared memory, since the threads of a warp read different ones.
   static constexpr int32_t kShared = kLength <= 2048 ? kPlan.pair : 0;
-  // Weights of sums that fit into shared memory, after the factors. Others are read where they are.
-  static constexpr int64_t kWeights = 2048;
-  static bool shares(const Port& weights) { return weights.shape[0] * weights.shape[1] <= kWeights; }
-  static float* shared_weights() { return shared_table() + kShared; }
   static float* shared_table() {
     return reinterpret_cast<float*>(gpu::dynamic_shared<Point>() + kFrames * kFramePoints);
   }
@@ -198,69 +194,39 @@ struct ShortSpectrogram {
     }
   }
 
-  // A few neighbouring frames, whose sums a thread computes together.
-  static constexpr int32_t kTogether = kFrames < 4 ? kFrames : 4;
-  struct alignas(4 * kTogether) Few {
-    float of[kTogether];
-  };
-
-  // Write the weighted sums of the powers. The powers of a bin follow each other in shared memory, then the sums of a
-  // row of weights.
-  static void project(const Block& b, const Port& port, const float* weights, float* out) {
-    const int64_t rows = port.shape[0];
-    const auto width = static_cast<int32_t>(port.shape[1]);
+  // Write the weighted sums of the powers.
+  static void project(const Block& b, const Port& w, float* out) {
     constexpr uint32_t kEach = (kAll + kThreads - 1) / kThreads;
+    constexpr int32_t kBins = kPlan.bins | 1;  // of a frame, so that equal bins of its frames are in different banks
     float found[kEach][2];
     STOKER_UNROLL for (uint32_t slot = 0; slot < kEach; ++slot) {
       const uint32_t i = gpu::thread_index() + slot * kThreads;
-      const auto frame = static_cast<int32_t>(i % kFrames);
+      const auto frame = static_cast<int32_t>(i / kPairs);
       if (i >= kAll || frame >= b.count) continue;
       int32_t which = 0;
-      powers(b, frame, static_cast<int32_t>(i / kFrames), [&](int32_t, float power) { found[slot][which++] = power; });
+      powers(b, frame, static_cast<int32_t>(i % kPairs), [&](int32_t, float power) { found[slot][which++] = power; });
     }
     gpu::block_barrier();  // the powers take the memory of the points
     auto* all = reinterpret_cast<float*>(b.points);
     STOKER_UNROLL for (uint32_t slot = 0; slot < kEach; ++slot) {
       const uint32_t i = gpu::thread_index() + slot * kThreads;
-      const auto frame = static_cast<int32_t>(i % kFrames), k = static_cast<int32_t>(i / kFrames);
+      const auto frame = static_cast<int32_t>(i / kPairs), k = static_cast<int32_t>(i % kPairs);
       if (i >= kAll || frame >= b.count) continue;
-      all[k * kFrames + frame] = found[slot][0];
-      if (!kPlan.is_odd()) all[(kPlan.points - k) * kFrames + frame] = found[slot][1];
+      float* to = all + frame * kBins;
+      to[k] = found[slot][0];
+      if (!kPlan.is_odd()) to[kPlan.points - k] = found[slot][1];
     }
     gpu::block_barrier();
-    constexpr int64_t kMost = 2 * kFramePoints - kPlan.bins;  // rows of sums that fit after the powers
-    static_assert(kMost > 0);
-    float* sums = all + kPlan.bins * kFrames;
-    for (int64_t begin = 0; begin < rows; begin += kMost) {
-      const auto count = static_cast<uint32_t>(rows - begin < kMost ? rows - begin : kMost);
-      sum(weights + begin * width, width, count, all, sums);
-      gpu::block_barrier();
-      // Neighbouring threads write neighbouring elements.
-      for (uint32_t i = gpu::thread_index(); i < kFrames * count; i += kThreads) {
-        const uint32_t r = b.of.by_time ? i % count : i / kFrames, frame = b.of.by_time ? i / count : i % kFrames;
-        if (static_cast<int32_t>(frame) >= b.count) continue;
-        const int64_t to =
-            b.of.by_time ? (b.first + frame) * rows + begin + r : (begin + r) * b.of.frames + b.first + frame;
-        out[to] = sums[r * kFrames + frame];
-      }
-      if (begin + kMost < rows) gpu::block_barrier();
-    }
-  }
-
-  // Write the sums of `count` rows of weights.
-  static void sum(const float* weights, int32_t width, uint32_t count, const float* all, float* sums) {
-    constexpr uint32_t kParts = kFrames / kTogether;
-    for (uint32_t i = gpu::thread_index(); i < count * kParts; i += kThreads) {
-      const uint32_t part = i % kParts, r = i / kParts;
-      const Band band(weights, width, r, kPlan.bins);
-      const auto* x = reinterpret_cast<const Few*>(all) + static_cast<uint32_t>(band.begin) * kParts + part;
-      Few total = {};
-      for (int32_t bin = 0; bin < band.end - band.begin; ++bin, x += kParts) {
-        const Few power = *x;
-        const float weight = band.weights[bin];
-        STOKER_UNROLL for (int32_t k = 0; k < kTogether; ++k) total.of[k] += power.of[k] * weight;
-      }
-      reinterpret_cast<Few*>(sums)[r * kParts + part] = total;
+    const auto rows = static_cast<uint32_t>(w.shape[0]);
+    for (uint32_t i = gpu::thread_index(); i < kFrames * rows; i += kThreads) {
+      const auto frame = static_cast<int32_t>(i % kFrames);
+      const uint32_t r = i / kFrames;
+      if (frame >= b.count) continue;
+      const Band band(w, r, kPlan.bins);
+      const float* of = all + frame * kBins + band.begin;
+      float sum = 0.0f;
+      for (int32_t bin = 0; bin < band.end - band.begin; ++bin) sum += of[bin] * band.weights[bin];
+      out[b.of.by_time ? (b.first + frame) * rows + r : r * b.of.frames + b.first + frame] = sum;
     }
   }
 
@@ -274,9 +240,6 @@ struct ShortSpectrogram {
     STOKER_SHARED(Signal, signal);
     if (gpu::thread_index() == 0) signal.open(row);
     copy(row.port(2), kShared, shared_table());
-    if constexpr (kProjects)
-      if (const Port& w = row.port(3); shares(w))
-        copy(w, static_cast<int32_t>(w.shape[0] * w.shape[1]), shared_weights());
     gpu::block_barrier();
     const Block b(signal, block);
     if (!b.in_pairs) {
@@ -292,9 +255,8 @@ struct ShortSpectrogram {
     if constexpr (kShared > 0) transform<0>(b, shared_table());
     else transform<0>(b, signal.table);
     auto* const out = reinterpret_cast<float*>(row.port(kProjects ? 4 : 3).data);
-    if constexpr (!kProjects) store(b, out);
-    else if (const Port& w = row.port(3); shares(w)) project(b, w, shared_weights(), out);
-    else project(b, w, reinterpret_cast<const float*>(w.data), out);
+    if constexpr (kProjects) project(b, row.port(3), out);
+    else store(b, out);
   }
 };
 

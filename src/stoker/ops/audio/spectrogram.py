@@ -131,7 +131,6 @@ def window_of(given: Any, length: int) -> Any:
 _FRAMES = 16  # of a GPU block, at most
 _SHARED_BYTES = 96 * 1024  # of a block with several frames, so that a multiprocessor has two blocks
 _BLOCK_POINTS = 4096  # of all frames of a block that transforms them in registers, 16 for each of its 256 threads
-_WEIGHTS = 2048  # of sums that such a block keeps in shared memory
 _SHARED_TABLE = 2048  # points of the longest transform with its factors in shared memory, fewer than two floats a point
 
 
@@ -159,8 +158,7 @@ def _short_launches(nfft: int, frames: Scalar, filters: bool = False, sums: Scal
     count = 1 << min(_BLOCK_POINTS // length, 2 * _FRAMES).bit_length() - 1
     points = length + (length - 1) // 16 | 1  # of a frame, with unused ones
     projects = not (is_static(sums) and sums == 0)
-    table = length if length <= _SHARED_TABLE else 0
-    shared = 8 * (count * points + table) + (4 * _WEIGHTS if projects else 0)
+    shared = 8 * (count * points + (length if length <= _SHARED_TABLE else 0))
     one = LaunchPass((frames + count - 1) // count, 256, shared, shared, resident_threads=1024)
     return Launches("ShortSpectrogram", {"frames": one}, constants=(nfft, count, int(filters), int(projects)))
 
