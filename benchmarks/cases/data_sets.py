@@ -135,7 +135,7 @@ def run_huggingface(data: Data) -> Loop:
 
     def step() -> tuple[int, float]:
         images, labels = pipeline.run()
-        return BATCH, _sum_of(list(zip(images, labels, strict=True)))
+        return BATCH, _sum_of(list(zip(images, (label.item() for label in labels), strict=True)))
 
     return Loop(step)
 
