@@ -17,8 +17,8 @@ from fake_nvcuvid import FakeEngines
 
 from stoker import DataError, fn, pipeline_def, types
 from stoker.device import video_engines
-from stoker.readers import _video_engines
 from stoker.settings import default_threads
+from stoker.video import engine_clips
 from stoker.video.engine_decoder import headers_of
 from tests.clips import write_video
 
@@ -50,14 +50,14 @@ def device(request: pytest.FixtureRequest) -> Any:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets the number of clips of each request that the engines have decoded."""
     counts: list[int] = []
-    decode = _video_engines.ClipsOnEngines.decode
+    decode = engine_clips.ClipsOnEngines.decode
 
-    def counting(self: Any, file: Any, clips: Any) -> Any:
-        found = decode(self, file, clips)
+    def counting(self: Any, file: Any, clips: Any, pixels: Any) -> Any:
+        found = decode(self, file, clips, pixels)
         counts.append(len(found) - len(clips) or len(clips))
         return found
 
-    monkeypatch.setattr(_video_engines.ClipsOnEngines, "decode", counting)
+    monkeypatch.setattr(engine_clips.ClipsOnEngines, "decode", counting)
     return counts
 
 
@@ -117,6 +117,31 @@ def test_decoders_go_from_file_to_file(device: Any, decoded: list[int], tmp_path
     assert min(decoded) > 0
     if device is not None:
         assert device.created <= 2 * default_threads(), "decoders stay for the files of the other size"
+
+
+def test_contents_of_files(device: Any, tmp_path: Path) -> None:
+    contents = []
+    for number, form in enumerate(("h264", "hevc, ten bits", "vp9", "h264 in mkv, open groups", "h264")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        contents.append(np.fromfile(made(folder, form), np.uint8))
+
+    def rows(where: str) -> list[Any]:
+        @pipeline_def(batch_size=5, num_threads=2, device_id=0)
+        def pipeline() -> Any:
+            data = fn.external_source(source=lambda: contents, batch=True)
+            return fn.decoders.video(data, device=where, start_frame=3, sequence_length=30, stride=2, pad_mode="edge")
+
+        with pipeline() as pipe:
+            out = [pipe.run()[0] for _ in range(2)][1]
+            return [np.asarray(x) for x in (out.as_cpu() if where == "mixed" else out)]
+
+    expected = rows("cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        require_equal(rows("mixed"), expected)
+    if device is not None:
+        assert device.converted >= 2 * 5 * 14, "the engines decode every frame"
 
 
 def test_damage_that_the_engines_report(fake_video_engines: FakeEngines, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class RowContext:
         batch_position: number of the row in its batch, and number of rows of the batch.
         key: number of the row in the data set.
         epoch: number of its epoch.
-        on_gpu: outputs may be arrays in the GPU's memory (:class:`~stoker.contract.feed.GpuArray`).
+        gpu: the open GPU in whose memory outputs may be (:class:`~stoker.contract.feed.GpuArray`), if there is one.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RowContext:
         batch_position: tuple[int, int] = (0, 1),
         key: int = 0,
         epoch: int = 0,
-        on_gpu: bool = False,
+        gpu: Any = None,
     ) -> None:
         self.args = args
         self.layouts = layouts
@@ -65,7 +65,7 @@ class RowContext:
         self.state = state
         # Number of the row in its batch, and number of rows in the batch. Operators with scope = "batch" read it.
         self.batch_position = batch_position
-        self.key, self.epoch, self.on_gpu = key, epoch, on_gpu
+        self.key, self.epoch, self.gpu = key, epoch, gpu
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]

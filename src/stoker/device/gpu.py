@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,6 +32,8 @@ class Gpu:
         self.quota = _native.gpu.MemoryQuota(memory_limit)
         self._modules: dict[str, _native.gpu.Module] = {}
         self._compilations = CompilationPool(self.compiled, default_threads())
+        self._shared: dict[Any, Any] = {}
+        self._sharing = threading.Lock()
 
     @staticmethod
     def open(number: int, memory_limit: int | None = None) -> Gpu:
@@ -44,6 +47,20 @@ class Gpu:
         except _native.gpu.DeviceFailure as failure:
             raise DeviceError(f"GPU {number} cannot be used: {failure}") from failure
         return Gpu(device, 2**64 - 1 if memory_limit is None else memory_limit)
+
+    def share(self, make: Callable[[Gpu], Any]) -> Any:
+        """Return the object that ``make`` has made of this GPU for all operators of its runs. It has a `close`."""
+        with self._sharing:
+            if make not in self._shared:
+                self._shared[make] = make(self)
+            return self._shared[make]
+
+    def close_shared(self) -> None:
+        """Close what operators share. Later calls of :meth:`share` make other objects."""
+        with self._sharing:
+            shared, self._shared = self._shared, {}
+        for one in shared.values():
+            one.close()
 
     def stage(self, body: Stage, arguments: tuple[Any, ...], *, planar: bool) -> Callable[[], Any]:
         """Begin to compile a stage; ``arguments`` are those of ``kernels.stage``.

@@ -58,6 +58,7 @@ class PythonWork:
         self._thread: threading.Thread | None = None
         self._serving = threading.Lock()  # held by the serving thread until it ends
         self._served = threading.Event()
+        self._gpu = gpu
         self._on_gpu: set[int] = set()  # bodies whose outputs only the GPU reads, by identity
         for step in self._plan.steps:
             if not isinstance(step.body, PyCall):
@@ -97,6 +98,12 @@ class PythonWork:
     def share_isolated(self, isolated: IsolatedOperators) -> None:
         """Use processes of isolated operators that the caller ends."""
         self._isolated, self._owns_isolated = isolated, False
+
+    def close_shared(self) -> None:
+        """Close what the operators share on the GPU, after the call in flight."""
+        if self._on_gpu:
+            with self._lock:
+                self._gpu.close_shared()
 
     def end_isolated(self) -> None:
         """End the run's own processes of isolated operators, after the call in flight; the next call starts others."""
@@ -201,7 +208,7 @@ class PythonWork:
         return RowContext(
             {**body.args, **edges}, layouts=body.layouts, stream=stream, state=self.states.get(body.node),
             batch_position=(row, len(rows)), key=int(rows.keys[row]), epoch=int(rows.epochs[row]),
-            on_gpu=id(body) in self._on_gpu,
+            gpu=self._gpu if id(body) in self._on_gpu else None,
         )  # fmt: skip
 
     def call(self, body: PyCall, active: list[int], values: list[list[Any]], rows: Rows, seed: int) -> list[Any]:

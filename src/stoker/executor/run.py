@@ -322,6 +322,7 @@ class Run:
         if not self.python.join(wait_s):
             return False
         self.python.end_isolated()
+        self.python.close_shared()
         self._in_flight.clear()
         _live.discard(self)
         return True

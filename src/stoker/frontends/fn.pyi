@@ -4878,7 +4878,8 @@ class decoders:
         frames that are shown at this rate, `keyframes_only` those that need no other frame. A clip of `sequence_length`
         frames may be at a random place of the range (`random_crop`) or extend over all of it (`uniform_sample`).
 
-        Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
+        Videos are decoded by FFmpeg, from the package `av` (extra `video`), or with `device="mixed"` by the GPU's video
+        engines (NVDEC) to the same frames, as `readers.video` says.
 
         Args:
             frames: Numbers of the frames, in any order; some may repeat.

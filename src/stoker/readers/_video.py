@@ -12,14 +12,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..contract.columns import Column
 from ..contract.errors import ArgumentError, DataError, StateError, is_system_failure
-from ..contract.feed import GpuArray
 from ..contract.lowering import Lowering
 from ..contract.operator import RowContext, Spec
 from ..contract.step import Value
@@ -27,6 +26,7 @@ from ..contract.storage import Bools, RecordLocation, Storage
 from ..contract.types import DType
 from ..settings import default_threads
 from ..video.clip import ClipPixels
+from ..video.engine_clips import ClipsOnEngines, as_result, in_host_memory
 from ..video.frame_index import ARRAYS, FrameIndex, Ints
 from ..video.indexing import index_video
 from ..video.memory import MEMORY
@@ -35,9 +35,6 @@ from ..video.sampling import Rule
 from ._columns import fingerprint
 from ._fetching import TakeRecords
 from ._index_files import cached_arrays
-
-if TYPE_CHECKING:
-    from ._video_engines import ClipsOnEngines
 
 Found = TypeVar("Found")
 _CLOSED = "the pipeline is closed"
@@ -160,11 +157,9 @@ class ClipStorage(Storage):
 
     def use_gpu(self, gpu: Any) -> None:
         """Decode clips by the video engines of a GPU, where they can. Clips are in the GPU's memory then."""
-        from ._video_engines import ClipsOnEngines
-
         with self._lock:
             if self._engines is None:
-                self._engines = ClipsOnEngines(gpu, self.pixels)
+                self._engines = ClipsOnEngines(gpu)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -284,7 +279,7 @@ class ClipStorage(Storage):
         found: dict[Wanted, Pixels | BaseException] = {w: DataError(failures[w[0]]) for w in clips if w[0] in failures}
         left = frames
         if frames and self._engines is not None and self.pixels.reduction == 1:
-            on_gpu = self._engines.decode(self._video(file), frames)
+            on_gpu = self._engines.decode(self._video(file), frames, self.pixels)
             found |= on_gpu
             left = {w: f for w, f in frames.items() if w not in on_gpu}
         if left:
@@ -363,7 +358,7 @@ class DecodeClips(TakeRecords, name="_clips"):
         storage: ClipStorage = rows[0]["storage"]
         shares = [share_of(storage.rule, row) for row in rows]
         clips = [(int(number), share) for (number,), share in zip(inputs, shares, strict=True)]
-        return self.results_of(rows[0], [as_result(x, on_gpu=rows[0].on_gpu) for x in storage.take(clips)])
+        return self.results_of(rows[0], [as_result(x, on_gpu=rows[0].gpu is not None) for x in storage.take(clips)])
 
     @classmethod
     def use_gpu(cls, args: Mapping[str, Any], gpu: Any) -> None:
@@ -371,24 +366,6 @@ class DecodeClips(TakeRecords, name="_clips"):
 
     def results_of(self, row: RowContext, found: list[Any]) -> list[Any]:
         return found
-
-
-def in_host_memory(clip: Pixels) -> npt.NDArray[Any]:
-    """Return a clip as an array in host memory."""
-    if isinstance(clip, np.ndarray):
-        return clip
-    dtype = DType(clip.dtype).numpy
-    return np.frombuffer(clip.to_host(), dtype).reshape(clip.shape)
-
-
-def as_result(clip: Pixels | BaseException, *, on_gpu: bool) -> Any:
-    """Return a clip as the run takes it."""
-    if isinstance(clip, (np.ndarray, BaseException)):
-        return clip
-    if not on_gpu:
-        return in_host_memory(clip)
-    strides = tuple(int(np.prod(clip.shape[i + 1 :])) * DType(clip.dtype).size for i in range(len(clip.shape)))
-    return GpuArray(clip.pointer, clip.shape, strides, DType(clip.dtype), clip, None)
 
 
 def share_of(rule: Rule, row: RowContext) -> float:

@@ -184,13 +184,15 @@ class EngineDecoder:
     Attributes:
         video: random access to the file's frames.
         facts: facts of the stream.
+        native: the decoder.
+        kind: codec and bits that it is for.
     """
 
     def __init__(
         self, engines: VideoEngines, source: Source, index: FrameIndex, facts: StreamFacts,
         native: _native.gpu.VideoDecoder,
     ) -> None:  # fmt: skip
-        self.facts, self.native = facts, native
+        self.facts, self.native, self.kind = facts, native, (index.codec_name, facts.bits)
         self._engines = engines
         context = EngineContext(native, headers_of(index.codec_name, index.extradata))
         self.video = VideoDecoder(source, index, PacketDecoder(source, index, context=context))
@@ -267,14 +269,23 @@ class EngineDecoders:
         self._engines, self._most = engines, most
         self._lock = threading.Lock()
         self._idle: OrderedDict[int, list[EngineDecoder]] = OrderedDict()  # by file, least recently used first
+        self._free: list[tuple[tuple[str, int], _native.gpu.VideoDecoder]] = []  # of no file, by codec and bits
         self._count = 0
         self._is_closed = False
 
     @contextlib.contextmanager
     def borrow(
-        self, file: int, source: Source, index: FrameIndex, facts: StreamFacts, first: int
+        self, file: int, source: Source, index: FrameIndex, facts: StreamFacts, first: int, *, keeps: bool = True
     ) -> Iterator[EngineDecoder]:
         """Lend a decoder of a file: of the idle ones that which reaches frame ``first`` first, or another file's.
+
+        Args:
+            file: number of the file.
+            source: the file.
+            index: its frame index.
+            facts: facts of its stream.
+            first: the first frame that is wanted.
+            keeps: the file may be wanted again.
 
         Raises:
             DeviceFailure: the engines do not decode such a stream.
@@ -287,10 +298,10 @@ class EngineDecoders:
         except BaseException:  # its state is unknown
             self._discard(decoder)
             raise
-        self._release(file, decoder)
+        self._release(file, decoder, keeps)
 
     def _taken(self, file: int, source: Source, index: FrameIndex, facts: StreamFacts, first: int) -> EngineDecoder:
-        unused: EngineDecoder | None = None
+        kind = (index.codec_name, facts.bits)
         with self._lock:
             idle = self._idle.get(file)
             if idle:
@@ -299,21 +310,14 @@ class EngineDecoders:
                 if not idle:
                     del self._idle[file]
                 return best
-            if self._count < self._most or not self._idle:
-                self._count += 1
-            else:
-                oldest = next(iter(self._idle))
-                unused = self._idle[oldest].pop(0)
-                if not self._idle[oldest]:
-                    del self._idle[oldest]
+            found = self._replaced(kind)
         try:
             native = None
-            if unused is not None:
-                unused.video.close()
-                if (unused.video.index.codec_name, unused.facts.bits) == (index.codec_name, facts.bits):
-                    native = unused.native
-                else:
-                    unused.native.close()
+            if found is not None:
+                own, native = found
+                if own != kind:
+                    native.close()
+                    native = None
             if native is None:
                 native = self._engines.decoder(index.codec_name, facts.bits)
             return EngineDecoder(self._engines, source, index, facts, native)
@@ -322,14 +326,39 @@ class EngineDecoders:
                 self._count -= 1
             raise
 
+    def _replaced(self, kind: tuple[str, int]) -> tuple[tuple[str, int], _native.gpu.VideoDecoder] | None:
+        """Return the kind and the decoder that a new one takes the place of; None: it is one more.
+
+        The caller has the lock.
+        """
+        at = next((i for i, (own, _) in enumerate(self._free) if own == kind), None)
+        if at is not None:
+            return self._free.pop(at)
+        if self._count < self._most or not (self._free or self._idle):
+            self._count += 1
+            return None
+        if self._free:
+            return self._free.pop(0)
+        oldest = next(iter(self._idle))
+        unused = self._idle[oldest].pop(0)
+        if not self._idle[oldest]:
+            del self._idle[oldest]
+        unused.video.close()
+        return unused.kind, unused.native
+
     def _discard(self, decoder: EngineDecoder) -> None:
         decoder.video.close()
         decoder.native.close()
         with self._lock:
             self._count -= 1
 
-    def _release(self, file: int, decoder: EngineDecoder) -> None:
+    def _release(self, file: int, decoder: EngineDecoder, keeps: bool) -> None:
+        if not keeps:
+            decoder.video.close()
         with self._lock:
+            if not self._is_closed and not keeps:
+                self._free.append((decoder.kind, decoder.native))
+                return
             if not self._is_closed:
                 self._idle.setdefault(file, []).append(decoder)
                 self._idle.move_to_end(file)
@@ -342,5 +371,9 @@ class EngineDecoders:
             self._is_closed = True
             idle = [decoder for each in self._idle.values() for decoder in each]
             self._idle.clear()
+            free, self._free = self._free, []
+            self._count -= len(free)
+        for _, native in free:
+            native.close()
         for decoder in idle:
             self._discard(decoder)

@@ -23,6 +23,7 @@ from ...contract.types import DType, ImageType
 from ...settings import default_threads
 from ...video.clip import ClipPixels
 from ...video.colors import CHANNEL_ORDERS
+from ...video.engine_clips import as_result, shared_engines
 from ...video.frame_index import FrameIndex, Ints
 from ...video.indexing import open_video
 from ...video.reduction import REDUCTION_DOC, require_reduction
@@ -57,11 +58,13 @@ class DecodeVideo(Operator, name="decoders.video"):
     frames that are shown at this rate, `keyframes_only` those that need no other frame. A clip of `sequence_length`
     frames may be at a random place of the range (`random_crop`) or extend over all of it (`uniform_sample`).
 
-    Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`).
+    Videos are decoded by FFmpeg, from the package `av` (extra `video`), or with `device="mixed"` by the GPU's video
+    engines (NVDEC) to the same frames, as `readers.video` says.
     """
 
     devices = ("cpu",)
     draws = 1
+    writes_to_gpu = True
     frames = arg("int", None, many=True, per_row=True, doc="Numbers of the frames, in any order; some may repeat.")
     times = arg("float", None, many=True, per_row=True, doc="Seconds: the frames that are shown then, in any order.")
     start_frame = arg("int", None, per_row=True, doc="The first frame; by default 0.")
@@ -183,7 +186,12 @@ class DecodeVideo(Operator, name="decoders.video"):
                     f"{decoder.index.damage}. `frames` and `end_frame` can choose frames among the "
                     f"{len(decoder.index)} that are left"
                 )
-            clip = pixels.decode(decoder, [_frames_of(row, decoder.index)])[0]
+            frames = _frames_of(row, decoder.index)
+            if row.gpu is not None and pixels.reduction == 1 and (frames >= 0).any():
+                on_gpu = shared_engines(row.gpu).decode_once(decoder, source, frames, pixels)
+                if on_gpu is not None:
+                    return as_result(on_gpu, on_gpu=True)
+            clip = pixels.decode(decoder, [frames])[0]
         if isinstance(clip, BaseException):
             raise clip
         return clip
