@@ -187,7 +187,7 @@ class DecodeVideo(Operator, name="decoders.video"):
                     f"{len(decoder.index)} that are left"
                 )
             frames = _frames_of(row, decoder.index)
-            if row.gpu is not None and pixels.reduction == 1 and (frames >= 0).any():
+            if row.gpu is not None and row["reduction"] == 1 and (frames >= 0).any():
                 on_gpu = shared_engines(row.gpu).decode_once(decoder, source, frames, pixels)
                 if on_gpu is not None:
                     return as_result(on_gpu, on_gpu=True)
