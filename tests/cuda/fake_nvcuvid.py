@@ -76,11 +76,13 @@ class FakeEngines:
         created: number of decoders that were created.
         is_supported: whether the engines decode the codecs.
         status: status of every picture, of H.264 and HEVC.
+        contents: packets that were parsed, instead of being decoded; None: they are decoded.
     """
 
     def __init__(self, library: Path) -> None:
         self.alive = self.converted = self.created = 0
         self.is_supported, self.status = True, 2
+        self.contents: list[bytes] | None = None
         self._parsers: dict[int, Parser] = {}
         self._decoders: dict[int, dict[int, int]] = {}  # mapped addresses, by surface
         self._planes: dict[tuple[int, int], Any] = {}  # pictures, by decoder and surface
@@ -181,6 +183,9 @@ class FakeEngines:
 
         parser, packet = self._parsers[handle], Packet.from_address(at)
         self._of_thread.parser = parser
+        if self.contents is not None:
+            self.contents.append(ctypes.string_at(packet.data, packet.bytes))
+            return 0
         if packet.flags & _END_OF_STREAM:
             parser.waiting += parser.context.decode(None)
             return 0 if self._show(parser, len(parser.waiting)) else _INVALID

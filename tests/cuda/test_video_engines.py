@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import emulated_stages
 import numpy as np
@@ -17,6 +17,7 @@ from fake_nvcuvid import FakeEngines
 
 from stoker import DataError, fn, pipeline_def, types
 from stoker.device import video_engines
+from stoker.native import _native
 from stoker.settings import default_threads
 from stoker.video import engine_clips
 from stoker.video.engine_decoder import headers_of
@@ -111,7 +112,7 @@ def test_decoders_go_from_file_to_file(device: Any, decoded: list[int], tmp_path
         folder.mkdir()
         size = (144, 160) if k % 2 else (176, 192)
         paths.append(str(write_video(folder / "a.mp4", "libx264", frames=12, size=size, gop=6)))
-    arguments = {"sequence_length": 4, "random_shuffle": True, "mirrors": True}
+    arguments: dict[str, Any] = {"sequence_length": 4, "random_shuffle": True, "mirrors": True}
     expected = clips_of(paths, "cpu", 8, **arguments)
     require_equal(clips_of(paths, "gpu", 8, **arguments), expected)
     assert min(decoded) > 0
@@ -126,7 +127,7 @@ def test_contents_of_files(device: Any, tmp_path: Path) -> None:
         folder.mkdir()
         contents.append(np.fromfile(made(folder, form), np.uint8))
 
-    def rows(where: str) -> list[Any]:
+    def rows(where: Literal["cpu", "mixed"]) -> list[Any]:
         @pipeline_def(batch_size=5, num_threads=2, device_id=0)
         def pipeline() -> Any:
             data = fn.external_source(source=lambda: contents, batch=True)
@@ -191,6 +192,64 @@ def test_damaged_files_fail_as_on_the_cpu(fake_video_engines: FakeEngines, tmp_p
                 clips_of([path], where, 2, sequence_length=8)
         texts.append(str(failed.value))
     assert texts[0] == texts[1]
+
+
+def test_units_of_a_packet(fake_video_engines: FakeEngines) -> None:
+    contents: list[bytes] = []
+    fake_video_engines.contents = contents
+    decoder = _native.gpu.VideoDecoder(_native.gpu.open_null(), video_engines.LIBRARY, video_engines.CODECS["h264"], 8)
+    with pytest.raises(RuntimeError, match="a beginning before a packet"):
+        decoder.feed(b"x", 0, 0)
+    start = b"\0\0\0\1"
+    rng = np.random.default_rng(3)
+    for size in (1, 2, 4):
+        units = [bytes(rng.integers(0, 256, n, np.uint8)) for n in (3, 0, 200)]
+        packet = b"".join(len(u).to_bytes(size, "big") + u for u in units)
+        decoder.restart(b"header")
+        assert decoder.feed(packet, 0, size) == []
+        assert contents.pop() == b"header" + b"".join(start + u for u in units), "the header comes once"
+        ends = {0, size + 3, 2 * size + 3, len(packet)}
+        for end in range(len(packet) + 1):
+            if end in ends:
+                decoder.feed(packet[:end], 0, size)
+                continue
+            with pytest.raises(RuntimeError, match=r"ends within the length of a unit|is longer than its packet"):
+                decoder.feed(packet[:end], 0, size)
+    with pytest.raises(RuntimeError, match="is longer than its packet"):
+        decoder.feed(b"\xff\xff\xff\xff\0", 0, 4)
+    for refused in (3, 5, -1):
+        with pytest.raises(ValueError, match="1, 2 or 4 bytes"):
+            decoder.feed(b"", 0, refused)
+    contents.clear()
+    assert decoder.feed(packet, 0, 0) == [] and contents == [packet]
+
+
+def test_pictures_and_clips_are_checked(fake_video_engines: FakeEngines) -> None:
+    device, codecs = _native.gpu.open_null(), video_engines.CODECS
+    quota = _native.gpu.MemoryQuota(1 << 30)
+    memory = _native.gpu.ClipMemory(device, quota, 2)
+    clip = memory.clip((2, 4, 6), False)
+    assert clip.shape == (2, 4, 6, 3) and quota.taken >= 2 * 4 * 6 * 3
+    for extents in ((0, 4, 6), (2, -1, 6), (2, 4, 1 << 21)):
+        with pytest.raises(ValueError, match="at least a frame"):
+            memory.clip(extents, False)
+    with pytest.raises(MemoryError):
+        memory.clip((1 << 20, 1 << 20, 1 << 20), True)
+    pixels = np.arange(4 * 6 * 3, dtype=np.uint8)
+    _native.gpu.write_frame(clip, 1, pixels)
+    assert np.frombuffer(clip.to_host(), np.uint8)[72:].tolist() == pixels.tolist()
+    for frame, content in ((2, pixels), (-1, pixels), (0, pixels[1:])):
+        with pytest.raises(ValueError, match="expected"):
+            _native.gpu.write_frame(clip, frame, content)
+    for codec, bits in ((0, 8), (7, 8), (12, 8), (4, 9), (4, 16)):
+        with pytest.raises(ValueError, match="expected"):
+            _native.gpu.VideoDecoder(device, video_engines.LIBRARY, codec, bits)
+    decoder = _native.gpu.VideoDecoder(device, video_engines.LIBRARY, codecs["vp9"], 8)
+    function = device.load(b"").function("any")
+    with pytest.raises(ValueError, match="a picture that has come out"):
+        decoder.convert(0, (0,) * 7, 0, 0, function, clip, 0)
+    decoder.close()
+    decoder.close()
 
 
 def test_headers_that_are_cut_off() -> None:
