@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _NAMES = {number: name for name, number in video_engines.CODECS.items()}
-_SURFACES, _NOT_SUPPORTED, _INVALID, _ALREADY_MAPPED = 20, 801, 1, 208
+_SURFACES, _NOT_SUPPORTED, _INVALID, _NO_MEMORY, _ALREADY_MAPPED = 20, 801, 1, 2, 208
 _END_OF_STREAM = 1
 
 
@@ -76,6 +76,7 @@ class FakeEngines:
         created: number of decoders that were created.
         is_supported: whether the engines decode the codecs.
         status: status of every picture, of H.264 and HEVC.
+        has_memory: whether a decoder can be created.
         contents: packets that were parsed, instead of being decoded; None: they are decoded.
     """
 
@@ -83,6 +84,7 @@ class FakeEngines:
         self.alive = self.converted = self.created = 0
         self.is_supported, self.status = True, 2
         self.contents: list[bytes] | None = None
+        self.has_memory = True
         self._parsers: dict[int, Parser] = {}
         self._decoders: dict[int, dict[int, int]] = {}  # mapped addresses, by surface
         self._planes: dict[tuple[int, int], Any] = {}  # pictures, by decoder and surface
@@ -132,6 +134,8 @@ class FakeEngines:
         return 0
 
     def new_decoder(self, to: int, *_: int) -> int:
+        if not self.has_memory:
+            return _NO_MEMORY
         self._decoders[self._next(to)] = {}
         self.created += 1
         return 0

@@ -153,6 +153,14 @@ def test_damage_that_the_engines_report(fake_video_engines: FakeEngines, tmp_pat
         require_equal(clips_of([path], "gpu", 2, sequence_length=8), expected)
 
 
+def test_a_gpu_without_memory(fake_video_engines: FakeEngines, tmp_path: Path) -> None:
+    path = made(tmp_path, "h264")
+    expected = clips_of([path], "cpu", 2, sequence_length=8)
+    fake_video_engines.has_memory = False
+    with pytest.warns(RuntimeWarning, match="as the video engines fail: the GPU has no memory left"):
+        require_equal(clips_of([path], "gpu", 2, sequence_length=8), expected)
+
+
 def test_what_the_engines_do_not_decode(fake_video_engines: FakeEngines, tmp_path: Path) -> None:
     path = made(tmp_path, "h264")
     expected = clips_of([path], "cpu", 2, sequence_length=8)

@@ -105,7 +105,7 @@ class ClipsOnEngines:
         except (NotForEnginesError, _native.gpu.DeviceFailure) as error:
             reason, decoded = error, []
         except Exception as error:
-            if is_system_failure(error):
+            if is_system_failure(error) and not isinstance(error, MemoryError):
                 raise
             decoded = [error for _ in clips]
         found = dict(zip(clips, decoded, strict=False))
@@ -116,8 +116,9 @@ class ClipsOnEngines:
                 f"{name_of(source)} is decoded on the CPU, and so are other files for the same reason",
                 f"{reason or failure}",
             )
-        elif failure is not None:  # damage: if the CPU cannot decode it either, the row has the CPU's error
-            self._warn(f"clips of {name_of(source)} are decoded on the CPU, as the video engines fail", f"{failure}")
+        elif failure is not None:  # if the CPU cannot decode it either, the row has the CPU's error
+            text = "the GPU has no memory left" if isinstance(failure, MemoryError) else f"{failure}"
+            self._warn(f"clips of {name_of(source)} are decoded on the CPU, as the video engines fail", text)
         taken = {w: x for w, x in found.items() if not isinstance(x, Exception)}
         with self._lock:
             self.decoded += len(taken)
