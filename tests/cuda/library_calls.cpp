@@ -64,6 +64,7 @@ class Recorder : public Device {
   uintptr_t make_stream() override { return 0; }
   void finish(uintptr_t stream) override { note("finish " + std::to_string(stream)); }
   void drop_stream(uintptr_t) noexcept override {}
+  void launch_on(uintptr_t, const Launch& l) override { note("launch " + l.function->name); }
   uintptr_t order_stream() override { return 0; }
   void order_after(uintptr_t) override {}
   std::shared_ptr<Module> load(const void* image, size_t bytes) override { return null_->load(image, bytes); }

@@ -87,7 +87,7 @@ def test_the_catalogue_covers_stokers_operators() -> None:
     own = {"boolean_mask", "shapes", "permute_batch", "per_frame", "readers.audio", "readers.concat", "readers.mix"}
     own |= {"autocontrast", "channel_shuffle", "coarse_dropout", "posterize", "sharpness", "solarize"}
     own |= {"elastic", "lens_distortion", "motion_blur", "optical_distortion"}
-    own |= {"cutmix", "gather", "mixup", "readers.partner"}
+    own |= {"cutmix", "gather", "gpu_function", "mixup", "readers.partner"}
     own |= {"copy_paste", "geometry", "mosaic", "segmentation.polygon_masks"}
     own |= {"readers.array_record", "readers.lance", "readers.litdata"}
     own |= {"readers.bagz", "readers.dataset", "readers.huggingface", "readers.mds", "readers.parquet", "readers.zip"}

@@ -49,7 +49,7 @@ class Whisper(Operator, name="features.whisper"):
         {"chunk_length": 0.2},
         {"n_mels": 128, "chunk_length": 0.05},
         {"chunk_length": 0.12, "truncation": False, "do_normalize": True, "padding_value": 0.25},
-        {"padding": "do_not_pad", "hop_length": 200, "n_fft": 256},
+        {"padding": "do_not_pad", "hop_length": 200, "n_fft": 512},
     )
 
     @classmethod
