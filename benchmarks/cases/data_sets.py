@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain, repeat
 from typing import Any
 
 from benchmarks.case import IMAGES_PER_S, MIB, MS, Bar, Case, Contender, Loop, Sample, Unit
@@ -148,15 +149,10 @@ def run_loader(data: Data) -> Loop:
     loader = DataLoader(
         rows, BATCH, shuffle=True, num_workers=2, persistent_workers=True, drop_last=True, collate_fn=_rows_of
     )
-    batches = iter(loader)
+    batches = chain.from_iterable(repeat(loader))
 
     def step() -> tuple[int, float]:
-        nonlocal batches
-        batch = next(batches, None)
-        if batch is None:
-            batches = iter(loader)
-            batch = next(batches)
-        return BATCH, _sum_of(batch)
+        return BATCH, _sum_of(next(batches))
 
     return Loop(step)
 

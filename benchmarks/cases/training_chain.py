@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from typing import Any
 
 from benchmarks.case import IMAGES_PER_S, Bar, Case, Contender, Loop
@@ -56,15 +57,10 @@ def run_pipeline(data: Data, *, library: str, threads: int, **settings: Any) -> 
 def run_torchvision(data: Data) -> Loop:
     """Run torchvision's transforms on Pillow images in a `DataLoader` without workers, on one thread."""
     loader = image_loader(data, BATCH)
-    batches = iter(loader)
+    batches = chain.from_iterable(repeat(loader))
 
     def step() -> tuple[int, float]:
-        nonlocal batches
-        batch = next(batches, None)
-        if batch is None:
-            batches = iter(loader)
-            batch = next(batches)
-        images, labels = batch
+        images, labels = next(batches)
         return len(labels), float(images.reshape(-1)[::509].sum()) + float(labels.sum())
 
     return Loop(step, warm=0)

@@ -19,7 +19,10 @@ STOKER_DATA          folder of images for tests and benchmarks (default: generat
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Here and not at its first use, which a fork by another thread might meet.
 try:
@@ -115,6 +118,8 @@ def video_clip_bytes(size: float) -> int:
 def _cache(asked: str, folder: str, mib: int | None, default_mib: int) -> tuple[Path, int] | None:
     if asked == "off":
         return None
+    from pathlib import Path  # a tenth of the time of `import stoker`, which needs no folder
+
     cache = os.environ.get("XDG_CACHE_HOME", "") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(asked) if asked else Path(cache, "stoker", folder), (default_mib if mib is None else mib) << 20
 

@@ -32,11 +32,8 @@ def gpu(folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRe
     return str(request.param)
 
 
-@pytest.fixture
-def real(gpu: str) -> None:
-    """Skip a test that needs a GPU."""
-    if gpu == "null":
-        pytest.skip("kernels of other libraries need a GPU")
+# Kernels of other libraries need a real GPU.
+on_a_real_gpu = pytest.mark.parametrize("gpu", [pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)], indirect=True)
 
 
 def run(make: Callable[..., Any], count: int = 1, rows: Any = ROWS) -> list[list[np.ndarray]]:
@@ -190,7 +187,7 @@ def test_a_cycle_through_the_function_is_collected() -> None:
     assert gone() is None
 
 
-@pytest.mark.usefixtures("real")
+@on_a_real_gpu
 def test_a_kernel_of_triton() -> None:
     triton = pytest.importorskip("triton")
     from gpu_kernels_of_triton import scale  # a file, because Triton reads the source
@@ -204,7 +201,7 @@ def test_a_kernel_of_triton() -> None:
         np.testing.assert_array_equal(got, 2 * (3 * (row + 4)))
 
 
-@pytest.mark.usefixtures("real")
+@on_a_real_gpu
 def test_functions_and_kernels_of_cupy() -> None:
     cupy = pytest.importorskip("cupy")
     kernel = cupy.ElementwiseKernel("float32 x", "float32 y", "y = 3 * x", "stoker_test_scale")

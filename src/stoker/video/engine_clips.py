@@ -35,9 +35,6 @@ class ClipsOnEngines:
 
     Args:
         gpu: the open GPU.
-
-    Attributes:
-        decoded: number of clips that the engines have decoded.
     """
 
     def __init__(self, gpu: Any) -> None:
@@ -46,7 +43,6 @@ class ClipsOnEngines:
         self._lock = threading.Lock()
         self._facts: dict[int, StreamFacts | None] = {}  # None: the file is not for the engines
         self._warned = set[str]()
-        self.decoded = 0
 
     def decode(
         self, file: VideoFile, clips: Mapping[Wanted, npt.NDArray[np.int64]], pixels: ClipPixels
@@ -119,10 +115,7 @@ class ClipsOnEngines:
         elif failure is not None:  # if the CPU cannot decode it either, the row has the CPU's error
             text = "the GPU has no memory left" if isinstance(failure, MemoryError) else f"{failure}"
             self._warn(f"clips of {name_of(source)} are decoded on the CPU, as the video engines fail", text)
-        taken = {w: x for w, x in found.items() if not isinstance(x, Exception)}
-        with self._lock:
-            self.decoded += len(taken)
-        return taken
+        return {w: x for w, x in found.items() if not isinstance(x, Exception)}
 
     def _facts_of(self, file: VideoFile) -> StreamFacts | None:
         with self._lock:

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "bind/arrays.hpp"
@@ -137,6 +138,9 @@ void put_at(JobBox& box, int64_t row, int value, uintptr_t address, const std::v
     throw nb::value_error("expected a value that is sent to the device, and that no step on the host reads");
   if (static_cast<DType>(dtype) != info.dtype || shape.size() != static_cast<size_t>(info.rank))
     throw nb::value_error("the array does not have the planned type and rank");
+  for (const int64_t extent : shape)
+    if (extent < 0 || extent > std::numeric_limits<int32_t>::max())
+      throw nb::value_error("expected extents from 0 to 2**31 - 1");
   View v;
   v.device = true;
   v.data = reinterpret_cast<uint8_t*>(address);

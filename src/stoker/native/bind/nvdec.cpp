@@ -107,6 +107,7 @@ void convert(Decoder& decoder, size_t index, const Weights& weights, int order, 
              const std::shared_ptr<gpu::Function>& function, const DeviceArray& clip, int64_t frame) {
   require(function != nullptr && index < decoder.shown().size(), "expected a kernel, and a picture that has come out");
   require(order >= 0 && order <= 2 && turns >= 0 && turns <= 3, "expected an order of channels, and 0 to 3 turns");
+  require(clip.device.get() == decoder.device(), "expected a clip on the GPU of the decoder");
   const nvdec::Picture& picture = decoder.shown()[index];
   uint8_t* const to = frame_at(clip, frame);
   const int64_t height = turns & 1 ? picture.width : picture.height, width = turns & 1 ? picture.height : picture.width;

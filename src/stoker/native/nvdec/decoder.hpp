@@ -55,6 +55,7 @@ class Decoder {
   void finish();          // wait until everything is written
   void close() noexcept;  // release the engines; `restart` takes them again
   const std::vector<Picture>& shown() const { return shown_; }
+  const gpu::Device* device() const { return device_.get(); }
 
   static constexpr int kThreads = 256;
 

@@ -119,11 +119,11 @@ class DeviceSteps:
         if self._device.type not in DeviceSteps._lacking:  # batches in flight when it was noticed
             try:
                 return _compute(tensor, parts, self._place)
-            except NotImplementedError as error:  # raised by torch for a device without the operator
-                self._notice_lack(error)
+            except NotImplementedError as error:  # torch's error for a device that lacks the operator
+                self._leave_to_the_cpu(error)
         return self._place(_compute(tensor, parts, lambda x: x))
 
-    def _notice_lack(self, error: NotImplementedError) -> None:
+    def _leave_to_the_cpu(self, error: NotImplementedError) -> None:
         DeviceSteps._lacking |= {self._device.type}
         text = str(error).splitlines()[0]
         warn(
