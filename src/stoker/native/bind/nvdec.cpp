@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binding of the decoder of a GPU's video engines (video/gpu_decoder.py), and of device memory for its clips. Sizes and
+// Binding of the decoder of a GPU's video engines (video/engine_decoder.py), and of device memory for its clips. Sizes and
 // places are checked here, whatever Python has checked.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
