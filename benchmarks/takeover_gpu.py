@@ -47,6 +47,9 @@ def main() -> int:
         "--modes", nargs="*", default=list(MODES), choices=MODES, help="only these contenders, where rates are measured"
     )
     parser.add_argument("--turns", type=int, default=TURNS, help="measurements of each contender")
+    parser.add_argument(
+        "--all-threads", action="store_true", help="also train with all threads at all times, whatever the pace is"
+    )
     arguments = parser.parse_args()
     if arguments.contender:
         print(json.dumps(serve(json.loads(arguments.contender))))
@@ -59,7 +62,8 @@ def main() -> int:
         measure_rates(arguments)
     if "training" in wanted:
         for model in arguments.models:
-            measure_training(arguments, model)
+            for workers in arguments.workers:
+                measure_training(arguments, model, workers)
     return 0
 
 
@@ -109,11 +113,23 @@ def serve(spec: dict[str, Any]) -> dict[str, Any]:
         batch = (torch.randn(BATCH, 3, 224, 224, device="cuda"), torch.zeros(BATCH, dtype=torch.int64, device="cuda"))
         return {"rate": train(spec["model"], itertools.repeat(batch), WARM)}
     loader = make_loader(spec)
+    if spec.get("all_threads"):
+        ignore_pace()
     if spec["what"] == "bits":
         return {"batches": [_digest(x, y) for x, y in itertools.islice(loader, _COMPARED)]}
     if spec["what"] == "training":
         return {"rate": train(spec["model"], _on_gpu(loader), WARM), **_counts(spec)}
     return {**_rate(loader, spec["seconds"], spec["workers"]), **_counts(spec)}
+
+
+def ignore_pace() -> None:
+    """Let all threads work at all times, as if the consumer always waited for its batches."""
+    from stoker.frontends.torchvision.loader.pace import Pace
+
+    def deliver(pace: Pace, work_s: float) -> int:
+        return pace.most
+
+    Pace.deliver = deliver  # type: ignore[method-assign]
 
 
 def _digest(images: Any, labels: Any) -> str:
@@ -217,15 +233,23 @@ def measure_rates(arguments: argparse.Namespace) -> None:
             )
 
 
-def measure_training(arguments: argparse.Namespace, model: str) -> None:
-    """Print images per second of training: on synthetic input, untouched, and with two lines."""
-    rates = {
-        mode: run(arguments, what="training", mode=mode, model=model)["rate"]
-        for mode in ("synthetic", "untouched", "cuda")
-    }
-    print(f"\ntraining {model}, bf16, channels last, batch {BATCH}, 16 workers: images/s")
-    for mode, rate in rates.items():
-        print(f"  {mode:<10} {rate:>9,.0f}   {100 * rate / rates['synthetic']:.1f} %", flush=True)
+def measure_training(arguments: argparse.Namespace, model: str, workers: int) -> None:
+    """Print images per second of training: on synthetic input, and with each contender, in alternation."""
+    modes: dict[str, dict[str, Any]] = {"synthetic": {"mode": "synthetic"}}
+    modes |= {mode: {"mode": mode} for mode in arguments.modes if mode != "cpu"}
+    if arguments.all_threads:
+        modes["cuda, all threads"] = {"mode": "cuda", "all_threads": True}
+    rates: dict[str, list[float]] = {name: [] for name in modes}
+    for turn in range(arguments.turns):
+        for name in modes if turn % 2 == 0 else reversed(modes):
+            done = run(arguments, what="training", model=model, workers=workers, **modes[name])
+            rates[name].append(done["rate"])
+    print(f"\ntraining {model}, bf16, channels last, batch {BATCH}, {workers} workers: images/s")
+    whole = statistics.median(rates["synthetic"])
+    for name, measured in rates.items():
+        spread = f"({min(measured):,.0f} to {max(measured):,.0f})"
+        rate = statistics.median(measured)
+        print(f"  {name:<18} {rate:>9,.0f} {spread:<18} {100 * rate / whole:.1f} %", flush=True)
 
 
 if __name__ == "__main__":

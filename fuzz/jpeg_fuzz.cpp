@@ -13,6 +13,7 @@
 
 #include "jpeg/jpeg.hpp"
 #include "jpeg/damage.hpp"
+#include "jpeg/parse.hpp"
 #include "base/simd.hpp"
 
 namespace {
@@ -24,13 +25,16 @@ constexpr int kFewPixels = 1 << 11, kManyPixels = 1 << 14, kWidest = 256;
 constexpr int kLargeShare = 16, kCheckedShare = 4;  // one in this many
 
 struct Counts {
-  uint64_t runs = 0, parsed = 0, decoded = 0, checked = 0, by_status[4] = {};
+  uint64_t runs = 0, parsed = 0, decoded = 0, checked = 0, unknown_markers = 0, by_status[4] = {};
 } counts;
 
 void report() {
-  std::fprintf(stderr, "runs %llu, headers accepted %llu, entropy decoding reached %llu, laws checked %llu",
-               static_cast<unsigned long long>(counts.runs), static_cast<unsigned long long>(counts.parsed),
-               static_cast<unsigned long long>(counts.decoded), static_cast<unsigned long long>(counts.checked));
+  std::fprintf(
+      stderr,
+      "runs %llu, headers accepted %llu, entropy decoding reached %llu, laws checked %llu, unknown markers %llu",
+      static_cast<unsigned long long>(counts.runs), static_cast<unsigned long long>(counts.parsed),
+      static_cast<unsigned long long>(counts.decoded), static_cast<unsigned long long>(counts.checked),
+      static_cast<unsigned long long>(counts.unknown_markers));
   constexpr const char* kNames[] = {"ok", "truncated", "corrupt", "unsupported"};
   for (int i = 0; i < 4; ++i)
     std::fprintf(stderr, ", %s %llu", kNames[i], static_cast<unsigned long long>(counts.by_status[i]));
@@ -122,6 +126,7 @@ void check_damage(const uint8_t* data, size_t size, const Picture* whole) {
 void run(const uint8_t* data, size_t size) {
   ++counts.runs;
   jpeg::Info info;
+  if (jpeg::has_unknown_marker(data, size)) ++counts.unknown_markers;
   if (!jpeg::parse(data, size, info)) return;
   ++counts.parsed;
   Choices choose(data, size);

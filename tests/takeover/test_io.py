@@ -104,11 +104,14 @@ def test_other_formats_are_torchvisions(files: Path, recording: None) -> None:
     assert counts.totals()[counts.NATIVE] == 0
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "two-dimensional", "a mode for PNG"])
+@pytest.mark.parametrize("damage", ["truncated", "unknown marker", "empty", "two-dimensional", "a mode for PNG"])
 def test_errors_are_torchvisions(damage: str) -> None:
     data, mode = jpeg("4:2:0"), tvio.ImageReadMode.RGB
     if damage == "truncated":
         data = data[: len(data) // 2].clone()
+    elif damage == "unknown marker":
+        data = data.clone()
+        data[-40:-38] = torch.tensor([0xFF, 0xAE])
     elif damage == "empty":
         data = data[:0]
     elif damage == "two-dimensional":

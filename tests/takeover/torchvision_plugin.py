@@ -45,7 +45,9 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: Any) -> Iterator[None]:
-    """Run a test as if a DataLoader called it."""
+    """Run a test as if a DataLoader called it: its own code is the script's."""
+    if _MODE == "fetching":
+        switch.type_checks.scan(item.obj)
     with switch.fetching() if _MODE == "fetching" else contextlib.nullcontext():
         return (yield)
 

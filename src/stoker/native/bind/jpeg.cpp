@@ -16,6 +16,7 @@
 #include "gpu/block_pool.hpp"
 #include "jpeg/damage.hpp"
 #include "jpeg/jpeg.hpp"
+#include "jpeg/parse.hpp"
 #include "jpeg/plain_header.hpp"
 #include "jpeg/scan_limit.hpp"
 #include "jpeg/ticks.hpp"
@@ -188,6 +189,10 @@ nb::dict jpeg_check(const nb::bytes& data, uint64_t max_pixels, uint64_t max_sca
   return out;
 }
 
+bool has_unknown_marker(const nb::bytes& data) {
+  return stoker::without_gil([&] { return stoker::jpeg::has_unknown_marker(bytes_of(data), data.size()); });
+}
+
 uint64_t count_scans(const nb::bytes& data) {
   return stoker::without_gil([&] { return stoker::jpeg::count_scans(bytes_of(data), data.size()); });
 }
@@ -234,6 +239,8 @@ void bind_jpeg(nb::module_& m) {
            "Decode all coefficients. Return the fields of `jpeg_info`, the status of `jpeg_decode`, the damage that "
            "libjpeg would warn of, and the offset of the first damage, or None. Images above the limits are "
            "unsupported.");
+  jpeg.def("has_unknown_marker", &has_unknown_marker, nb::arg("data"),
+           "Return whether a file has a marker before its end that no standard defines, which libjpeg refuses.");
   jpeg.def("count_scans", &count_scans, nb::arg("data"), "Count a file's scans, from its markers alone.");
   jpeg.def("too_many_scans", &too_many_scans, nb::arg("data"), nb::arg("width"), nb::arg("height"),
            nb::arg("max_scan_pixels"),

@@ -285,6 +285,19 @@ size_t next_marker(const uint8_t* data, size_t size, size_t pos, int& marker) {
   return 0;
 }
 
+bool has_unknown_marker(const uint8_t* data, size_t size) {
+  for (size_t pos = 2; pos < size;) {
+    int marker = 0;
+    pos = next_marker(data, size, pos, marker);
+    if (pos == 0 || marker == kEOI) return false;
+    if (marker > 0x01 && marker < 0xC0) return true;
+    if (marker == kSOI || has_no_payload(marker)) continue;
+    if (size - pos < 2) return false;
+    pos += std::max<size_t>(2, static_cast<size_t>(be16(data + pos)));
+  }
+  return false;
+}
+
 Stop walk_markers(const uint8_t* data, size_t size, size_t& pos, bool& frame_seen, Info& info) {
   Hints hints;
   for (;;) {

@@ -15,4 +15,8 @@ Stop walk_markers(const uint8_t* data, size_t size, size_t& pos, bool& frame_see
 // bytes (FF FF) and stuffed zeros (FF 00) are not markers.
 size_t next_marker(const uint8_t* data, size_t size, size_t pos, int& marker);
 
+// Return whether a file has a marker before its end that no standard defines. libjpeg refuses such a file once it has
+// decoded the pixels.
+bool has_unknown_marker(const uint8_t* data, size_t size);
+
 }  // namespace stoker::jpeg

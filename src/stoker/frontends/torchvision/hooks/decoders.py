@@ -78,6 +78,8 @@ def _lazy_image(original: Decode, data: torch.Tensor, mode: int, turned: bool) -
     whole = info["support"] == "native" and info["components"] in (1, 3) and has_end_marker(file)
     if mode == _GRAY and info["components"] == 3:
         whole = whole and file[6:10] == b"JFIF"  # the colours of other files may have no luma
+    # A script may decode a file only to find out whether it is damaged: no other error would be raised.
+    whole = whole and not _native.jpeg.has_unknown_marker(file)
     if not whole or retry.is_damaged(file) or not _decodes_equally(original, info, mode):
         counts.add(counts.PILLOW)
         return None

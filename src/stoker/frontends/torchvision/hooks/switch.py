@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from PIL import Image, ImageEnhance, ImageOps, JpegImagePlugin
-from torch.utils.data import _utils
+from torch.utils.data import _utils, get_worker_info
 from torch.utils.data.dataloader import DataLoader
 
 from ....contract.errors import UnsupportedError
@@ -45,9 +45,11 @@ from . import (
     templates,
 )
 from .changes import FetchChanges
+from .type_checks import TypeChecks
 
 _undo: list[Callable[[], None]] = []
 _changes = FetchChanges()
+type_checks = TypeChecks()  # of the script
 functional.set_original_finder(_changes.original)
 
 
@@ -119,6 +121,7 @@ def enable_here() -> None:
         _changes.replace_body(function, hook)
     for name in kernels.V1_KERNELS:
         _changes.replace_body(getattr(v1.F_t, name), kernels.wrap_v1(name))
+    _changes.add(type_checks.enter, type_checks.leave)
     _take_over_tensors()
     _take_over_v2()
     _take_over_decoders()
@@ -150,12 +153,14 @@ def enable_in_worker() -> None:
     enable_here()
     if not recording.is_worker():
         recording.enter_worker()
+        type_checks.scan(getattr(get_worker_info(), "dataset", None))
         _changes.enter()
 
 
 @contextlib.contextmanager
 def fetching() -> Iterator[None]:
     """Return a context manager around the fetch of one batch: images and tensors are lazy within it."""
+    type_checks.scan_new_modules()
     _changes.enter()
     try:
         with recording.fetching():
@@ -312,6 +317,7 @@ def _take_over_packages() -> None:
 
 def _get_iterator(original: Callable[[Any], Any], of: DataLoader[Any]) -> Any:
     _take_over_packages()
+    type_checks.scan(of)
     return loader.get_iterator(enable_in_worker, delivery.destination, original, of)
 
 
