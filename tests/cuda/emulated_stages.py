@@ -22,6 +22,7 @@ import pytest
 from stoker.codecs.jpeg.codec import SOURCES as JPEG_SOURCES
 from stoker.codecs.jpeg.engines import SOURCES as ENGINE_SOURCES
 from stoker.contract.expr import Expr
+from stoker.contract.gpu import StageRows
 from stoker.contract.types import DType
 from stoker.device.compile import NATIVE, compile_kernels
 from stoker.device.generate import StageSource, generate
@@ -40,12 +41,13 @@ PROJECTED = ("project_nearest", "project_linear", "project_cubic")
 INTERPOLATORS = {"": 0, "resample": 1, "affine": 2, **{name: 3 + i for i, name in enumerate(PROJECTED)}}
 JPEG = tuple(name for name, _ in JPEG_SOURCES)
 ENGINES = tuple(name for name, _ in ENGINE_SOURCES)
-DETECTION = {  # macros that define kernels (frameworks/_torch_ops_cuda.py)
+LIBRARY = {  # macros that define kernels (frameworks/_torch_ops_cuda.py, _torch_padding.py)
     "STOKER_NMS": ("stoker_nms_mask", "stoker_nms_keep"),
     "STOKER_SOFT_NMS": ("stoker_soft_nms",),
     "STOKER_ROI": tuple(f"stoker_roi_{name}" for name in ("align", "align_backward", "pool", "pool_backward")),
     "STOKER_WARP_ROWS": ("stoker_warp_rows",),
     "STOKER_ADD_IN_ORDER": ("stoker_add_in_order",),
+    "STOKER_PAD_ROWS": ("stoker_pad_rows",),
 }
 NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES, "stoker": (VIDEO_KERNEL,)}
 RESAMPLED = ("stoker_resampled", "stoker_resampled_down", "stoker_words")  # of 8-bit images, both passes in one kernel
@@ -92,7 +94,7 @@ class Stage:
 
     def source(self, *, planar: bool = False) -> StageSource:
         types = [int(t) for t in self.in_types], [int(t) for t in self.out_types]
-        more = {"coordinates": len(self.coordinates), "planar": planar}
+        more = {"coordinates": len(self.coordinates), "rows": StageRows(planar=planar)}
         return generate(self.code, OPS, self.channels, *types, interpolator=self.interpolator, **more)
 
     def arguments(self) -> tuple[Any, ...]:
@@ -237,7 +239,7 @@ def entries_of(source: str) -> tuple[str, ...]:
     for kernels in (JPEG_SOURCES, ENGINE_SOURCES, RECIPE_SOURCES):
         if any(text == source for _, text in kernels):
             return tuple(name for name, text in kernels if text == source)
-    for macro, names in DETECTION.items():
+    for macro, names in LIBRARY.items():
         if f"\n{macro}(" in source or f"\n{macro}\n" in source:
             return names
     passes = re.findall(r"STOKER_PASS\((\w+),", source)

@@ -41,7 +41,9 @@ class Recorder : public Device {
   void copy_in(Address to, const uint8_t* from, size_t bytes) override { null_->copy_in(to, from, bytes); }
   Event record_copies() override { return nullptr; }
   WorkStream next_work_stream() override { return 0; }
-  void await_on(WorkStream, Event) override {}
+  void await_on(WorkStream, Event event) override {
+    if (notes_events) note("wait for " + std::to_string(reinterpret_cast<uintptr_t>(event)));
+  }
   void send(WorkStream, Address to, const uint8_t* from, size_t bytes) override { copy_in(to, from, bytes); }
   void copy_out(WorkStream work_stream, uint8_t* to, Address from, size_t bytes) override {
     null_->copy_out(work_stream, to, from, bytes);
@@ -50,7 +52,10 @@ class Recorder : public Device {
     null_->move(work_stream, to, from, bytes);
   }
   void launch(WorkStream, const Launch& l) override { note("launch " + l.function->name); }
-  Event record(WorkStream) override { return nullptr; }
+  Event record(WorkStream) override {
+    if (notes_events) note("record " + std::to_string(++events_));
+    return reinterpret_cast<Event>(events_);
+  }
   bool passed(Event) override { return true; }
   void await(Event) override {}
   void forget(Event) noexcept override {}
@@ -69,8 +74,10 @@ class Recorder : public Device {
   void order_after(uintptr_t) override {}
   std::shared_ptr<Module> load(const void* image, size_t bytes) override { return null_->load(image, bytes); }
   uint64_t free_bytes() override { return null_->free_bytes(); }
+  bool notes_events = false;
 
  private:
+  uintptr_t events_ = 0;
   std::shared_ptr<Device> null_ = open_null();
 };
 
@@ -101,7 +108,7 @@ struct Job {
   std::unique_ptr<JobOnDevice> on_device;
   std::vector<int32_t> steps;
 
-  explicit Job(const std::vector<Step::Work>& works) {
+  explicit Job(const std::vector<Step::Work>& works, bool notes_events = false) {
     for (const Step::Work& work : works) {
       stoker::Step step;
       step.kernel = std::make_shared<Step>(work);
@@ -109,14 +116,18 @@ struct Job {
       steps.push_back(static_cast<int32_t>(plan.steps.size()));
       plan.steps.push_back(std::move(step));
     }
-    resources.device = std::make_shared<Recorder>();
+    const auto recorder = std::make_shared<Recorder>();
+    recorder->notes_events = notes_events;
+    resources.device = recorder;
+    resources.order = std::make_shared<BatchOrder>(resources.device);
     resources.backing_pool = std::make_shared<DeviceBackingPool>(resources.device, resources.quota);
     resources.work_arenas = std::make_shared<ArenaPool>(resources.device, resources.quota);
     resources.pinned_pool = std::make_shared<PinnedPool>(resources.device);
     on_device = std::make_unique<JobOnDevice>(resources, plan);
   }
-  void run() {
+  void run(bool has_file = false) {
     on_device->begin(1);
+    if (has_file) on_device->input_written(on_device->allocate_input(16));
     on_device->open(steps);
     for (const int32_t s : steps) {
       on_device->slot(s, 0);
@@ -129,6 +140,28 @@ struct Job {
     on_device->finish();
   }
 };
+
+// A batch waits for the last launch of the one before to begin. Batches with files or of one launch do not.
+void batches_in_order() {
+  Job job({[](Batch& batch) {
+            launch(batch, a);
+            launch(batch, b);
+          }},
+          true);
+  job.run();
+  expect("launch a, record 1, launch b, record 2", "the first batch");
+  job.run(true);
+  expect("launch a, launch b, record 3", "a batch with a file");
+  job.run();
+  expect("wait for 1, launch a, record 4, launch b, record 5", "a batch after another one");
+  job.run();
+  expect("wait for 4, launch a, record 6, launch b, record 7", "and the next one");
+  Job alone({[](Batch& batch) { launch(batch, a); }}, true);
+  for (int i = 1; i < 3; ++i) {
+    alone.run();
+    expect("launch a, record " + std::to_string(i), "a batch of one launch");
+  }
+}
 
 uintptr_t on_own_stream(Fork& fork) {
   fork.to(kOwn);
@@ -192,6 +225,7 @@ void failures() {
 
 int main() {
   in_order();
+  batches_in_order();
   failures();
   return good ? 0 : 1;
 }

@@ -10,8 +10,10 @@ import emulated_stages
 import numpy as np
 import pytest
 
-import stoker
+import stoker.device.gpu
 from stoker import fn, pipeline_def, types
+from stoker.contract.gpu import StageRows
+from stoker.device.generate import generate
 from stoker.device.gpu import Gpu
 
 ROWS = 3
@@ -96,3 +98,44 @@ def test_outputs_are_the_cpus() -> None:
             for name, got, want in zip(names, on_gpu.run(), on_cpu.run(), strict=True):
                 for a, b in zip(got.as_cpu(), want, strict=True):
                     np.testing.assert_array_equal(np.asarray(a), np.asarray(b), name)
+
+
+@pipeline_def(batch_size=ROWS, num_threads=1, seed=4, device_id=0)
+def few_elements(device: str) -> Any:
+    """Rows of a few elements with known extents, a row of one more element than the small form has, one unknown."""
+    x = [
+        fn.external_source(source=numbers(n), batch=False, dtype=types.FLOAT, ndim=1, device=device)
+        for n in (6, 256, 257, 5)
+    ]
+    small, limit, above = (fn.reshape(y, shape=s) for y, s in zip(x[:3], ([2, 3], [256], [257]), strict=True))
+    unknown = x[3]
+    return small * 2 + 1, fn.transpose(small), limit / 3, above / 3, unknown - 1, fn.cast(limit, dtype=types.UINT8)
+
+
+def numbers(count: int) -> Callable[[Any], Any]:
+    return lambda info: np.random.default_rng(info.idx_in_epoch).uniform(0, 99, count).astype(np.float32)
+
+
+def test_few_elements() -> None:
+    with few_elements("gpu") as on_gpu, few_elements("cpu") as on_cpu:
+        for number, (got, want) in enumerate(zip(on_gpu.run(), on_cpu.run(), strict=True)):
+            for a, b in zip(got.as_cpu(), want, strict=True):
+                np.testing.assert_array_equal(np.asarray(a), np.asarray(b), str(number))
+
+
+def test_few_elements_have_no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of lanes take most of the time of a kernel's compilation."""
+    made: list[tuple[StageRows, str]] = []
+
+    def watched(*arguments: Any, rows: StageRows, **more: Any) -> Any:
+        source = generate(*arguments, rows=rows, **more)
+        made.append((rows, source.stage))
+        return source
+
+    monkeypatch.setattr(stoker.device.gpu, "generate", watched)
+    with few_elements("gpu") as pipe:
+        pipe.run()
+    few = ["kGroup = 1;" in text for rows, text in made if rows.few_lanes]
+    others = ["kGroup = 1;" in text for rows, text in made if not rows.few_lanes]
+    assert len(few) >= 4 and all(few)
+    assert len(others) >= 2 and not all(others)

@@ -15,7 +15,7 @@ import pytest
 from stoker import fn
 from stoker.contract.codec import Codec, CodecKernel
 from stoker.contract.errors import GraphError, UnsupportedError
-from stoker.contract.gpu import Target
+from stoker.contract.gpu import StageRows, Target
 from stoker.contract.lowering import Lowering
 from stoker.contract.step import Launches, Value
 from stoker.executor.run import Run
@@ -50,7 +50,7 @@ class Kernels:
     def __init__(self, calls: list[str]) -> None:
         self.calls = calls
 
-    def stage(self, body: Any, arguments: tuple[Any, ...], *, planar: bool) -> Callable[[], Any]:
+    def stage(self, body: Any, arguments: tuple[Any, ...], rows: StageRows) -> Callable[[], Any]:
         self.calls.append("begin stage")
         return lambda: self.calls.append("wait for stage")
 

@@ -34,6 +34,24 @@ class Target:
         return self.has_gpu or not self.has_cpu_fallback
 
 
+@dataclass(frozen=True)
+class StageRows:
+    """Facts about the rows of a stage that choose between forms of its kernel. All forms compute all rows.
+
+    Attributes:
+        planar: rows of the first input may be in component planes.
+        few_lanes: rows have at most `FEW_LANES` elements, so that threads need not compute several together.
+        one_axis: rows have no axis of pixels inside another one.
+    """
+
+    planar: bool = False
+    few_lanes: bool = False
+    one_axis: bool = False
+
+
+FEW_LANES = 256  # one for each thread of a block
+
+
 class KernelsOnGpu(Protocol):
     """Source of a plan's GPU kernels (``device/``).
 
@@ -41,12 +59,8 @@ class KernelsOnGpu(Protocol):
     function that waits for the kernel.
     """
 
-    def stage(self, body: Stage, arguments: tuple[Any, ...], *, planar: bool) -> Callable[[], Any]:
-        """Begin to make the kernel of a stage; ``arguments`` are those of ``kernels.stage``.
-
-        Args:
-            planar: rows of the first input may be in component planes.
-        """
+    def stage(self, body: Stage, arguments: tuple[Any, ...], rows: StageRows) -> Callable[[], Any]:
+        """Begin to make the kernel of a stage; ``arguments`` are those of ``kernels.stage``."""
 
     def native(self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType]) -> Callable[[], Any]:
         """Begin to make the kernel of a step with a form for GPUs (``Native.gpu``) and no codec."""

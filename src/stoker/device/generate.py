@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..contract.errors import UnsupportedError
+from ..contract.gpu import StageRows
 from ..contract.pixel import Instruction
 
 _REGISTERS = ("int32_t", "int64_t", "float", "double")
@@ -171,6 +172,9 @@ class _Text:
         return self.define(self.computes, dst, result, f"op::{_NAMES.get(op, op.lower())}({', '.join(arguments)})")
 
 
+_ANY_ROWS = StageRows()
+
+
 def generate(
     code: Sequence[Instruction],
     op_codes: Mapping[str, int],
@@ -180,7 +184,7 @@ def generate(
     interpolator: str = "",
     *,
     coordinates: int = 0,
-    planar: bool = False,
+    rows: StageRows = _ANY_ROWS,
 ) -> StageSource:
     """Return the kernel sources of a stage.
 
@@ -190,7 +194,8 @@ def generate(
         in_types: element types of the inputs, as numbers; ``out_types`` likewise.
         coordinates: number of the program's coordinates, which follow the inputs as ports.
         interpolator: kind of the ``contract.step.Interpolator`` of input 0, or "".
-        planar: input 0 may be in component planes, which a resampling of bytes reads.
+        rows: facts about the rows. A resampling of bytes reads component planes. Kernels for a few elements compile in
+            a third of the time.
 
     Raises:
         UnsupportedError: the interpolator does not interpolate the type of input 0.
@@ -210,13 +215,15 @@ def generate(
     }
     blocks = _blocks([names[i[0]] for i in code], constants["kPorts"])
     short = str(blocks > _MIN_BLOCKS).lower()
-    grouped = not interpolator and blocks > _MIN_BLOCKS
+    grouped = not interpolator and blocks > _MIN_BLOCKS and not rows.few_lanes
     title = f"// {', '.join(ELEMENTS[t] for t in in_types)} -> {', '.join(ELEMENTS[t] for t in out_types)}; "
     title += f"{channels} channels" if channels else "flat"
     # With channels, 80 registers spill on sm_100, and so does cubic sampling.
     long = interpolator in ("resample", "project_cubic")
     sampled_blocks = min(blocks, 2 if channels else 3) if long else blocks
-    group = _group_lines(code, names, (in_types, [_I32] * coordinates, out_types), grouped=grouped, flat=not channels)
+    group = _group_lines(
+        code, names, (in_types, [_I32] * coordinates, out_types), grouped=grouped, rows=None if channels else rows
+    )
     if len(group) > 1:
         sampled_blocks = min(blocks, _GROUP_BLOCKS)
     lines = [
@@ -251,7 +258,7 @@ def generate(
         down = '#include "device/resample_down.cuh"\n\nSTOKER_RESAMPLED_DOWN\n'
         words = f"{frame}STOKER_WORDS(stoker::stage::Program, {blocks})\n"
         interpolators += ("stoker_resampled", both), ("stoker_resampled_down", down), ("stoker_words", words)
-        if planar:
+        if rows.planar:
             kernels = "stoker_resampled_planar", "stoker_resampled_down_planar"
             interpolators += tuple((n, f'#include "device/resample_planar.cuh"\n\n{n.upper()}\n') for n in kernels)
     if interpolator == "affine" and sampled == "uint8_t" and constants["kSampled"] <= 3 and blocks > _MIN_BLOCKS:
@@ -290,12 +297,12 @@ def _group_lines(
     ports: tuple[Sequence[int], Sequence[int], Sequence[int]],
     *,
     grouped: bool,
-    flat: bool,
+    rows: StageRows | None,
 ) -> list[str]:
     """Return the constants that ``native/device/stage_group.cuh`` uses: lanes of groups, and each port's elements.
 
     ``ports`` has the element types of inputs, coordinates and outputs. A port that the program neither loads nor stores
-    has no channels.
+    has no channels. ``rows`` is None for programs with channels.
     """
     types = [t for some in ports for t in some]
     outputs = len(ports[0]) + len(ports[1])
@@ -310,8 +317,10 @@ def _group_lines(
     if not grouped or lanes == 1:
         return ["  static constexpr int kGroup = 1;"]
     moved = [size for n, size in zip(width, sizes, strict=True) if n]
-    wide, wide_together = _wide(len(code), moved) if flat else (1, 1)
-    pixels = flat and _group(len(code) * _INNER, [_INNER * size for size in moved])[0] > 1
+    wide, wide_together = _wide(len(code), moved) if rows else (1, 1)
+    pixels = (
+        rows is not None and not rows.one_axis and _group(len(code) * _INNER, [_INNER * size for size in moved])[0] > 1
+    )
     return [
         f"  static constexpr int kGroup = {lanes}, kTogether = {together};",
         f"  static constexpr int kWide = {wide}, kWideTogether = {wide_together};",

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..contract.errors import ArgumentError, DeviceError, UnsupportedError
+from ..contract.gpu import StageRows
 from ..contract.step import CalledOnHost, Compiled, Native, OwnKernel, Sources, Stage
 from ..contract.types import DType
 from ..native import _native
-from ..settings import default_threads, gpu_multiprocessors
+from ..settings import default_threads
 from .compilation_pool import CompilationPool
 from .compile import compile_kernels
 from .generate import generate
@@ -43,7 +44,7 @@ class Gpu:
             DeviceError: the device cannot be used; the text says what is missing.
         """
         try:
-            device = _native.gpu.open_cuda(number, gpu_multiprocessors())
+            device = _native.gpu.open_cuda(number)
         except _native.gpu.DeviceFailure as failure:
             raise DeviceError(f"GPU {number} cannot be used: {failure}") from failure
         return Gpu(device, 2**64 - 1 if memory_limit is None else memory_limit)
@@ -62,7 +63,7 @@ class Gpu:
         for one in shared.values():
             one.close()
 
-    def stage(self, body: Stage, arguments: tuple[Any, ...], *, planar: bool) -> Callable[[], Any]:
+    def stage(self, body: Stage, arguments: tuple[Any, ...], rows: StageRows) -> Callable[[], Any]:
         """Begin to compile a stage; ``arguments`` are those of ``kernels.stage``.
 
         Return a function that waits for the kernel.
@@ -70,7 +71,7 @@ class Gpu:
         _, _, code, channels, in_types, out_types, *_, coordinates = arguments
         kind = body.interpolator.kind if body.interpolator else ""
         source = generate(
-            code, _native.pixel_ops(), channels, in_types, out_types, kind, coordinates=len(coordinates), planar=planar
+            code, _native.pixel_ops(), channels, in_types, out_types, kind, coordinates=len(coordinates), rows=rows
         )
         functions = self.functions((*source.interpolators, ("stoker_stage", source.stage)))
 

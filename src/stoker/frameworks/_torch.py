@@ -17,6 +17,7 @@ from ..executor.delivery import Delivered
 from ..executor.flight import SuppliedMemory
 from ..frontends.pipeline import Pipeline
 from ..graph.plan import Plan, PlannedOutput
+from ..native import _native
 from ._epochs import EpochLoader, is_label
 from ._missing import missing
 
@@ -24,6 +25,8 @@ try:
     import torch
     import torch.utils.data
     import torch.utils.dlpack
+
+    from ._torch_padding import pad, pad_on_gpu
 except ModuleNotFoundError as error:
     raise missing("torch", "torch", error) from error
 
@@ -42,7 +45,8 @@ class Padded(NamedTuple):
         data: ``(N, ...)``, each axis as long as that of the longest row, on the output's device. A row is at the
             beginning of its part; the rest is the loader's ``padding_value``.
         lengths: int64 on the CPU: ``(N,)``, the rows' extents along their axis if they have one axis, or along the axis
-            t of the layout (spectrograms); otherwise ``(N, axes)``, all extents.
+            t of the layout (spectrograms); otherwise ``(N, axes)``, all extents. In pinned memory if the data are on a
+            GPU.
     """
 
     data: torch.Tensor
@@ -197,9 +201,7 @@ class Loader(EpochLoader):
 
     def _tensor(self, x: Any, planned: PlannedOutput) -> Any:
         if self._ragged == "padded" and planned.rank and (planned.shape is None or planned.counted):
-            if isinstance(x, list):
-                return self._padded([_shared(row, planned.dtype) for row in x], planned)
-            return self._padded(list(x if isinstance(x, torch.Tensor) else _shared(x, planned.dtype)), planned)
+            return self._padded(x, planned)
         if isinstance(x, list):
             rows = [self._own(row, planned.dtype) for row in x]
             if self._channels_last and planned.layout in ("HWC", "CHW"):
@@ -212,21 +214,22 @@ class Loader(EpochLoader):
             return tensor.reshape(-1).to(torch.int64)
         return tensor
 
-    def _padded(self, rows: list[Any], planned: PlannedOutput) -> Padded:
-        """Copy rows into one tensor, which is filled up after each of them."""
-        shapes = [tuple(row.shape) for row in rows]
-        extents = [max(axis) for axis in zip(*shapes, strict=True)]
-        data = torch.full(
-            (len(rows), *extents), self._padding_value, dtype=TORCH_TYPES[planned.dtype],
-            device=rows[0].device, pin_memory=self._pin and not planned.on_gpu,
-        )  # fmt: skip
-        for to, row, shape in zip(data, rows, shapes, strict=True):
-            to[tuple(slice(n) for n in shape)] = row
-        lengths = torch.tensor(shapes, dtype=torch.int64)
+    def _padded(self, x: Any, planned: PlannedOutput) -> Padded:
+        """Return an output as one tensor, which is filled up after each row."""
+        dtype = TORCH_TYPES[planned.dtype]
+        if not isinstance(x, list):  # rows of one shape
+            data = x if isinstance(x, torch.Tensor) else self._own(x, planned.dtype)
+            shapes: Any = [tuple(data.shape[1:])] * len(data)
+        elif isinstance(x[0], _native.gpu.DeviceArray) and x[0].device_id >= 0:
+            data, shapes = pad_on_gpu(x, dtype, self._padding_value)
+        else:
+            data, shapes = pad([_shared(row, planned.dtype) for row in x], dtype, self._padding_value, pin=self._pin)
+        lengths = torch.from_numpy(np.array(shapes, np.int64).reshape(len(shapes), -1))
         axis = 0 if planned.rank == 1 else planned.layout.find("t")
         if axis >= 0:
             lengths = lengths[:, axis].clone()
-        return Padded(data, lengths.pin_memory() if self._pin else lengths)
+        # On the way to a GPU, a copy of pageable memory may wait for the stream's work.
+        return Padded(data, lengths.pin_memory() if self._pin or data.is_cuda else lengths)
 
     def _own(self, array: Any, dtype: DType) -> Any:
         tensor = _shared(array, dtype)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any
 
 from ..contract.errors import GraphError, UnsupportedError
 from ..contract.expr import Expr, is_static, leaves
+from ..contract.gpu import FEW_LANES, StageRows
 from ..contract.pixel import compile_program
 from ..contract.step import (
     VIEW_KINDS,
@@ -235,8 +237,17 @@ class _Emitter:
             body = along_rows(body, [self._values[v] for v in (*step.inputs, *step.outputs)])
         arguments = self._stage_arguments(step, body, params)
         if step.on_gpu:
-            return PlannedGpuStage(body, arguments, planar=not self._in_planes.isdisjoint(step.inputs[:1]))
+            return PlannedGpuStage(body, arguments, self._rows(step))
         return HostKernel("stage", arguments)
+
+    def _rows(self, step: Step) -> StageRows:
+        """Return the facts about a stage's rows that choose the form of its kernel."""
+        shapes = [self._values[v].shape for v in (*step.inputs, *step.outputs)]
+        return StageRows(
+            planar=not self._in_planes.isdisjoint(step.inputs[:1]),
+            few_lanes=all(all(map(is_static, s)) and math.prod(s) <= FEW_LANES for s in shapes[len(step.inputs) :]),
+            one_axis=all(len(s) <= 1 for s in shapes) and step.frames is None,
+        )
 
     def _native_kernel(self, step: Step, body: Native) -> Kernel:
         in_types, out_types = (tuple(self._values[v].dtype for v in some) for some in (step.inputs, step.outputs))

@@ -81,7 +81,7 @@ def _begin(kernel: Kernel | None, gpu: KernelsOnGpu | None, codecs: Callable[[st
     if gpu is None:
         raise ValueError(f"expected a GPU for a plan with kernels on one, got none: {kernel.body!r}")
     if isinstance(kernel, PlannedGpuStage):
-        return gpu.stage(kernel.body, kernel.arguments, planar=kernel.planar)
+        return gpu.stage(kernel.body, kernel.arguments, kernel.rows)
     assert isinstance(kernel, PlannedGpuKernel)
     return gpu.native(kernel.body, kernel.in_types, kernel.out_types)
 

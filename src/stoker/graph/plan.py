@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..contract.gpu import StageRows
 from ..contract.step import Native, Stage, Step, Value
 from ..contract.types import DType
 from .segments import SegmentKind
@@ -24,15 +25,11 @@ class HostKernel:
 
 @dataclass(frozen=True)
 class PlannedGpuStage:
-    """Stage on a GPU; ``arguments`` are those of ``kernels.stage``.
-
-    Attributes:
-        planar: rows of the first input may be in component planes.
-    """
+    """Stage on a GPU; ``arguments`` are those of ``kernels.stage``."""
 
     body: Stage
     arguments: tuple[Any, ...]
-    planar: bool
+    rows: StageRows
 
 
 @dataclass(frozen=True)

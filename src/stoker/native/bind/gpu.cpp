@@ -102,6 +102,21 @@ nb::object capsule(DeviceArray& a, nb::handle self, nb::object stream) {
   return nb::hasattr(exported, "__dlpack__") ? exported.attr("__dlpack__")() : exported;
 }
 
+// Return the address and the shape of each row, one after the other, for a kernel that reads the rows on `stream`.
+nb::object row_table(const std::vector<DeviceArray>& rows, uintptr_t stream) {
+  if (rows.empty()) throw nb::value_error("expected at least a row");
+  const size_t rank = rows[0].shape.size();
+  for (const DeviceArray& row : rows)
+    if (row.shape.size() != rank || row.dtype != rows[0].dtype)
+      throw nb::value_error("expected rows of one rank and type");
+  for (const DeviceArray& row : rows) record_stream(row, stream ? stream : kLegacyStream);
+  return nb::cast(column<int64_t>(rows.size() * (rank + 1), [&](size_t i) {
+    const DeviceArray& row = rows[i / (rank + 1)];
+    const size_t d = i % (rank + 1);
+    return d ? row.shape[d - 1] : static_cast<int64_t>(reinterpret_cast<uintptr_t>(row.data));
+  }));
+}
+
 nb::dict cuda_interface(DeviceArray& a) {
   if (a.dtype == DType::BF16) throw nb::attribute_error("CUDA's array interface has no bfloat16; DLPack has");
   record_stream(a, kLegacyStream);
@@ -400,12 +415,10 @@ void bind_gpu(nb::module_& m) {
   gpu_module.def("read_dlpack", &read_dlpack);
   gpu_module.def("exchange", &exchange);
   gpu_module.def("place_of", &place_of, nb::arg().none());
+  gpu_module.def("row_table", &row_table, nb::arg("rows"), nb::arg("stream"));
   gpu_module.def(
-      "open_cuda",
-      [](int number, unsigned multiprocessors) {
-        return without_gil([&] { return gpu::open_cuda(number, multiprocessors); });
-      },
-      nb::arg("number"), nb::arg("multiprocessors") = 0);
+      "open_cuda", [](int number) { return without_gil([number] { return gpu::open_cuda(number); }); },
+      nb::arg("number"));
   gpu_module.def("open_null", &gpu::open_null);
   gpu_module.def("is_null_device_current", &gpu::is_null_device_current);
   gpu_module.def("set_null_driver_bytes", &gpu::set_null_driver_bytes, nb::arg("bytes"));

@@ -27,23 +27,20 @@ struct ShortSpectrogram {
   static constexpr int32_t place(int32_t i) { return i + (i >> 4); }
   static constexpr int32_t kFramePoints = place(kLength - 1) + 1 | 1;
 
-  // Floats of the table of factors that are copied to shared memory, since the threads of a warp read different ones.
-  static constexpr int32_t kShared = kLength <= 2048 ? kPlan.pair : 0;
-  static float* shared_table() {
-    return reinterpret_cast<float*>(gpu::dynamic_shared<Point>() + kFrames * kFramePoints);
-  }
-
-  // All frames of a row, in shared memory, so that they take no registers.
-  struct Signal : Frames {
-    bool is_even;             // a point's two samples are an aligned pair, with factors that are one as well
+  struct Block : Frames {
+    bool in_pairs;
+    Point* points;
     float coefficient, edge;  // with kFilters; the sample before the first one
 
-    void open(const Row& row) {
-      read(row, kFirst, kSamples);
-      const auto odd = static_cast<uint64_t>(begin) | static_cast<uint64_t>(step) | static_cast<uint64_t>(length) |
+    Block(const Row& row, uint32_t block) : Frames(row, block, kFirst, kSamples, kFrames) {
+      const Port &x = row.port(0), &w = row.port(1);
+      points = gpu::dynamic_shared<Point>();
+      // All samples exist, and a point's two samples are an aligned pair with factors that are one as well.
+      const auto odd = static_cast<uint64_t>(start) | static_cast<uint64_t>(step) | static_cast<uint64_t>(length) |
                        static_cast<uint64_t>(before);
-      is_even = element == 1 && (odd & 1) == 0 && (row.port(0).data & 7) == 0 && (row.port(1).data & 7) == 0 &&
-                !kPlan.is_odd();
+      constexpr int64_t kLeast = kFilters ? 1 : 0;  // sample before which there is one
+      in_pairs = element == 1 && start >= kLeast && start + (count - 1) * step + length <= samples && (odd & 1) == 0 &&
+                 (x.data & 7) == 0 && (w.data & 7) == 0 && !kPlan.is_odd();
       coefficient = kFilters ? static_cast<float>(row.number(0)) : 0.0f;
       edge = 0.0f;
       if constexpr (kFilters)
@@ -53,27 +50,17 @@ struct ShortSpectrogram {
     float at(int64_t i) const {
       const float x = signal[i * element];
       if constexpr (!kFilters) return x;
-      const float previous = i > 0 ? signal[(i - 1) * element] : edge;
-      return x - previous * coefficient;
-    }
-  };
-
-  struct Block : FrameGroup {
-    const Signal& of;
-    Point* points;
-    bool in_pairs;
-
-    Block(const Signal& signal, uint32_t number)
-        : FrameGroup(signal.group(number, kFrames)), of(signal), points(gpu::dynamic_shared<Point>()) {
-      constexpr int64_t kLeast = kFilters ? 1 : 0;  // sample before which there is one
-      const int64_t end = this->start + (this->count - 1) * of.step + of.length;
-      in_pairs = of.is_even && this->start >= kLeast && end <= of.samples;  // all samples exist
+      const float before = i > 0 ? signal[(i - 1) * element] : edge;
+      return x - before * coefficient;
     }
     float sample(int32_t frame, int32_t i) const {
-      return of.sample(*this, frame, i, [&](int64_t from) { return of.at(from); });
+      return Frames::sample(frame, i, [&](int64_t from) { return at(from); });
     }
     Point* frame(int32_t number) const { return points + number * kFramePoints; }
   };
+
+  // Floats of the table of factors that are copied to shared memory, since the threads of a warp read different ones.
+  static constexpr int32_t kShared = kLength <= 2048 ? kPlan.pair : 0;
 
   // The butterflies of one pass: kRadix points that are kApart from each other in the input.
   template <int kPass>
@@ -108,17 +95,17 @@ struct ShortSpectrogram {
       STOKER_UNROLL for (int k = 0; k < P::kRadix; ++k) a[k] = b.frame(frame)[place(i + P::kApart * k)];
       return;
     }
-    const auto* x = reinterpret_cast<const Point*>(b.of.signal + b.start + frame * b.of.step);
-    const auto* w = reinterpret_cast<const Point*>(b.of.window);
-    const int32_t begin = i - b.of.before / 2;
+    const auto* x = reinterpret_cast<const Point*>(b.signal + b.start + frame * b.step);
+    const auto* w = reinterpret_cast<const Point*>(b.window);
+    const int32_t begin = i - b.before / 2;
     STOKER_UNROLL for (int k = 0; k < P::kRadix; ++k) {
       const int32_t at = begin + P::kApart * k;
       a[k] = {0.0f, 0.0f};
-      if (at < 0 || at >= b.of.length / 2) continue;
+      if (at < 0 || at >= b.length / 2) continue;
       Point two = x[at];
       if constexpr (kFilters) {
         const float before = x[at - 1].im;
-        two = {two.re - before * b.of.coefficient, two.im - two.re * b.of.coefficient};
+        two = {two.re - before * b.coefficient, two.im - two.re * b.coefficient};
       }
       a[k] = {two.re * w[at].re, two.im * w[at].im};
     }
@@ -160,16 +147,16 @@ struct ShortSpectrogram {
     constexpr int32_t n = kPlan.points;
     const Point z = b.frame(frame)[place(k)];
     if constexpr (kPlan.is_odd()) {
-      put(k, b.of.power_of(z, 1.0f));
+      put(k, b.power_of(z, 1.0f));
     } else if (k == 0) {
-      put(0, b.of.power_of(Point{z.re + z.im, 0.0f}, 1.0f));
-      put(n, b.of.power_of(Point{z.re - z.im, 0.0f}, 1.0f));
+      put(0, b.power_of(Point{z.re + z.im, 0.0f}, 1.0f));
+      put(n, b.power_of(Point{z.re - z.im, 0.0f}, 1.0f));
     } else {
-      const auto w = reinterpret_cast<const Point*>(b.of.table + kPlan.pair)[k];
+      const auto w = reinterpret_cast<const Point*>(b.table + kPlan.pair)[k];
       Point low, high;
       fft::real_pair(z, b.frame(frame)[place(n - k)], w.re, w.im, low, high);
-      put(k, b.of.power_of(low, 0.25f));
-      put(n - k, b.of.power_of(high, 0.25f));
+      put(k, b.power_of(low, 0.25f));
+      put(n - k, b.power_of(high, 0.25f));
     }
   }
 
@@ -177,7 +164,7 @@ struct ShortSpectrogram {
 
   // Write the powers of all bins. Neighbouring threads write neighbouring elements.
   static void store(const Block& b, float* out) {
-    if (b.of.by_time) {
+    if (b.by_time) {
       for (uint32_t i = gpu::thread_index(); i < kAll; i += kThreads) {
         const auto frame = static_cast<int32_t>(i / kPairs), k = static_cast<int32_t>(i % kPairs);
         if (frame >= b.count) break;
@@ -189,34 +176,42 @@ struct ShortSpectrogram {
         const auto frame = static_cast<int32_t>(i % kFrames), k = static_cast<int32_t>(i / kFrames);
         if (frame >= b.count) continue;
         float* to = out + b.first + frame;
-        powers(b, frame, k, [&](int32_t bin, float power) { to[bin * b.of.frames] = power; });
+        powers(b, frame, k, [&](int32_t bin, float power) { to[bin * b.frames] = power; });
       }
     }
   }
 
   // Write the weighted sums of the powers.
-  static void project(const Block& b, const Port& w, float* out) {
-    constexpr uint32_t kEach = (kAll + kThreads - 1) / kThreads;
+  static void project(const Row& row, const Block& b, float* out) {
+    // A bin in the middle, which is its own partner, is apart: the others are often the same number for each thread.
+    constexpr bool kHasMiddle = !kPlan.is_odd() && kPlan.points % 2 == 0;
+    constexpr uint32_t kOthers = kPairs - kHasMiddle, kOfAll = kFrames * kOthers;
+    constexpr uint32_t kEach = (kOfAll + kThreads - 1) / kThreads;
     constexpr int32_t kBins = kPlan.bins | 1;  // of a frame, so that equal bins of its frames are in different banks
-    float found[kEach][2];
+    float found[kEach][2], middle = 0.0f;
     STOKER_UNROLL for (uint32_t slot = 0; slot < kEach; ++slot) {
       const uint32_t i = gpu::thread_index() + slot * kThreads;
-      const auto frame = static_cast<int32_t>(i / kPairs);
-      if (i >= kAll || frame >= b.count) continue;
+      const auto frame = static_cast<int32_t>(i / kOthers);
+      if (i >= kOfAll || frame >= b.count) continue;
       int32_t which = 0;
-      powers(b, frame, static_cast<int32_t>(i % kPairs), [&](int32_t, float power) { found[slot][which++] = power; });
+      powers(b, frame, static_cast<int32_t>(i % kOthers), [&](int32_t, float power) { found[slot][which++] = power; });
     }
+    const auto of_middle = static_cast<int32_t>(gpu::thread_index());  // frame
+    if (kHasMiddle && of_middle < b.count)
+      powers(b, of_middle, static_cast<int32_t>(kOthers), [&](int32_t, float power) { middle = power; });
     gpu::block_barrier();  // the powers take the memory of the points
     auto* all = reinterpret_cast<float*>(b.points);
     STOKER_UNROLL for (uint32_t slot = 0; slot < kEach; ++slot) {
       const uint32_t i = gpu::thread_index() + slot * kThreads;
-      const auto frame = static_cast<int32_t>(i / kPairs), k = static_cast<int32_t>(i % kPairs);
-      if (i >= kAll || frame >= b.count) continue;
+      const auto frame = static_cast<int32_t>(i / kOthers), k = static_cast<int32_t>(i % kOthers);
+      if (i >= kOfAll || frame >= b.count) continue;
       float* to = all + frame * kBins;
       to[k] = found[slot][0];
       if (!kPlan.is_odd()) to[kPlan.points - k] = found[slot][1];
     }
+    if (kHasMiddle && of_middle < b.count) all[of_middle * kBins + static_cast<int32_t>(kOthers)] = middle;
     gpu::block_barrier();
+    const Port& w = row.port(3);
     const auto rows = static_cast<uint32_t>(w.shape[0]);
     for (uint32_t i = gpu::thread_index(); i < kFrames * rows; i += kThreads) {
       const auto frame = static_cast<int32_t>(i % kFrames);
@@ -226,22 +221,18 @@ struct ShortSpectrogram {
       const float* of = all + frame * kBins + band.begin;
       float sum = 0.0f;
       for (int32_t bin = 0; bin < band.end - band.begin; ++bin) sum += of[bin] * band.weights[bin];
-      out[b.of.by_time ? (b.first + frame) * rows + r : r * b.of.frames + b.first + frame] = sum;
+      out[b.by_time ? (b.first + frame) * rows + r : r * b.frames + b.first + frame] = sum;
     }
   }
 
-  // Copy numbers to shared memory; the first barrier after it makes them visible.
-  static void copy(const Port& port, int32_t count, float* to) {
-    const auto* from = reinterpret_cast<const float*>(port.data);
-    STOKER_NO_UNROLL for (auto i = static_cast<int32_t>(gpu::thread_index()); i < count; i += kThreads) to[i] = from[i];
-  }
-
   static void frames(const Row& row, uint32_t block) {
-    STOKER_SHARED(Signal, signal);
-    if (gpu::thread_index() == 0) signal.open(row);
-    copy(row.port(2), kShared, shared_table());
-    gpu::block_barrier();
-    const Block b(signal, block);
+    const Block b(row, block);
+    const float* table = b.table;
+    if constexpr (kShared > 0) {
+      auto* shared = reinterpret_cast<float*>(b.points + kFrames * kFramePoints);
+      for (int32_t i = static_cast<int32_t>(gpu::thread_index()); i < kShared; i += kThreads) shared[i] = table[i];
+      table = shared;
+    }
     if (!b.in_pairs) {
       STOKER_NO_UNROLL for (uint32_t i = gpu::thread_index(); i < kFrames * kLength; i += kThreads) {
         const auto frame = static_cast<int32_t>(i / kLength), at = static_cast<int32_t>(i % kLength);
@@ -252,10 +243,9 @@ struct ShortSpectrogram {
       }
       gpu::block_barrier();
     }
-    if constexpr (kShared > 0) transform<0>(b, shared_table());
-    else transform<0>(b, signal.table);
-    auto* const out = reinterpret_cast<float*>(row.port(kProjects ? 4 : 3).data);
-    if constexpr (kProjects) project(b, row.port(3), out);
+    transform<0>(b, table);
+    auto* out = reinterpret_cast<float*>(row.port(kProjects ? 4 : 3).data);
+    if constexpr (kProjects) project(row, b, out);
     else store(b, out);
   }
 };

@@ -25,14 +25,14 @@ struct Spectrogram {
     }
   };
 
-  struct Block : Frames, FrameGroup {
+  struct Block : Frames {
     fft::Plan plan;
     float* memory;
     int32_t floats;  // of a frame in one of its four arrays
 
-    Block(const Row& row, uint32_t block) : plan(fft::plan_of(static_cast<int32_t>(row.number(2)))) {
-      read(row, 0, plan.samples);
-      static_cast<FrameGroup&>(*this) = group(block, static_cast<int64_t>(row.number(7)));
+    Block(const Row& row, uint32_t block)
+        : Frames(row, block, 0, static_cast<int32_t>(row.number(2)), static_cast<int64_t>(row.number(7))),
+          plan(fft::plan_of(static_cast<int32_t>(row.number(2)))) {
       floats = Points::index(plan.length) + 1;
       memory = row.number(8) != 0 ? gpu::dynamic_shared<float>()
                                   : row.scratch<float>(first * 4 * floats * static_cast<int64_t>(sizeof(float)));
@@ -42,7 +42,7 @@ struct Spectrogram {
       return {p, p + floats};
     }
     float sample(int32_t frame, int32_t i) const {
-      return Frames::sample(*this, frame, i, [&](int64_t from) { return signal[from * element]; });
+      return Frames::sample(frame, i, [&](int64_t from) { return signal[from * element]; });
     }
   };
 

@@ -20,4 +20,19 @@ std::pair<int64_t, std::vector<double>> StepTimes::total(size_t steps) const {
   return {rows_, std::move(ns)};
 }
 
+void BatchOrder::begin(WorkStream work_stream) {
+  if (!last_launch_) return;
+  device_->await_on(work_stream, last_launch_);
+  forget();
+}
+
+void BatchOrder::ends(WorkStream work_stream) {
+  forget();
+  last_launch_ = device_->record(work_stream);
+}
+
+void BatchOrder::forget() noexcept {
+  if (last_launch_) device_->forget(std::exchange(last_launch_, nullptr));
+}
+
 }  // namespace stoker::gpu

@@ -30,6 +30,29 @@ class StepTimes {
   int64_t rows_ = 0;
 };
 
+// Order of consecutive batches on the device. A batch begins when the last launch of the batch before begins. Otherwise
+// the first launch of the later batch would take the processors between two launches of the earlier one, both batches
+// would end at the same time, and the device would have nothing to do until the host has described another batch.
+// Not thread-safe: batches are issued one at a time.
+class BatchOrder {
+ public:
+  explicit BatchOrder(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  ~BatchOrder() { forget(); }
+  BatchOrder(const BatchOrder&) = delete;
+  BatchOrder& operator=(const BatchOrder&) = delete;
+
+  // Call before a batch's first launch.
+  void begin(WorkStream work_stream);
+  // Call before a batch's last launch.
+  void ends(WorkStream work_stream);
+
+ private:
+  void forget() noexcept;
+
+  const std::shared_ptr<Device> device_;
+  Event last_launch_ = nullptr;  // passes before the last launch of the batch before; null: none to wait for
+};
+
 // Resources of a plan with device steps.
 struct DeviceResources {
   std::shared_ptr<Device> device;
@@ -40,6 +63,7 @@ struct DeviceResources {
   std::shared_ptr<DeviceBackingPool> backing_pool;  // device memory of uploads; set by the engine
   std::shared_ptr<PinnedPool> pinned_pool;          // files that are read; set by the engine
   std::shared_ptr<HighWaterMark> input_mark = std::make_shared<HighWaterMark>();
+  std::shared_ptr<BatchOrder> order;  // set by the engine
 };
 
 }  // namespace stoker::gpu

@@ -82,6 +82,8 @@ class Inputs {
   void written(const uint8_t* piece) noexcept;
   // Return the device address of a host address; 0 if it is not in these blocks. Throw std::bad_alloc.
   Address device_address(const uint8_t* host);
+  // Return whether memory was taken for this batch.
+  bool has_files() const { return used_ > 0; }
   // Copy what has been written, concurrently with threads that ask for addresses. What cannot be copied now is left to
   // `send`.
   void send_early() noexcept;

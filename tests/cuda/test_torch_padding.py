@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Padded batches on a GPU: one kernel instead of a copy per row.
+
+Without a GPU the kernel runs on emulated threads, on rows in host memory.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import emulated_stages
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", exc_type=ModuleNotFoundError)
+
+from stoker import fn, pipeline_def  # noqa: E402
+from stoker.frameworks import _torch_ops_cuda as on_gpu  # noqa: E402
+from stoker.frameworks._torch_padding import pad, pad_table  # noqa: E402
+from stoker.native import _native  # noqa: E402
+from stoker.torch import Loader  # noqa: E402
+
+SHAPES = {
+    "signals": [(1,), (2500,), (0,), (2049,)],
+    "spectrograms": [(3, 700), (3, 1), (3, 0), (3, 699)],
+    "images": [(5, 7, 3), (9, 2, 3), (9, 7, 1)],
+    "empty": [(0, 4), (0, 2)],
+}
+
+
+def rows_of(name: str, dtype: Any) -> list[Any]:
+    rng = np.random.default_rng(3)
+    return [torch.from_numpy(rng.integers(0, 120, shape)).to(dtype) for shape in SHAPES[name]]
+
+
+def table_of(rows: list[Any]) -> Any:
+    return np.array([[row.data_ptr(), *row.shape] for row in rows], np.int64)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "int16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_kernel_copies_as_torch_does(name: str, dtype: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    emulated = on_gpu.Kernels(emulated_stages.EmulatedGpu(folder))
+    monkeypatch.setattr(on_gpu, "kernels", lambda device: emulated)
+    kind = getattr(torch, dtype)
+    rows = rows_of(name, kind)
+    value = 1 if dtype == "bool" else 7
+    expected, _ = pad(rows, kind, value, pin=False)
+    found = pad_table(table_of(rows), kind, value, torch.device("cpu"))
+    assert found.dtype == kind and found.shape == expected.shape and torch.equal(found, expected)
+
+
+def test_row_tables_are_checked() -> None:
+    with pytest.raises(ValueError, match="at least a row"):
+        _native.gpu.row_table([], 0)
+
+
+@pytest.mark.parametrize("count", [3, 1])
+@emulated_stages.NEEDS_GPU
+def test_batches_of_a_gpu(count: int) -> None:
+    data = [np.arange(6 * n, dtype=np.float32).reshape(2, 3 * n) for n in (5, 1, 9)]
+
+    @pipeline_def(batch_size=count, device_id=0)
+    def signals() -> Any:
+        return fn.external_source(data, batch=False, layout="ft", cycle=True).gpu() + 1.0
+
+    loader = Loader(signals(), ragged="padded", padding_value=-2.0, size=3)
+    for turn, (found, lengths) in enumerate(loader):
+        rows = [torch.from_numpy(data[(turn * count + k) % 3]) + 1 for k in range(count)]
+        expected, shapes = pad(rows, torch.float32, -2.0, pin=False)
+        assert found.is_cuda and torch.equal(found.cpu(), expected)
+        assert lengths.tolist() == [shape[1] for shape in shapes] and lengths.is_pinned()
+    loader.close()
