@@ -4,6 +4,7 @@
 STOKER_NUM_THREADS   default number of worker threads of a pipeline
 STOKER_SIMD          plain, avx2, avx512 or neon: widest instruction set to use (default: the machine's widest)
 STOKER_WITHOUT_GPU   error (default) or cpu: policy for pipelines with GPU operators on a machine without a GPU
+STOKER_GPU_MULTIPROCESSORS  most multiprocessors of a GPU that kernels may take, rounded up by its driver (default: all)
 STOKER_KERNEL_CACHE  folder of compiled GPU kernels, or "off" (default: stoker/kernels in the user's cache folder)
 STOKER_KERNEL_CACHE_MIB  size limit of that folder (default: 256)
 STOKER_INDEX_CACHE   folder of indexes of container files, or "off" (default: stoker/indexes in the user's cache folder)
@@ -69,6 +70,11 @@ def threads_with_gpu() -> int:
 def without_gpu() -> str:
     """Return the policy for machines without a GPU: "error" or "cpu"."""
     return os.environ.get("STOKER_WITHOUT_GPU", "") or "error"
+
+
+def gpu_multiprocessors() -> int:
+    """Return the number of a GPU's multiprocessors that pipelines may use; 0: all."""
+    return _number("STOKER_GPU_MULTIPROCESSORS", 0) or 0
 
 
 def kernel_cache() -> tuple[Path, int] | None:

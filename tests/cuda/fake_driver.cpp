@@ -174,6 +174,33 @@ int cuStreamCreateWithPriority(void** stream, unsigned, int) {
   ++alive;
   return *stream = *streams.insert(new Stream).first, 0;
 }
+// Green contexts, on a device of 132 multiprocessors that are given in groups of eight.
+int cuDeviceGetDevResource(int, void* resource, int) {
+  STEP;
+  static_cast<unsigned*>(resource)[24] = 132;
+  return 0;
+}
+int cuDevSmResourceSplitByCount(void* some, unsigned* groups, const void*, void*, unsigned, unsigned least) {
+  STEP;
+  static_cast<unsigned*>(some)[24] = (least + 7) / 8 * 8;
+  return *groups == 1 ? 0 : 1;
+}
+int cuDevResourceGenerateDesc(void** description, void* resource, unsigned) {
+  STEP;
+  return *description = resource, 0;
+}
+int cuGreenCtxCreate(void** made, void* description, int, unsigned flags) {
+  STEP;
+  ++alive;
+  return *made = description, flags == 1 ? 0 : 1;
+}
+int cuGreenCtxDestroy(void*) {
+  LOCKED;
+  return --alive, 0;
+}
+int cuGreenCtxStreamCreate(void** stream, void* made, unsigned flags, int priority) {
+  return made && flags == 1 ? cuStreamCreateWithPriority(stream, flags, priority) : 1;
+}
 int cuStreamDestroy_v2(void* stream) {
   LOCKED;
   if (!streams.erase(static_cast<Stream*>(stream))) return 400;

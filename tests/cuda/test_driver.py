@@ -16,7 +16,7 @@ from PIL import Image
 from tests.idle_clock import HANG_S
 
 OPEN = """
-import ctypes
+import ctypes, sys
 from stoker.native import _native
 
 driver = ctypes.CDLL("libcuda.so.1")
@@ -25,7 +25,7 @@ failed = 0
 while True:
     driver.fake_fail_after(failed, 999)
     try:
-        device = _native.gpu.open_cuda(0)
+        device = _native.gpu.open_cuda(0, int(sys.argv[1]))
         break
     except _native.gpu.DeviceFailure as failure:
         assert "the injected failure (CUDA error 999)" in str(failure), failure
@@ -336,8 +336,9 @@ def run(program: str, environment: dict[str, str], *arguments: str) -> subproces
     return done
 
 
-def test_a_device_that_cannot_be_opened_leaves_nothing(with_driver: dict[str, str]) -> None:
-    failed, alive = map(int, run(OPEN, with_driver).stdout.split())
+@pytest.mark.parametrize("multiprocessors", ["0", "20"])
+def test_a_device_that_cannot_be_opened_leaves_nothing(with_driver: dict[str, str], multiprocessors: str) -> None:
+    failed, alive = map(int, run(OPEN, with_driver, multiprocessors).stdout.split())
     assert failed >= 8, "every call failed once"
     assert alive == 0
 

@@ -3,30 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import pytest
 
-from stoker import ArgumentError, fn, pipeline_def, types
-from tests.gpu.scaled import ROWS, images, want
+from stoker import ArgumentError, types
+from tests.gpu.scaled import BATCHES, ROWS, images, numbered, want
 
 cupy = pytest.importorskip("cupy", reason="the arrays are CuPy's: `pip install cupy-cuda13x`", exc_type=ImportError)
-BATCHES = 12
-
-
-@pipeline_def(batch_size=ROWS, num_threads=2, device_id=0)
-def numbered(dtype: Any = types.FLOAT16) -> Any:
-    """Return scaled images on the GPU, and numbers of rows on the GPU and in host memory."""
-
-    def batches() -> Iterator[Any]:
-        for seed in range(BATCHES):
-            yield images(seed), np.arange(ROWS, dtype=np.int32).reshape(ROWS, 1) + seed
-
-    x, numbers = fn.external_source(source=batches, num_outputs=2, layout=["HWC", ""])
-    x = fn.crop_mirror_normalize(x.gpu(), mean=[1.0, 2.0, 3.0], std=[2.0], dtype=dtype, output_layout="HWC")
-    return x, numbers.gpu(), numbers
 
 
 def test_batches_are_right_and_stay() -> None:

@@ -272,6 +272,14 @@ def test_two_pipelines_in_one_process(images: Path) -> None:
             assert not np.array_equal(y.as_cpu().as_array(), z.as_array())
 
 
+def test_kernels_on_some_of_the_multiprocessors(images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
+    monkeypatch.setenv("STOKER_GPU_MULTIPROCESSORS", "16")
+    with on_gpu(training, files) as pipe, training(files, "cpu") as cpu:
+        for _ in range(5):
+            equal(pipe.run()[0], cpu.run()[0])
+
+
 def test_memory_stays_flat(images: Path, gpu_to_itself: bool) -> None:
     """Check the pipeline's count, and the GPU's own count if the test has the GPU alone."""
     files = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]

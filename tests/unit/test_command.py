@@ -86,6 +86,9 @@ def test_numbers_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path:
     for text, mib in (("", 256), ("7", 7), ("0", 0)):
         monkeypatch.setenv("STOKER_KERNEL_CACHE_MIB", text)
         assert settings.kernel_cache() == (tmp_path, mib << 20)
+    assert settings.gpu_multiprocessors() == 0, "all of them"
+    monkeypatch.setenv("STOKER_GPU_MULTIPROCESSORS", "24")
+    assert settings.gpu_multiprocessors() == 24
     monkeypatch.setenv("STOKER_KERNEL_CACHE_MIB", "much")
     with pytest.raises(ValueError, match="STOKER_KERNEL_CACHE_MIB: expected a whole number >= 0, got 'much'"):
         settings.kernel_cache()

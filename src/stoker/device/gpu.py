@@ -13,7 +13,7 @@ from ..contract.gpu import StageRows
 from ..contract.step import CalledOnHost, Compiled, Native, OwnKernel, Sources, Stage
 from ..contract.types import DType
 from ..native import _native
-from ..settings import default_threads
+from ..settings import default_threads, gpu_multiprocessors
 from .compilation_pool import CompilationPool
 from .compile import compile_kernels
 from .generate import generate
@@ -44,7 +44,7 @@ class Gpu:
             DeviceError: the device cannot be used; the text says what is missing.
         """
         try:
-            device = _native.gpu.open_cuda(number)
+            device = _native.gpu.open_cuda(number, gpu_multiprocessors())
         except _native.gpu.DeviceFailure as failure:
             raise DeviceError(f"GPU {number} cannot be used: {failure}") from failure
         return Gpu(device, 2**64 - 1 if memory_limit is None else memory_limit)

@@ -417,8 +417,11 @@ void bind_gpu(nb::module_& m) {
   gpu_module.def("place_of", &place_of, nb::arg().none());
   gpu_module.def("row_table", &row_table, nb::arg("rows"), nb::arg("stream"));
   gpu_module.def(
-      "open_cuda", [](int number) { return without_gil([number] { return gpu::open_cuda(number); }); },
-      nb::arg("number"));
+      "open_cuda",
+      [](int number, unsigned multiprocessors) {
+        return without_gil([&] { return gpu::open_cuda(number, multiprocessors); });
+      },
+      nb::arg("number"), nb::arg("multiprocessors") = 0);
   gpu_module.def("open_null", &gpu::open_null);
   gpu_module.def("is_null_device_current", &gpu::is_null_device_current);
   gpu_module.def("set_null_driver_bytes", &gpu::set_null_driver_bytes, nb::arg("bytes"));

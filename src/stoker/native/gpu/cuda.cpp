@@ -66,6 +66,14 @@ struct Driver {
   Result (*function_attribute)(Handle, int, int);
   Result (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
                    void**);
+  // For streams on a part of the multiprocessors: only in drivers of CUDA 12.4 and later.
+  bool has_green = true;
+  Result (*green_resource)(int, void*, int);
+  Result (*green_split)(void*, unsigned*, const void*, void*, unsigned, unsigned);
+  Result (*green_describe)(Handle*, void*, unsigned);
+  Result (*green_create)(Handle*, Handle, int, unsigned);
+  Result (*green_destroy)(Handle);
+  Result (*green_stream)(Handle*, Handle, unsigned, int);
 
   // All of them, under the names that they have in the library.
   template <typename Visitor>
@@ -105,10 +113,20 @@ struct Driver {
     visit(function_attribute, "cuFuncSetAttribute");
     visit(launch, "cuLaunchKernel");
   }
+  template <typename Visitor>
+  void each_green(Visitor visit) {
+    visit(green_resource, "cuDeviceGetDevResource");
+    visit(green_split, "cuDevSmResourceSplitByCount");
+    visit(green_describe, "cuDevResourceGenerateDesc");
+    visit(green_create, "cuGreenCtxCreate");
+    visit(green_destroy, "cuGreenCtxDestroy");
+    visit(green_stream, "cuGreenCtxStreamCreate");
+  }
   // Refuse all calls in a forked child. It has neither the library's threads nor a valid context, so a release, which a
   // garbage collector may do at any time, could crash there. Every call then returns an error that says so.
   void refuse() {
     each([](auto& function, const char*) { put_off(function); });
+    each_green([](auto& function, const char*) { put_off(function); });
     error_string = [](Result, const char** text) -> Result {
       *text =
           "this process was forked from one that had used CUDA, and cannot use it itself: start it with \"spawn\", or "
@@ -134,6 +152,10 @@ Driver load_driver() {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(d.library, name));
     if (!function) throw DeviceFailure(std::string("the CUDA driver is too old: it has no ") + name);
   });
+  d.each_green([&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(d.library, name));
+    if (!function) d.has_green = false;
+  });
   d.check(d.init(0), "the CUDA driver does not start");
   return d;
 }
@@ -151,9 +173,19 @@ const Driver& driver() {
   return loaded;
 }
 
+// The driver's CUdevResource of type CU_DEV_RESOURCE_TYPE_SM, with room for what later versions append.
+struct alignas(8) Multiprocessors {
+  int type = 0;
+  unsigned char internal[92] = {};
+  unsigned count = 0;
+  unsigned char later[156] = {};
+};
+constexpr int kMultiprocessors = 1;    // CU_DEV_RESOURCE_TYPE_SM
+constexpr unsigned kGreenDefault = 1;  // CU_GREEN_CTX_DEFAULT_STREAM, the only flag
+
 class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice> {
  public:
-  explicit CudaDevice(int number) : d_(driver()), number_(number) {
+  CudaDevice(int number, unsigned multiprocessors) : d_(driver()), number_(number) {
     int count = 0;
     d_.check(d_.device_count(&count), "the CUDA devices cannot be counted");
     if (number < 0 || number >= count)
@@ -162,7 +194,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.check(d_.device_get(&device_, number), "the CUDA device cannot be opened");
     d_.check(d_.context_retain(&context_, device_), "the CUDA device cannot be used");
     try {
-      open();
+      open(multiprocessors);
     } catch (...) {
       close();
       throw;
@@ -275,7 +307,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   }
   uintptr_t make_stream() override {
     Handle stream = nullptr;
-    d_.check(d_.stream_create(&stream, kStreamNonBlocking, least_priority_), "a stream cannot be created");
+    make_work_stream(&stream);
     return reinterpret_cast<uintptr_t>(stream);
   }
   void finish(uintptr_t stream) override {
@@ -300,13 +332,34 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.check(d_.stream_wait(waits, followed_, 0), "waiting for another library's stream");
   }
 
-  void open() {
+  // Create a stream for kernels, which run on the multiprocessors that are left to this device.
+  void make_work_stream(Handle* stream) {
+    d_.check(green_ ? d_.green_stream(stream, green_, kStreamNonBlocking, least_priority_)
+                    : d_.stream_create(stream, kStreamNonBlocking, least_priority_),
+             "a stream cannot be created");
+  }
+
+  // Reserve a part of the multiprocessors, in a context that shares memory and modules with the primary one.
+  void reserve(unsigned multiprocessors) {
+    if (!d_.has_green)
+      throw DeviceFailure("expected a CUDA driver with green contexts (12.4 or later), got an older one");
+    Multiprocessors all, some, rest;
+    unsigned groups = 1;
+    Handle description = nullptr;
+    d_.check(d_.green_resource(device_, &all, kMultiprocessors), "the device's multiprocessors");
+    if (multiprocessors >= all.count) return;
+    d_.check(d_.green_split(&some, &groups, &all, &rest, 0, multiprocessors), "a part of the multiprocessors");
+    d_.check(d_.green_describe(&description, &some, 1), "a part of the multiprocessors");
+    d_.check(d_.green_create(&green_, description, device_, kGreenDefault), "a part of the multiprocessors");
+  }
+
+  void open(unsigned multiprocessors) {
     const Visit visit(this);
     int greatest = 0;
     d_.check(d_.priority_range(&least_priority_, &greatest), "stream priorities");
     const int least = least_priority_;
-    for (Handle& work : work_streams_)
-      d_.check(d_.stream_create(&work, kStreamNonBlocking, least), "a stream cannot be created");
+    if (multiprocessors) reserve(multiprocessors);
+    for (Handle& work : work_streams_) make_work_stream(&work);
     d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be created");
     d_.check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be created");
     d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be created");
@@ -324,6 +377,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
       if (stream) d_.stream_destroy(stream);
     for (const Handle stream : {copies_, order_})
       if (stream) d_.stream_destroy(stream);
+    if (green_) d_.green_destroy(green_);
     leave(before);
     d_.context_release(device_);
   }
@@ -351,7 +405,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   const int number_;
   int device_ = 0, least_priority_ = 0;
   Handle context_ = nullptr, work_streams_[kWorkStreams] = {}, copies_ = nullptr, followed_ = nullptr;
-  Handle order_ = nullptr;
+  Handle order_ = nullptr, green_ = nullptr;
   std::mutex mutex_;
   std::vector<Handle> spare_events_, spare_ticks_;
   std::atomic<WorkStream> turn_{0};
@@ -391,7 +445,9 @@ std::shared_ptr<Module> CudaDevice::load(const void* image, size_t) {
 
 }  // namespace
 
-std::shared_ptr<Device> open_cuda(int number) { return std::make_shared<CudaDevice>(number); }
+std::shared_ptr<Device> open_cuda(int number, unsigned multiprocessors) {
+  return std::make_shared<CudaDevice>(number, multiprocessors);
+}
 
 int count_cuda() {
   int count = 0;

@@ -158,8 +158,9 @@ class Visit {
 };
 
 // Open CUDA device `number`. Throw DeviceFailure that names what is missing: the driver, the device, or a newer version
-// of either.
-std::shared_ptr<Device> open_cuda(int number);
+// of either. With `multiprocessors`, kernels run on at most this count of the device's multiprocessors,
+// rounded up as the driver does, and leave the others to the application; 0: all.
+std::shared_ptr<Device> open_cuda(int number, unsigned multiprocessors);
 // Return the number of CUDA devices; 0 without a driver.
 int count_cuda();
 
