@@ -219,16 +219,13 @@ class Loader(EpochLoader):
         dtype = TORCH_TYPES[planned.dtype]
         if not isinstance(x, list):  # rows of one shape
             data = x if isinstance(x, torch.Tensor) else self._own(x, planned.dtype)
-            shapes: Any = [tuple(data.shape[1:])] * len(data)
+            extents = torch.tensor(data.shape[1:], dtype=torch.int64)[:, None].expand(-1, len(data))
         elif isinstance(x[0], _native.gpu.DeviceArray) and x[0].device_id >= 0:
-            data, shapes = pad_on_gpu(x, dtype, self._padding_value)
+            data, extents = pad_on_gpu(x, dtype, self._padding_value)
         else:
-            data, shapes = pad([_shared(row, planned.dtype) for row in x], dtype, self._padding_value, pin=self._pin)
-        lengths = torch.from_numpy(np.array(shapes, np.int64).reshape(len(shapes), -1))
+            data, extents = pad([_shared(row, planned.dtype) for row in x], dtype, self._padding_value, pin=self._pin)
         axis = 0 if planned.rank == 1 else planned.layout.find("t")
-        if axis >= 0:
-            lengths = lengths[:, axis].clone()
-        # On the way to a GPU, a copy of pageable memory may wait for the stream's work.
+        lengths = (extents[axis] if axis >= 0 else extents.T).contiguous()
         return Padded(data, lengths.pin_memory() if self._pin or data.is_cuda else lengths)
 
     def _own(self, array: Any, dtype: DType) -> Any:

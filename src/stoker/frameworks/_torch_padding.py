@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 
 from ..native import _native
@@ -16,7 +17,7 @@ _NAME = "stoker_pad_rows"
 _ITEM_TYPES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 
 
-def pad(rows: Sequence[torch.Tensor], dtype: torch.dtype, value: float, *, pin: bool) -> tuple[Any, list[Any]]:
+def pad(rows: Sequence[torch.Tensor], dtype: torch.dtype, value: float, *, pin: bool) -> tuple[Any, Any]:
     """Copy rows into one tensor, one by one.
 
     Args:
@@ -26,7 +27,7 @@ def pad(rows: Sequence[torch.Tensor], dtype: torch.dtype, value: float, *, pin: 
         pin: put a result on the CPU into pinned memory.
 
     Returns:
-        The tensor ``(N, ...)``, and the rows' shapes.
+        The tensor ``(N, ...)``, and the rows' extents as int64 ``(axes, N)``.
     """
     shapes = [tuple(row.shape) for row in rows]
     extents = [max(axis) for axis in zip(*shapes, strict=True)]
@@ -35,7 +36,7 @@ def pad(rows: Sequence[torch.Tensor], dtype: torch.dtype, value: float, *, pin: 
     data = torch.full((len(rows), *extents), value, dtype=dtype, device=device, pin_memory=pin)
     for to, row, shape in zip(data, rows, shapes, strict=True):
         to[tuple(slice(n) for n in shape)] = row
-    return data, shapes
+    return data, torch.tensor(shapes, dtype=torch.int64).reshape(len(rows), -1).T
 
 
 def pad_on_gpu(rows: Sequence[Any], dtype: torch.dtype, value: float) -> tuple[Any, Any]:
@@ -47,7 +48,7 @@ def pad_on_gpu(rows: Sequence[Any], dtype: torch.dtype, value: float) -> tuple[A
         value: the number that fills up rows.
 
     Returns:
-        The tensor ``(N, ...)``, and the rows' shapes as int64 ``(N, axes)``.
+        The tensor ``(N, ...)``, and the rows' extents as int64 ``(axes, N)`` in pinned memory.
 
     Raises:
         DeviceError: the device cannot be used.
@@ -55,26 +56,35 @@ def pad_on_gpu(rows: Sequence[Any], dtype: torch.dtype, value: float) -> tuple[A
     """
     device = torch.device("cuda", rows[0].device_id)
     table = _native.gpu.row_table(rows, torch.cuda.current_stream(device).cuda_stream)
-    table = table.reshape(len(rows), -1)
-    return pad_table(table, dtype, value, device), table[:, 1:]
+    # On the way to a GPU, a copy of pageable memory may wait for the stream's work.
+    lines = torch.from_numpy(table.reshape(-1, len(rows) + 1)).pin_memory()
+    return pad_table(lines, dtype, value, device), lines[1:, :-1]
 
 
-def pad_table(table: Any, dtype: torch.dtype, value: float, device: torch.device) -> torch.Tensor:
-    """Copy rows into one tensor. ``table``: int64 ``(N, 1 + axes)`` with each row's address and shape."""
+def pad_table(table: torch.Tensor, dtype: torch.dtype, value: float, device: torch.device) -> torch.Tensor:
+    """Copy rows into one tensor. ``table``: int64 ``(1 + axes, N + 1)`` of ``_native.gpu.row_table``, on the CPU."""
     from ._torch_ops_cuda import kernels
 
-    count, rank = len(table), table.shape[1] - 1
-    extents = table[:, 1:].max(axis=0)
-    data = torch.empty((count, *extents.tolist()), dtype=dtype, device=device)
-    if not data.numel():
+    count, extents = table.shape[1] - 1, table[1:, -1].tolist()
+    data = torch.empty((count, *extents), dtype=dtype, device=device)
+    elements = math.prod(extents)
+    if not elements:
         return data
-    lines = torch.from_numpy(np.concatenate([table, [[0, *extents]]]))
-    if device.type == "cuda":  # a copy of pageable memory may wait for the stream
-        lines = lines.pin_memory().to(device, non_blocking=True)
-    fill = int.from_bytes(torch.tensor([value], dtype=dtype).view(torch.uint8).numpy().tobytes(), "little")
-    row_blocks = -(-data[0].numel() // _ELEMENTS)
-    source = f'#include "device/pad_rows.cuh"\nSTOKER_PAD_ROWS({_ITEM_TYPES[dtype.itemsize]})\n'
-    parameters = lines.data_ptr(), count, rank, row_blocks, fill, data.data_ptr()
+    lines = table.to(device, non_blocking=True)
+    row_blocks = -(-elements // _ELEMENTS)
+    parameters = lines.data_ptr(), count, len(extents), row_blocks, _bits(value, dtype), data.data_ptr()
     stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else None
-    kernels(device).run(source, (_NAME,), [(_NAME, count * row_blocks, _THREADS, parameters)], stream)
+    work = [(_NAME, count * row_blocks, _THREADS, parameters)]
+    kernels(device).run(_source(dtype.itemsize), (_NAME,), work, stream)
     return data
+
+
+@cache
+def _source(item_bytes: int) -> str:
+    """Return the CUDA source of the kernel for elements of a size."""
+    return f'#include "device/pad_rows.cuh"\nSTOKER_PAD_ROWS({_ITEM_TYPES[item_bytes]})\n'
+
+
+def _bits(value: float, dtype: torch.dtype) -> int:
+    """Return the bits of a number."""
+    return int.from_bytes(torch.tensor([value], dtype=dtype).view(torch.uint8).numpy().tobytes(), "little")

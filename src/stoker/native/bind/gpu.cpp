@@ -102,18 +102,23 @@ nb::object capsule(DeviceArray& a, nb::handle self, nb::object stream) {
   return nb::hasattr(exported, "__dlpack__") ? exported.attr("__dlpack__")() : exported;
 }
 
-// Return the address and the shape of each row, one after the other, for a kernel that reads the rows on `stream`.
+// Return the table of rows of one rank and type for a kernel that reads them on `stream`: a line of the rows' addresses
+// and one of their extents on each axis, whose last element is the largest (0 in the first line).
 nb::object row_table(const std::vector<DeviceArray>& rows, uintptr_t stream) {
   if (rows.empty()) throw nb::value_error("expected at least a row");
-  const size_t rank = rows[0].shape.size();
+  const size_t rank = rows[0].shape.size(), width = rows.size() + 1;
   for (const DeviceArray& row : rows)
     if (row.shape.size() != rank || row.dtype != rows[0].dtype)
       throw nb::value_error("expected rows of one rank and type");
   for (const DeviceArray& row : rows) record_stream(row, stream ? stream : kLegacyStream);
-  return nb::cast(column<int64_t>(rows.size() * (rank + 1), [&](size_t i) {
-    const DeviceArray& row = rows[i / (rank + 1)];
-    const size_t d = i % (rank + 1);
-    return d ? row.shape[d - 1] : static_cast<int64_t>(reinterpret_cast<uintptr_t>(row.data));
+  int64_t largest = 0;
+  return nb::cast(column<int64_t>(width * (rank + 1), [&](size_t i) {
+    const size_t line = i / width, row = i % width;
+    if (row == rows.size()) return std::exchange(largest, 0);
+    if (line == 0) return static_cast<int64_t>(reinterpret_cast<uintptr_t>(rows[row].data));
+    const int64_t extent = rows[row].shape[line - 1];
+    largest = std::max(largest, extent);
+    return extent;
   }));
 }
 

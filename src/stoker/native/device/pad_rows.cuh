@@ -5,29 +5,29 @@
 
 namespace stoker::pad {
 
-// Copy one part of a row. `table` has a line per row, its address and its extents, and a last one with the extents of
-// the tensor's rows. A block has kElements elements, and a row `row_blocks` blocks.
+// Copy one part of a row. `table` has a line of the rows' addresses and one of their extents on each axis, each with a
+// number for the tensor at its end. A block has kElements elements, and a row `row_blocks` blocks.
 template <class T>
 struct Rows {
   static constexpr int64_t kElements = 2048;  // of a block; also in frameworks/_torch_padding.py
 
   static void copy(const int64_t* table, int64_t rows, int rank, int64_t row_blocks, T fill, T* to) {
     const int64_t row = own::quotient(gpu::block_index(), row_blocks), part = gpu::block_index() - row * row_blocks;
-    const int64_t *of = table + row * (rank + 1), *extents = table + rows * (rank + 1) + 1;
-    const auto* from = reinterpret_cast<const T*>(of[0]);
-    const int64_t* shape = of + 1;
+    const auto* from = reinterpret_cast<const T*>(table[row]);
+    const int64_t* const lines = table + rows + 1;  // of extents
+    const auto extent = [&](int d, int64_t of) { return lines[d * (rows + 1) + of]; };
     int64_t elements = 1;
-    for (int d = 0; d < rank; ++d) elements *= extents[d];
+    for (int d = 0; d < rank; ++d) elements *= extent(d, rows);
     const int64_t begin = part * kElements, end = begin + kElements < elements ? begin + kElements : elements;
     for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {
       int64_t left = i, offset = 0, apart = 1;
       bool is_inside = true;
       for (int d = rank - 1; d >= 0; --d) {
-        const int64_t above = own::quotient(left, extents[d]), at = left - above * extents[d];
+        const int64_t above = own::quotient(left, extent(d, rows)), at = left - above * extent(d, rows);
         left = above;
-        is_inside &= at < shape[d];
+        is_inside &= at < extent(d, row);
         offset += at * apart;
-        apart *= shape[d];
+        apart *= extent(d, row);
       }
       to[row * elements + i] = is_inside ? from[offset] : fill;
     }
