@@ -33,8 +33,9 @@ class DLTensorPythonFunction(PythonFunction, name="dl_tensor_python_function"):
     def validate(self, args: Mapping[str, Any]) -> None:
         if args.get("device") not in (None, "cpu"):
             raise UnsupportedError(
-                "expected the device cpu, got gpu: Python code runs before the work of a GPU. Call the function on the "
-                "batches that the pipeline delivers, or write it in CUDA (`stoker.cpp.load`)"
+                "expected the device cpu, got gpu: a GPU's memory for outputs is taken before the function runs, and "
+                "this function decides on their shapes. Use `fn.gpu_function`, which passes arrays on a GPU to "
+                "PyTorch, CuPy or Triton and takes `output_shapes`"
             )
         super().validate(args)
 
