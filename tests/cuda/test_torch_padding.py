@@ -52,6 +52,17 @@ def test_the_kernel_copies_as_torch_does(name: str, dtype: str, folder: Path, mo
     assert found.dtype == kind and found.shape == expected.shape and torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_copies_by_torch(name: str) -> None:
+    rows = rows_of(name, torch.float32)
+    found, extents = pad(rows, torch.float32, -1.0, pin=False)
+    largest = np.max(SHAPES[name], axis=0)
+    for row, have in zip(rows, found, strict=True):
+        rest = [(0, large - n) for large, n in zip(largest, row.shape, strict=True)]
+        np.testing.assert_array_equal(have, np.pad(row, rest, constant_values=-1))
+    assert extents.T.tolist() == [list(shape) for shape in SHAPES[name]]
+
+
 def test_row_tables_are_checked() -> None:
     with pytest.raises(ValueError, match="at least a row"):
         _native.gpu.row_table([], 0)

@@ -33,9 +33,15 @@ def pad(rows: Sequence[torch.Tensor], dtype: torch.dtype, value: float, *, pin: 
     extents = [max(axis) for axis in zip(*shapes, strict=True)]
     device = rows[0].device
     pin = pin and device.type == "cpu"
-    data = torch.full((len(rows), *extents), value, dtype=dtype, device=device, pin_memory=pin)
+    data = torch.empty((len(rows), *extents), dtype=dtype, device=device, pin_memory=pin)
+    ragged = [d for d, extent in enumerate(extents) if any(shape[d] < extent for shape in shapes)]
+    if len(ragged) > 1:
+        data.fill_(value)
     for to, row, shape in zip(data, rows, shapes, strict=True):
         to[tuple(slice(n) for n in shape)] = row
+        if len(ragged) == 1:  # most elements are written once
+            (axis,) = ragged
+            to.narrow(axis, shape[axis], extents[axis] - shape[axis]).fill_(value)
     return data, torch.tensor(shapes, dtype=torch.int64).reshape(len(rows), -1).T
 
 
