@@ -12,6 +12,7 @@ STOKER_INDEX_CACHE_MIB  size limit of that folder (default: 1024)
 STOKER_REMOTE_CACHE  folder of blocks of remote objects, or "off" (default: stoker/blocks in the user's cache folder)
 STOKER_REMOTE_CACHE_MIB  size limit of that folder (default: 16384)
 STOKER_REMOTE_DEADLINE_S  seconds after which the bytes of a remote object are given up (default: 120)
+STOKER_REMOTE_AHEAD_MIB  bytes of remote objects that are loaded ahead of requests; 0: none (default: 256)
 STOKER_READ_AHEAD_MIB  bytes of local files that are read ahead of the rows from a cold disk; 0: none (default: 64)
 STOKER_VIDEO_CLIP_MIB  largest clip of a video that is decoded (default: 16384, or half of the available memory)
 STOKER_DATA          folder of images for tests and benchmarks (default: generated images)
@@ -99,6 +100,12 @@ def remote_deadline_s() -> int:
     """Return the time after which an object's bytes are given up, in seconds."""
     asked = _number("STOKER_REMOTE_DEADLINE_S", 1)
     return 120 if asked is None else asked
+
+
+def remote_ahead_bytes() -> int:
+    """Return the bytes of remote objects that may be loaded ahead of requests; 0: none."""
+    asked = _number("STOKER_REMOTE_AHEAD_MIB", 0)
+    return (256 if asked is None else asked) << 20
 
 
 def read_ahead_bytes() -> int:

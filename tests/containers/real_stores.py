@@ -18,11 +18,11 @@ import pytest
 import containers
 from stoker import ArgumentError, DataError, fn
 from stoker import tfrecord as features
-from stoker.readers import _block_cache
+from stoker.remote import block_cache
 from tests.containers.data import epoch, pipeline, rows
 
 COUNT = 24
-BIG = 3 * _block_cache.BLOCK_BYTES + 12345
+BIG = 3 * block_cache.BLOCK_BYTES + 12345
 pytestmark = pytest.mark.leaks("obstore's threads live as long as the process")
 
 
@@ -181,7 +181,7 @@ def test_blocks_are_fetched_once(server: Server, cache: Path) -> None:
     for _ in range(3):
         found = rows(lambda: fn.readers.bagz(paths=url, random_shuffle=True), batch_size=4)
         assert sorted(r[0].tobytes() for r in found) == sorted(records)
-    assert server.requests["/a.bag"] == -(-len(server.objects["/a.bag"]) // _block_cache.BLOCK_BYTES)
+    assert server.requests["/a.bag"] == -(-len(server.objects["/a.bag"]) // block_cache.BLOCK_BYTES)
     for damage in (lambda whole: whole[:-1], lambda whole: whole[:99] + bytes([whole[99] ^ 1]) + whole[100:]):
         for block in cache.glob("*/*"):  # a damaged block is fetched again
             block.write_bytes(damage(block.read_bytes()))
@@ -194,8 +194,8 @@ def test_the_cache_is_bounded(server: Server, cache: Path, monkeypatch: pytest.M
     url = server.put("a.bin", b"x")
     with pytest.raises(ArgumentError, match="STOKER_REMOTE_CACHE_MIB of at least 128"):
         rows(lambda: fn.readers.file(files=[url]))
-    kept = _block_cache.BlockCache(cache, 8 * 1000)
-    one = [_block_cache.RemoteObject("http://x/y", 1000, None, f"{i:032x}") for i in range(40)]
+    kept = block_cache.BlockCache(cache, 8 * 1000)
+    one = [block_cache.RemoteObject("http://x/y", 1000, None, f"{i:032x}") for i in range(40)]
     for i, each in enumerate(one):
         kept.write(each, 0, bytes([i]) * 1000)
         assert sum(p.stat().st_size for p in cache.glob("*/*")) <= 8500

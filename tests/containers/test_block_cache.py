@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stoker.contract.errors import ArgumentError
-from stoker.readers._block_cache import BLOCK_BYTES, BlockCache, RemoteObject
+from stoker.remote.block_cache import BLOCK_BYTES, BlockCache, RemoteObject
 
 SIZE = BLOCK_BYTES + 200_000
 CONTENT = np.random.default_rng(0).bytes(SIZE)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from stoker import ArgumentError, DataError, fn
+from stoker.readers._fetching import AsyncStorage
 from stoker.readers.numpy import NumpyReader
 from tests.containers.data import pipeline, rows
 
@@ -208,3 +209,51 @@ def test_a_masked_number_is_refused(tmp_path: Path) -> None:
     path = save(tmp_path / "a.npy", np.zeros(3))
     with pytest.raises(ArgumentError, match="expected a number, got a masked one"):
         read([path], fill_value=np.ma.masked)
+
+
+class _Objects:
+    """Store of objects in memory."""
+
+    def __init__(self, objects: dict[str, bytes]) -> None:
+        self.objects = objects
+
+    def fetch(self, ranges: Any) -> list[bytes]:
+        return [self.objects[r.path][r.offset : r.offset + r.length] for r in ranges]
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        {}, {"roi_start": [1, 2], "roi_end": [3, 5]}, {"rel_roi_start": [0.2], "rel_roi_shape": [0.5], "roi_axes": [1]},
+        {"roi_start": [-2, 1], "roi_shape": [9, 4], "out_of_bounds_policy": "pad", "fill_value": 3},
+        {"roi_start": [-2], "roi_end": [99], "roi_axes": [0], "out_of_bounds_policy": "trim_to_shape"},
+    ],
+)  # fmt: skip
+def test_arrays_of_a_store_are_those_of_files(
+    region: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i, dtype in enumerate(["<f4", ">f4", "<f4", ">f4"]):
+        array = np.random.default_rng(i).random((6, 5 + i)).astype(dtype)
+        np.save(tmp_path / f"{i}.npy", np.asfortranarray(array) if i > 1 else array)
+    whole = (tmp_path / "3.npy").read_bytes()
+    for i, spoilt in enumerate((whole[:-1], whole[:20], whole[:70], b"", b"x" + whole)):
+        (tmp_path / f"{4 + i}.npy").write_bytes(spoilt)
+
+    def read() -> list[Any]:
+        return [
+            r[0].tolist() for r in rows(lambda: fn.readers.numpy(file_root=str(tmp_path), on_error="skip", **region))
+        ]
+
+    wanted = read()
+    assert len(wanted) == 4
+
+    def objects(names: list[str], root: str, known: Any) -> AsyncStorage:
+        content = {name: Path(root, name).read_bytes() for name in names}
+        zeros = np.zeros(len(names), np.int64)
+        return AsyncStorage(_Objects(content), names, np.arange(len(names)), zeros, [len(content[n]) for n in names])
+
+    monkeypatch.setattr("stoker.readers.numpy.whole_files", objects)
+    assert read() == wanted

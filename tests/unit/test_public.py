@@ -30,7 +30,7 @@ PUBLIC = {
 PACKAGES = {
     "codecs", "command", "contract", "cpp", "cupy", "dali", "demo", "device", "display", "executor", "frameworks",
     "frontends", "graph", "inspection", "jax", "math", "mxnet", "native", "numpy", "ops", "paddle", "ray", "readers",
-    "samplers", "serve", "settings", "testing", "tf", "tfrecord", "torch", "torchvision", "triton", "video",
+    "remote", "samplers", "serve", "settings", "testing", "tf", "tfrecord", "torch", "torchvision", "triton", "video",
 }  # fmt: skip
 TYPES = {
     "ANY_DATA", "BFLOAT16", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType",

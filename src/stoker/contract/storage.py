@@ -152,6 +152,17 @@ class Storage(ABC):
             batches: number of batches that may be pending.
         """
 
+    def look_ahead(self, records: npt.NDArray[np.int64]) -> int:
+        """Begin to load bytes that rows will request later into a cache, and return their number.
+
+        Args:
+            records: numbers of the records, int64, in the order of the rows.
+        """
+        return 0
+
+    def forget_look_ahead(self) -> None:  # noqa: B027 - most have nothing to do
+        """Forget the records of :meth:`look_ahead`: other rows come next."""
+
     def drop(self) -> None:  # noqa: B027 - most have nothing to do
         """Discard all requests: other rows come next."""
 

@@ -97,7 +97,7 @@ class Execution(Exclusive):
         first = [k for k in readers if config.epoch_reader is not None and graph.nodes[k].name == config.epoch_reader]
         self.sources: dict[int, OpenSource] = {k: readers[k] for k in dict.fromkeys([*first, *readers])}
         self.schedule = Schedule(self.sources, tuple(self.sources), config.seed)
-        self._record_prefetcher = RecordPrefetcher(graph, self.sources)
+        self._record_prefetcher = RecordPrefetcher(graph, self.sources, self.schedule, config.batch_size)
         self._read_ahead = ReadAhead(graph, self.sources, self.schedule, config.batch_size)
         self._puller = SourcePuller(graph, self._feeders, self.schedule, bool(self.sources))
         self.codecs = OpenCodecs(gpu, config.codec_options)

@@ -16,9 +16,10 @@ from ..native import _native
 from ..readers._containers import check_begin
 from ..readers._index_files import ContainerIndex, index_files
 from ..readers._manifest_file import ManifestWriter, ShardRecords, is_manifest, merge_manifests, open_manifest
-from ..readers._remote import RemoteStore, is_remote, open_store
 from ..readers.bagz import read_ends, read_ends_of_object
 from ..readers.mds import find_shards, read_offsets
+from ..remote.addresses import is_remote
+from ..remote.store import RemoteStore, open_store
 from .container_format import FORMAT_NAMES, find_kind
 
 _AT_ONCE = 64  # shards whose indexes are in memory together

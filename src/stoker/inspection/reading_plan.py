@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..contract.reader import Ints, Sampler, Shards
-from ..readers._block_cache import BLOCK_BYTES
 from ..readers._manifest_file import OpenManifest
+from ..remote.block_cache import BLOCK_BYTES
 from ..samplers import Shuffled, Windowed
 
 _RANKS = 16  # that are looked at

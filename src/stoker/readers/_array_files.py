@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..contract.errors import ArgumentError
+from ..remote.addresses import folder_of
 from ._containers import paths_of
+from ._folders import Folder, open_folder
+from ._listing import list_file
 
 
 def check_names(args: Mapping[str, Any]) -> None:
@@ -21,7 +24,7 @@ def check_names(args: Mapping[str, Any]) -> None:
         raise ArgumentError("expected `file_root`, `file_list` or `files`, got none of them")
 
 
-def list_names(args: Mapping[str, Any]) -> tuple[str, list[str]]:
+def list_names(args: Mapping[str, Any]) -> tuple[Folder, list[str]]:
     """Return the folder of relative paths, and the paths, of ``file_root``, ``file_filter``, ``file_list``, ``files``.
 
     Raises:
@@ -29,26 +32,21 @@ def list_names(args: Mapping[str, Any]) -> tuple[str, list[str]]:
     """
     root: str = args["file_root"] or ""
     if args["files"] is not None:
-        return root, paths_of("files", args["files"])
+        return Folder(root), paths_of("files", args["files"], may_be_remote=True)
     if args["file_list"] is not None:
-        if not os.path.isfile(args["file_list"]):
-            raise ArgumentError(f"expected `file_list` to be a file of paths, there is none at {args['file_list']!r}")
-        with open(args["file_list"], encoding="utf-8", errors="surrogateescape") as lines:
+        with open(list_file(args["file_list"]), encoding="utf-8", errors="surrogateescape") as lines:
             names = [line.strip() for line in lines if line.strip()]
         if not names:
             raise ArgumentError(f"expected paths in {args['file_list']!r}, got none")
-        return root or os.path.dirname(args["file_list"]), names
-    if not os.path.isdir(root):
-        raise ArgumentError(f"expected `file_root` to be a folder, there is none at {root!r}")
+        return Folder(root or folder_of(args["file_list"])), names
+    folder = open_folder("file_root", root)
     names = []
-    with os.scandir(root) as entries:
-        for entry in entries:
-            if entry.is_dir():
-                with os.scandir(entry.path) as inner:
-                    names += [os.path.join(entry.name, e.name) for e in inner if not e.is_dir()]
-            else:
-                names.append(entry.name)
+    for entry in folder.scan():
+        if entry.is_dir():
+            names += [os.path.join(entry.name, e.name) for e in folder.scan(entry.name) if not e.is_dir()]
+        else:
+            names.append(entry.name)
     names = sorted(n for n in names if fnmatch.fnmatchcase(os.path.basename(n), args["file_filter"]))
     if not names:
         raise ArgumentError(f"no file was found in {root!r} for `file_filter={args['file_filter']!r}`")
-    return root, names
+    return folder, names

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from ..contract.columns import Column
 from ..contract.errors import ArgumentError
+from ..contract.extras import import_extra
 from ..contract.text import brief, printable
 from ..contract.types import DType
 from ._columns import Bytes, Values
-from ._extras import import_extra
 from ._storages import FileStorage, MemoryStorage, RangeStorage
 
 Longs = npt.NDArray[np.int64]

@@ -22,6 +22,7 @@ from ..contract.storage import Bools
 from ..contract.types import DType
 from ..video.audio_track import audio_container, audio_track, read_audio
 from ..video.samples import converted
+from ._fetching import AsyncStorage
 from ._sampled import SampledReader
 from ._storages import FileStorage
 
@@ -90,19 +91,20 @@ class AudioFiles:
     """Audio files, and the range of each that a sample consists of.
 
     Args:
-        storage: the files.
+        storage: the files, or whole objects.
         offset: first second per sample; None: the beginning.
         duration: seconds per sample, 0: to the end; given with ``offset``.
     """
 
     def __init__(
         self,
-        storage: FileStorage,
+        storage: FileStorage | AsyncStorage,
         offset: npt.NDArray[np.float64] | None = None,
         duration: npt.NDArray[np.float64] | None = None,
     ) -> None:
         self.storage, self.offset, self.duration = storage, offset, duration
-        storage.is_read_in_parts = offset is not None
+        if isinstance(storage, FileStorage):
+            storage.is_read_in_parts = offset is not None
 
     def range_of(self, index: int) -> tuple[float, float]:
         """Return the first second and the number of seconds of a sample."""
@@ -117,10 +119,13 @@ class AudioFiles:
         else:
             table = np.stack([self.offset, self.duration], 1)
             (part,) = c.native("lookup", [], [(DType.FLOAT64, (2,), "")], attrs=(table.ravel(), len(table), reader))
-            data, left = c.opaque(DType.UINT8, 1), c.new_value(DType.FLOAT64, (2,))
-            seconds = (c.element(part, 0), c.element(part, 1))
-            attrs = (self.storage.table, reader)
-            c.emit("read_audio_part", [], [data, left], attrs=attrs, params=seconds, memory=ALLOCATES)
+            if isinstance(self.storage, FileStorage):
+                data, left = c.opaque(DType.UINT8, 1), c.new_value(DType.FLOAT64, (2,))
+                seconds = (c.element(part, 0), c.element(part, 1))
+                attrs = (self.storage.table, reader)
+                c.emit("read_audio_part", [], [data, left], attrs=attrs, params=seconds, memory=ALLOCATES)
+            else:
+                data, left = self.storage.lower(c, reader, DType.UINT8, (), ""), part
             for i, name in enumerate(("offset", "duration")):
                 arguments[name] = c.view(left, [ViewOp("slice", 0, i, 1, 1), ViewOp("drop", 0)])
         samples, rate = c.apply("decoders.audio", data, **arguments)
@@ -129,7 +134,10 @@ class AudioFiles:
     def joined(self, others: Sequence[AudioFiles]) -> AudioFiles:
         """Return the files of all parts."""
         parts = (self, *others)
-        storage = self.storage.joined([o.storage for o in others])
+        if any(type(o.storage) is not type(self.storage) for o in others):
+            raise ArgumentError("expected parts that are all files, or all objects of a store")
+        own: Any = self.storage
+        storage = own.joined([o.storage for o in others])
         if all(p.offset is None for p in parts):
             return AudioFiles(storage)
 
@@ -153,7 +161,7 @@ class _OfFiles(Column):
         return len(self.files.storage)
 
     @property
-    def storage(self) -> FileStorage:
+    def storage(self) -> FileStorage | AsyncStorage:
         return self.files.storage
 
     def absent(self) -> Bools | None:

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from ..contract.errors import ArgumentError
 from ..contract.text import brief, printable
+from ..remote.addresses import is_remote
+from ..remote.copies import local_copy
 from ._index_files import cached_arrays
 
 _MOST = 1 << 20  # of a coordinate or an extent
@@ -64,17 +66,19 @@ def read_annotations(path: str) -> Annotations:
         ArgumentError: there is no such file, or it is not in COCO's form.
         OSError: the operating system fails.
     """
-    if not os.path.isfile(path):
+    if not is_remote(path) and not os.path.isfile(path):
         raise ArgumentError(f"expected a file of annotations, there is none at '{printable(path)}'")
+    file = local_copy("annotations_file", path)
     names = [f.name for f in fields(Annotations)]
-    arrays = cached_arrays(_KIND, path, names, lambda: vars(_parse(path)))
+    arrays = cached_arrays(_KIND, file, names, lambda: vars(_parse(file, path)))
     return Annotations(**arrays)
 
 
-def _parse(path: str) -> Annotations:
+def _parse(file: str, path: str) -> Annotations:
+    """Return the contents of a file, which messages call ``path``."""
     try:
-        with open(path, "rb") as file:
-            content = json.load(file)
+        with open(file, "rb") as stream:
+            content = json.load(stream)
     except ValueError as error:
         raise ArgumentError(f"expected JSON in '{printable(path)}', got other text: {error}") from None
     try:

@@ -16,10 +16,12 @@ from ..contract.errors import ArgumentError
 from ..contract.reader import Sampler
 from ..contract.storage import RecordForm
 from ..contract.text import brief, printable
+from ..remote.addresses import is_remote, require_address
+from ..remote.copies import local_copies
+from ..remote.store import RemoteStore
 from ._columns import fingerprint
 from ._fetching import AsyncStorage
 from ._index_files import ContainerIndex
-from ._remote import RemoteStore, is_remote, require_address
 from ._sampled import SampledReader
 from ._storages import RangeStorage
 
@@ -62,7 +64,7 @@ def paths_of(name: str, value: Any, *, may_be_remote: bool = False) -> list[str]
     Args:
         name: name of the argument.
         value: its value.
-        may_be_remote: accept addresses of objects too (``_remote.py``).
+        may_be_remote: accept addresses of objects too (``remote/``).
 
     Raises:
         ArgumentError: the value is neither, or the list is empty.
@@ -97,7 +99,7 @@ def index_paths_of(name: str, value: Any, paths: Sequence[str]) -> list[str] | N
     """
     if is_missing(value):
         return None
-    found = paths_of(name, value)
+    found = local_copies(name, paths_of(name, value, may_be_remote=True))
     if len(found) != len(paths):
         raise ArgumentError(f"expected an index in `{name}` for each of {len(paths)} files, got {len(found)}")
     return found

@@ -191,6 +191,25 @@ class AsyncStorage(RequestedStorage):
         paths = [path for p in parts for path in p._paths]
         return AsyncStorage(self._store, paths, files, offset, length, codec == RecordForm.ABSENT, form=self._form)
 
+    def chosen(self, records: Sequence[int]) -> AsyncStorage:
+        """Return the storage of some of the records, in another order."""
+        file, offset, length, codec = (column[list(records)] for column in self._ranges)
+        absent = codec == RecordForm.ABSENT
+        return AsyncStorage(self._store, self._paths, file, offset, length, absent, form=self._form)
+
+    def look_ahead(self, records: npt.NDArray[np.int64]) -> int:
+        begin = getattr(self._store, "look_ahead", None)
+        if begin is None or self._cancelled:
+            return 0
+        places = [self.locate(int(r)) for r in records if 0 <= r < len(self)]
+        found: int = begin([ByteRange(p.path, p.offset, p.length) for p in places if p.length])
+        return found
+
+    def forget_look_ahead(self) -> None:
+        forget = getattr(self._store, "forget_look_ahead", None)
+        if forget is not None:
+            forget()
+
     def _find(self, record: int) -> RecordLocation:
         """Return the location of a record; OSError if an index cannot be read."""
         return self.locate(record)
@@ -238,6 +257,64 @@ class AsyncStorage(RequestedStorage):
     def close(self) -> None:
         self.cancel()
         self._store.close()
+
+
+class StorageGroup(Storage):
+    """Storages of one column, whose records are requested together: the frames of sequences.
+
+    Args:
+        storages: the storages, with as many records each.
+    """
+
+    asynchronous = True
+
+    def __init__(self, storages: Sequence[AsyncStorage]) -> None:
+        self._storages = storages
+
+    @property
+    def network_wait_ns(self) -> int:
+        return sum(s.network_wait_ns for s in self._storages)
+
+    def __len__(self) -> int:
+        return len(self._storages[0])
+
+    def locate(self, record: int) -> RecordLocation:
+        return self._storages[0].locate(record)
+
+    def content(self, record: int) -> bytes:
+        return b"".join(s.content(record) for s in self._storages)
+
+    def absent(self) -> Bools | None:
+        return None
+
+    def lower(self, c: Lowering, reader: int, dtype: DType, item: tuple[int, ...], layout: str) -> Value:
+        raise StateError("expected a column that reads each storage of its group, got a request for all in one")
+
+    def joined(self, others: Sequence[StorageGroup]) -> StorageGroup:
+        raise ArgumentError("expected readers whose rows have one record per output, got a reader of sequences")
+
+    def request(self, records: npt.NDArray[np.int64], batches: int) -> None:
+        for storage in self._storages:
+            storage.request(records, batches)
+
+    def look_ahead(self, records: npt.NDArray[np.int64]) -> int:
+        return sum(storage.look_ahead(records) for storage in self._storages)
+
+    def forget_look_ahead(self) -> None:
+        for storage in self._storages:
+            storage.forget_look_ahead()
+
+    def drop(self) -> None:
+        for storage in self._storages:
+            storage.drop()
+
+    def cancel(self) -> None:
+        for storage in self._storages:
+            storage.cancel()
+
+    def close(self) -> None:
+        for storage in self._storages:
+            storage.close()
 
 
 class TakeRecords(Operator, ABC):

@@ -28,8 +28,8 @@ from ..contract.private_folder import make_private_folder, require_private_folde
 from ..contract.text import printable
 from ..contract.warning import warn
 from ..native import _native
+from ..remote.store import RemoteStore
 from ..settings import default_threads, index_cache
-from ._remote import RemoteStore
 
 _MAGIC = b"STKINDX1"
 _DIGEST_BYTES = 16

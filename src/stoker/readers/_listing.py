@@ -20,7 +20,12 @@ from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
 from ..contract.file_path import as_path
 from ..contract.text import brief
+from ..remote.addresses import folder_of, is_remote
+from ..remote.block_cache import RemoteObject
+from ..remote.copies import local_copy
 from ._columns import Bytes, Values
+from ._fetching import AsyncStorage
+from ._folders import Folder, open_folder, whole_files
 from ._storages import FileStorage, packed_file_table
 
 Ints32 = npt.NDArray[np.int32]
@@ -31,6 +36,8 @@ class Listing:
 
     def __init__(self, root: str) -> None:
         self.root = os.path.join(os.fsencode(root), b"") if root else b""
+        self.is_remote = is_remote(root)
+        self.known: dict[str, RemoteObject] = {}  # facts of objects, by their addresses
         self._names = bytearray()
         self._labels: list[Ints32] = []
         self._count = 0
@@ -40,7 +47,9 @@ class Listing:
     def add(self, names: Sequence[str], labels: Ints32) -> None:
         """Add files, relative to the folder, and their labels."""
         if names:
-            self._names += os.fsencode("\0".join(names)) + b"\0"
+            packed = "\0".join(names)
+            self.is_remote = self.is_remote or ("://" in packed and any(map(is_remote, names)))
+            self._names += os.fsencode(packed) + b"\0"
             self._labels.append(labels)
             self._count += len(names)
 
@@ -60,9 +69,14 @@ class Listing:
         """Return the data set of bytes and labels. Its digest covers names and labels but not the folder."""
         digest = hashlib.blake2b(self._names, digest_size=8)
         digest.update(self.labels.tobytes())
-        storage = FileStorage(packed_file_table(self.root, self._names, self._count))
-        columns = Bytes("data", storage), Values("label", self.labels[:, None])
+        columns = Bytes("data", self._storage()), Values("label", self.labels[:, None])
         return DataSet(columns, digest.hexdigest(), "label", (self.note,) if self.note else ())
+
+    def _storage(self) -> FileStorage | AsyncStorage:
+        if not self.is_remote:
+            return FileStorage(packed_file_table(self.root, self._names, self._count))
+        names = os.fsdecode(bytes(self._names)).split("\0")[:-1]
+        return whole_files(names, os.fsdecode(self.root), self.known)
 
     @property
     def note(self) -> str:
@@ -99,13 +113,11 @@ def list_files(args: Mapping[str, Any], *, argument: str = "files") -> Listing:
     if args["files"] is not None:
         _take_given(listing, args["files"], args["labels"])
     elif args["file_list"] is not None:
-        if not os.path.isfile(args["file_list"]):
-            raise ArgumentError(f"expected `file_list` to be a file of paths, there is none at {args['file_list']!r}")
         _take_list(listing, args["file_list"])
     elif args["file_root"] is not None:
-        if not os.path.isdir(args["file_root"]):
-            raise ArgumentError(f"expected `file_root` to be a folder, there is none at {args['file_root']!r}")
-        _walk(listing, args)
+        folder = open_folder("file_root", args["file_root"])
+        listing.known = folder.known
+        _walk(listing, folder, args)
     else:
         raise ArgumentError("expected `file_root`, `file_list` or `files`, got none of them")
     if not len(listing):
@@ -119,7 +131,18 @@ def list_files(args: Mapping[str, Any], *, argument: str = "files") -> Listing:
 def _base(args: Mapping[str, Any]) -> str:
     """Return the folder that relative paths refer to; "" for the current one."""
     root: str | None = args["file_root"]
-    return os.path.dirname(args["file_list"]) if root is None and args["file_list"] is not None else root or ""
+    return folder_of(args["file_list"]) if root is None and args["file_list"] is not None else root or ""
+
+
+def list_file(path: str) -> str:
+    """Return the path of a file of paths, the argument `file_list`: a copy of it if it is an object.
+
+    Raises:
+        ArgumentError: there is no such file.
+    """
+    if not is_remote(path) and not os.path.isfile(path):
+        raise ArgumentError(f"expected `file_list` to be a file of paths, there is none at {path!r}")
+    return local_copy("file_list", path)
 
 
 def _where(args: Mapping[str, Any]) -> str:
@@ -186,7 +209,7 @@ def _as_labels(labels: Any, count: int) -> Ints32:
 def _take_list(listing: Listing, path: str) -> None:
     names: list[str] = []
     labels = array("q")
-    with open(path, encoding="utf-8", errors="surrogateescape") as lines:
+    with open(list_file(path), encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             name, _, label = line.strip().rpartition(" ")
             try:
@@ -201,15 +224,14 @@ def _take_list(listing: Listing, path: str) -> None:
     listing.add(_below(listing, names), _as_labels(labels, len(names)))
 
 
-def _walk(listing: Listing, args: Mapping[str, Any]) -> None:
+def _walk(listing: Listing, folder: Folder, args: Mapping[str, Any]) -> None:
     fold = (lambda s: s) if args["case_sensitive_filter"] else str.lower
     wanted = _wanted(args, fold)
     folders = _matcher([fold(p) for p in _patterns("dir_filters", args["dir_filters"], ("*",))])
-    with os.scandir(args["file_root"]) as entries:
-        classes = sorted(e.name for e in entries if e.is_dir() and folders(fold(e.name)))
+    classes = sorted(e.name for e in folder.scan() if e.is_dir() and folders(fold(e.name)))
     for label, name in enumerate(classes):
-        with os.scandir(os.path.join(args["file_root"], name)) as entries:
-            files = sorted(_take(listing, name, entries) if wanted is None else _select(wanted, entries))
+        entries = folder.scan(name)
+        files = sorted(_take(listing, name, entries) if wanted is None else _select(wanted, entries))
         listing.add([f"{name}{os.sep}{f}" for f in files], np.full(len(files), label, np.int32))
 
 
@@ -225,11 +247,11 @@ def _wanted(args: Mapping[str, Any], fold: Callable[[str], str]) -> Callable[[st
     return lambda name: matches(fold(name))
 
 
-def _select(wanted: Callable[[str], Any], entries: Iterable[os.DirEntry[str]]) -> list[str]:
+def _select(wanted: Callable[[str], Any], entries: Iterable[Any]) -> list[str]:
     return [entry.name for entry in entries if wanted(entry.name) and not entry.is_dir()]
 
 
-def _take(listing: Listing, folder: str, entries: Iterable[os.DirEntry[str]]) -> list[str]:
+def _take(listing: Listing, folder: str, entries: Iterable[Any]) -> list[str]:
     """Return the names of images: of a usual extension, or of a content that begins like an image."""
     names = []
     for entry in entries:
@@ -238,7 +260,8 @@ def _take(listing: Listing, folder: str, entries: Iterable[os.DirEntry[str]]) ->
         if has_image_extension(entry.name):
             names.append(entry.name)
         elif not entry.name.startswith("."):
-            if entry.is_file() and starts_like_image(entry.path):
+            # The content of objects is not looked at: each would be a request.
+            if entry.is_file() and not is_remote(entry.path) and starts_like_image(entry.path):
                 names.append(entry.name)
             else:
                 listing.leave_out(os.path.join(folder, entry.name))

@@ -14,10 +14,10 @@ from ..contract.errors import ArgumentError
 from ..contract.storage import Bools, ByteRange, RecordForm, RecordLocation, Storage
 from ..contract.text import brief, printable
 from ..native import _native
-from ._block_cache import RemoteObject, identity_of
+from ..remote.block_cache import RemoteObject, identity_of
+from ..remote.store import RemoteStore
 from ._fetching import AsyncStorage
 from ._manifest_file import OpenManifest, is_manifest, open_manifest, root_of
-from ._remote import RemoteStore
 from ._storages import NativeStorage
 
 

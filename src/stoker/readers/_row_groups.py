@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..contract.errors import ArgumentError, DataError
+from ..contract.extras import import_extra
 from ..contract.storage import Bools, RecordLocation
 from ..contract.text import printable, reason_of
+from ..remote.copies import ObjectFile
+from ..remote.store import RemoteStore
 from ._arrow import ArrowType, Ranges, chunk_ranges, pyarrow
-from ._extras import import_extra
 from ._fetching import Asked, RequestedStorage
 from ._file_state import FileState, require_unchanged, state_of
 from ._library_records import RequestThreads
@@ -31,17 +33,19 @@ class ParquetFile:
         path: the file.
         metadata: its ``pyarrow.parquet.FileMetaData``.
         schema: its ``pyarrow.Schema``.
-        state: size, modification time and inode.
+        state: size, modification time and inode; zeros for an object, whose store asks for this version.
+        store: the store, if the file is an object.
     """
 
     path: str
     metadata: Any
     schema: Any
     state: FileState
+    store: RemoteStore | None = None
 
 
-def open_parquet(path: str) -> ParquetFile:
-    """Read the footer of a file.
+def open_parquet(path: str, store: RemoteStore | None = None) -> ParquetFile:
+    """Read the footer of a file, or of an object of the store.
 
     Raises:
         ArgumentError: there is no such file, or it is no Parquet file.
@@ -49,6 +53,9 @@ def open_parquet(path: str) -> ParquetFile:
     """
     pq = import_extra("pyarrow.parquet", "parquet", "Parquet files")
     try:
+        if store is not None:
+            with pq.ParquetFile(ObjectFile(store, path)) as file:
+                return ParquetFile(path, file.metadata, file.schema_arrow, (0, 0, 0), store)
         with open(path, "rb") as stream, pq.ParquetFile(stream) as file:
             return ParquetFile(path, file.metadata, file.schema_arrow, state_of(stream.fileno()))
     except (FileNotFoundError, IsADirectoryError):
@@ -65,8 +72,9 @@ def read_group(file: ParquetFile, group: int, columns: Sequence[str]) -> Any:
         OSError: the file cannot be read.
     """
     pq = import_extra("pyarrow.parquet", "parquet", "Parquet files")
-    with open(file.path, "rb") as stream:
-        require_unchanged(file.path, file.state, state_of(stream.fileno()))
+    with ObjectFile(file.store, file.path) if file.store else open(file.path, "rb") as stream:
+        if file.store is None:
+            require_unchanged(file.path, file.state, state_of(stream.fileno()))
         try:
             with pq.ParquetFile(stream, metadata=file.metadata) as reader:
                 return reader.read_row_group(group, columns=list(columns), use_threads=False)
@@ -179,8 +187,10 @@ class RowGroups:
                 total -= size
 
     def close(self) -> None:
-        """End the threads; idempotent."""
+        """End the threads and connections; idempotent."""
         self._threads.close()
+        for store in {id(file.store): file.store for file in self.files if file.store is not None}.values():
+            store.close()
         with self._lock:
             self._decoded.clear()
 

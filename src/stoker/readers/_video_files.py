@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,13 @@ import numpy.typing as npt
 
 from ..contract.errors import ArgumentError, DataError, is_system_failure
 from ..contract.text import printable
+from ..remote.addresses import folder_of, join
+from ..remote.copies import local_copies
 from ..video.clip_audio import audio_rate
 from ..video.frame_index import FrameIndex, Ints
 from ..video.sampling import FrameChoice, Rule, first_at, last_at
 from ._containers import is_missing
-from ._listing import list_files
-from ._storages import FileStorage
+from ._listing import list_file, list_files
 from ._video import ClipTable, index_of, map_files
 
 EXTENSIONS = (
@@ -96,7 +96,7 @@ def list_ranges(args: Mapping[str, Any]) -> tuple[list[VideoRange], bool]:
     if args["labels"] is not None and "filenames" not in given:
         raise ArgumentError("`labels` go with `filenames`, which are not given")
     if "file_list" in given:
-        return _ranges_of_list(args["file_list"], args["file_root"] or os.path.dirname(args["file_list"])), True
+        return _with_copies(_ranges_of_list(args["file_list"], args["file_root"] or folder_of(args["file_list"]))), True
     files = args["filenames"] if "filenames" in given else None
     labels = args["labels"] if files is not None and not is_missing(args["labels"]) else None
     data = list_files({
@@ -105,16 +105,21 @@ def list_ranges(args: Mapping[str, Any]) -> tuple[list[VideoRange], bool]:
         "dir_filters": None, "case_sensitive_filter": False,
     }, argument="filenames").finish()  # fmt: skip
     storage, values = data.columns[0].storage, data.columns[1].values
-    assert isinstance(storage, FileStorage) and values is not None
+    assert storage is not None and values is not None
     ranges = [VideoRange(storage.locate(i).path, int(values[i, 0])) for i in range(len(storage))]
-    return ranges, files is None or args["labels"] is not None
+    storage.close()
+    return _with_copies(ranges), files is None or args["labels"] is not None
+
+
+def _with_copies(ranges: list[VideoRange]) -> list[VideoRange]:
+    """Return the ranges with copies on this machine in place of objects: decoders seek in files."""
+    copies = local_copies("filenames", [one.path for one in ranges])
+    return [replace(one, path=path) for one, path in zip(ranges, copies, strict=True)]
 
 
 def _ranges_of_list(path: str, root: str) -> list[VideoRange]:
-    if not os.path.isfile(path):
-        raise ArgumentError(f"expected `file_list` to be a file of paths, there is none at '{printable(path)}'")
     found = []
-    with open(path, encoding="utf-8", errors="surrogateescape") as lines:
+    with open(list_file(path), encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             fields = line.split()
             if not fields:
@@ -126,7 +131,7 @@ def _ranges_of_list(path: str, root: str) -> list[VideoRange]:
                 if not all(map(math.isfinite, numbers)):
                     raise ValueError
                 label = int(np.int32(int(fields[1])))
-                found.append(VideoRange(os.path.join(root, fields[0]), label, *numbers))
+                found.append(VideoRange(join(root, fields[0]), label, *numbers))
             except (ValueError, OverflowError):
                 raise ArgumentError(
                     f'expected "path label [start [end]]" in line {number} of {printable(path)!r}, got {line.strip()!r}'

@@ -15,11 +15,11 @@ import numpy as np
 from ..contract.argument import arg
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError, DataError
+from ..contract.extras import import_extra
 from ..contract.storage import RecordLocation
 from ..contract.text import printable, reason_of
 from ._columns import Bytes, fingerprint
 from ._containers import ContainerReader, paths_of
-from ._extras import import_extra
 from ._file_state import FileState, require_unchanged, state_of
 from ._library_records import LibraryStorage
 

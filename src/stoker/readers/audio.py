@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,10 +12,13 @@ from ..contract.argument import arg
 from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError
 from ..contract.text import brief
+from ..remote.addresses import folder_of
 from ._audio import EXTENSIONS, AudioColumn, AudioFiles, AudioReader, Decoding, RateColumn
 from ._columns import fingerprint, strings
 from ._containers import paths_of
-from ._listing import list_files
+from ._fetching import AsyncStorage
+from ._folders import whole_files
+from ._listing import list_file, list_files
 from ._storages import FileStorage
 
 
@@ -72,13 +74,13 @@ class AudioFileReader(AudioReader, name="readers.audio"):
         """
         root, names, texts = args["file_root"] or "", None, None
         if args["texts"] is not None:
-            names, texts = paths_of("files", args["files"]), _texts(args)
+            names, texts = paths_of("files", args["files"], may_be_remote=True), _texts(args)
         elif args["file_list"] is not None and args["files"] is None:
             names, texts = _texts_of_list(args["file_list"])
-            root = root or os.path.dirname(args["file_list"])
+            root = root or folder_of(args["file_list"])
         if names is not None and texts is not None:
             label: Column = strings("text", texts)
-            files = AudioFiles(FileStorage.of(names, root))
+            files = AudioFiles(whole_files(names, root))
             decides = fingerprint("\0".join(names), "\0".join(texts))
             return DataSet((*_columns(files, args), label), decides)
         extensions = args["extensions"]
@@ -86,7 +88,7 @@ class AudioFileReader(AudioReader, name="readers.audio"):
             extensions = EXTENSIONS
         listed = list_files({**args, "extensions": extensions}).finish()
         storage, label = listed.columns[0].storage, listed.columns[1]
-        assert isinstance(storage, FileStorage)
+        assert isinstance(storage, (FileStorage, AsyncStorage))
         return DataSet((*_columns(AudioFiles(storage), args), label), listed.fingerprint, listed.label, listed.notes)
 
 
@@ -97,7 +99,7 @@ def _columns(files: AudioFiles, args: Mapping[str, Any]) -> tuple[Column, Column
 
 def _texts(args: Mapping[str, Any]) -> list[str]:
     """Return the texts of the given files."""
-    texts, count = args["texts"], len(paths_of("files", args["files"]))
+    texts, count = args["texts"], len(paths_of("files", args["files"], may_be_remote=True))
     if isinstance(texts, np.ndarray) and texts.shape == (count,):  # a view of an array may have 2**61 rows
         texts = texts.tolist()
     listed = isinstance(texts, (list, tuple))
@@ -108,10 +110,8 @@ def _texts(args: Mapping[str, Any]) -> list[str]:
 
 def _texts_of_list(path: str) -> tuple[list[str] | None, list[str] | None]:
     """Return paths and texts of a list file; None if its lines have labels."""
-    if not os.path.isfile(path):
-        raise ArgumentError(f"expected `file_list` to be a file of paths, there is none at {path!r}")
     names, texts, other = [], [], 0
-    with open(path, encoding="utf-8", errors="surrogateescape") as lines:
+    with open(list_file(path), encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             name, tab, text = line.rstrip("\r\n").partition("\t")
             if tab and name.strip():

@@ -14,11 +14,11 @@ from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError, DataError
 from ..contract.storage import RecordForm
 from ..contract.text import printable
+from ..remote.store import RemoteStore, open_store
 from ._columns import Bytes
 from ._containers import ContainerReader, digest_of, paths_of, storage_of
 from ._index_files import ContainerIndex
 from ._manifest import manifest_of, storages_of
-from ._remote import RemoteStore, open_store
 
 _WORD = 8  # bytes of an offset
 

@@ -18,6 +18,8 @@ from ..contract.step import ALIASES, ALLOCATES, Value
 from ..contract.storage import Bools, RecordForm, Storage
 from ..contract.text import printable
 from ..contract.types import DType
+from ..remote.addresses import is_remote, join
+from ..remote.store import open_store
 from ._containers import ContainerReader, digest_of, paths_of, storage_of
 from ._example import wire_fields
 from ._index_files import index_files
@@ -37,14 +39,14 @@ class CaffeReader(ContainerReader, name="readers.caffe"):
     positional = ("path",)
     outputs = 2
     result_neutral = (*ContainerReader.result_neutral, "path")
-    path = arg("object", doc="Folder of an LMDB environment, or its data file, or a list of them.")
+    path = arg("object", doc="Folder of an LMDB environment, or its data file (.mdb), or a list of them; or addresses.")
     image_available = arg("bool", True, doc="Whether there is an output for images.")
     label_available = arg("bool", True, doc="Whether there is an output for labels.")
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
-        paths_of("path", args["path"])
+        paths_of("path", args["path"], may_be_remote=True)
         if not args["image_available"] and not args["label_available"]:
             raise ArgumentError("expected `image_available` or `label_available`, got neither")
 
@@ -59,7 +61,7 @@ class CaffeReader(ContainerReader, name="readers.caffe"):
             ArgumentError: there are no records, or an environment is damaged.
             OSError: the operating system fails.
         """
-        storage, digest = open_environments(paths_of("path", args["path"]))
+        storage, digest = open_environments(paths_of("path", args["path"], may_be_remote=True))
         columns: list[Column] = []
         if args["image_available"]:
             columns.append(_ImageOfDatum(storage, 1 if Datum(storage.content(0)).is_encoded else 3))
@@ -75,8 +77,9 @@ def open_environments(paths: Sequence[str]) -> tuple[Storage, str]:
         ArgumentError: an environment is damaged or empty.
         OSError: the operating system fails.
     """
-    files = [os.path.join(p, "data.mdb") if os.path.isdir(p) else p for p in paths]
-    indexes = index_files("lmdb", files)
+    files = [_data_file(path) for path in paths]
+    store = open_store(files)
+    indexes = index_files("lmdb", files, store)
     for file, index in zip(files, indexes, strict=True):
         if index.damage:
             raise ArgumentError(
@@ -85,7 +88,13 @@ def open_environments(paths: Sequence[str]) -> tuple[Storage, str]:
             )
         if not len(index):
             raise ArgumentError(f"expected records in '{printable(file)}', got an empty environment")
-    return storage_of(files, indexes, RecordForm.STORED), digest_of(paths, indexes)
+    return storage_of(files, indexes, RecordForm.STORED, store), digest_of(paths, indexes)
+
+
+def _data_file(path: str) -> str:
+    """Return the data file of an environment: in its folder, or the path itself. Objects of data files have ".mdb"."""
+    is_folder = not path.endswith(".mdb") if is_remote(path) else os.path.isdir(path)
+    return join(path, "data.mdb") if is_folder else path
 
 
 class Datum:

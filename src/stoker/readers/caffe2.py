@@ -33,7 +33,7 @@ class Caffe2Reader(ContainerReader, name="readers.caffe2"):
     positional = ("path",)
     outputs = 2
     result_neutral = (*ContainerReader.result_neutral, "path")
-    path = arg("object", doc="Folder of an LMDB environment, or its data file, or a list of them.")
+    path = arg("object", doc="Folder of an LMDB environment, or its data file (.mdb), or a list of them; or addresses.")
     num_labels = arg("int", 1, doc="Number of classes, at most 16777216, for `label_type` 1 and 3.")
     label_type = arg(
         "int", SINGLE, doc="0: one label; 1: indices of labels; 2: a tensor; 3: indices and weights; 4: none."
@@ -45,7 +45,7 @@ class Caffe2Reader(ContainerReader, name="readers.caffe2"):
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
-        paths_of("path", args["path"])
+        paths_of("path", args["path"], may_be_remote=True)
         if not SINGLE <= args["label_type"] <= NONE:
             raise ArgumentError(f"expected `label_type` from 0 to 4, got {args['label_type']}")
         if not 1 <= args["num_labels"] <= _MOST_LABELS or args["additional_inputs"] < 0:
@@ -67,7 +67,7 @@ class Caffe2Reader(ContainerReader, name="readers.caffe2"):
             ArgumentError: there are no records, an environment is damaged, or the first record lacks a tensor.
             OSError: the operating system fails.
         """
-        storage, digest = open_environments(paths_of("path", args["path"]))
+        storage, digest = open_environments(paths_of("path", args["path"], may_be_remote=True))
         try:
             columns = tuple(_columns(args, storage))
         except DataError as error:

@@ -21,8 +21,8 @@ from ..contract.types import DType
 from ._coco import Annotations, read_annotations
 from ._columns import Bytes, Values, fingerprint, ragged
 from ._containers import ContainerReader, is_missing
+from ._folders import whole_files
 from ._origins import OriginReader
-from ._storages import FileStorage
 
 _OLD_NAMES = {"save_img_ids": "image_ids", "meta_files_path": "preprocessed_annotations",
               "dump_meta_files": "save_preprocessed_annotations",
@@ -50,8 +50,8 @@ class COCOReader(OriginReader, ContainerReader, name="readers.coco"):
     positional = ("file_root", "annotations_file")
     outputs = 3
     result_neutral = (*ContainerReader.result_neutral, "origin", "file_root", "annotations_file", *_CACHES, *_OLD_NAMES)
-    file_root = arg("str", None, doc="Folder of the images.")
-    annotations_file = arg("str", "", doc="Annotation file, JSON.")
+    file_root = arg("str", None, doc="Folder of the images, or its address in a store or on a server.")
+    annotations_file = arg("str", "", doc="Annotation file, JSON, or its address.")
     images = arg(
         "object", None, doc="Names of the images to take, as in the annotation file, in this order. By default all, in "
         "the order of their numbers.",
@@ -106,7 +106,7 @@ class COCOReader(OriginReader, ContainerReader, name="readers.coco"):
         found = read_annotations(path)
         samples = _Samples(found, args, path)
         names = found.file_names()
-        storage = FileStorage.of([names[i] for i in samples.image], args["file_root"])
+        storage = whole_files([names[i] for i in samples.image], args["file_root"])
         columns: list[Column] = [Bytes("data", storage), samples.boxes(), samples.labels()]
         if args["polygon_masks"] or args["masks"]:
             columns += samples.polygons(2 if args["masks"] else 1)

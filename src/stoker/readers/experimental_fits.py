@@ -13,16 +13,18 @@ import numpy.typing as npt
 from ..contract.argument import arg
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError, DataError
+from ..contract.extras import import_extra
 from ..contract.lowering import Lowering
 from ..contract.operator import Spec
 from ..contract.step import Value
 from ..contract.storage import RecordLocation
 from ..contract.text import brief, printable, reason_of
 from ..contract.types import DType
+from ..remote.addresses import join
+from ..remote.copies import local_copies
 from ._array_files import check_names, list_names
 from ._columns import fingerprint
 from ._containers import ContainerReader
-from ._extras import import_extra
 from ._items import ItemColumn, lower_item_columns
 from ._library_records import LibraryStorage
 
@@ -71,9 +73,10 @@ class FitsReader(ContainerReader, name="experimental.readers.fits"):
             UnsupportedError: astropy is not installed.
             OSError: the operating system fails.
         """
-        root, names = list_names(args)
+        folder, names = list_names(args)
         numbers = tuple(int(n) for n in args["hdu_indices"])
-        storage = _FitsImages([os.path.join(root, name) for name in names], numbers)
+        paths = local_copies("files", [join(folder.root, name) for name in names], folder.known)
+        storage = _FitsImages(paths, numbers)
         for number, spec, declared in zip(numbers, storage.specs(), _declared_types(args), strict=True):
             if declared is not None and declared != spec.dtype:
                 raise ArgumentError(f"expected {declared} in HDU {number}, as `dtypes` says, got {spec.dtype}")

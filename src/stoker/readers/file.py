@@ -6,19 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from .._image_formats import EXTENSIONS
 from ..contract.argument import arg
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
 from ..contract.text import brief
-from ._columns import Bytes, Values, fingerprint
-from ._containers import paths_of
-from ._fetching import AsyncStorage
-from ._listing import labels_of, list_files
+from ._listing import list_files
 from ._origins import OriginReader
-from ._remote import is_remote, open_store, sizes_of
 from ._sampled import SampledReader
 
 
@@ -83,18 +77,4 @@ class FileReader(OriginReader, name="readers.file"):
             ArgumentError: the arguments contradict each other, or there are no files.
             OSError: the operating system fails.
         """
-        given = args["files"] if isinstance(args["files"], (list, tuple)) else ()
-        has_objects = any(isinstance(path, str) and is_remote(path) for path in given)
-        return _objects(args) if has_objects else list_files(args).finish()
-
-
-def _objects(args: Mapping[str, Any]) -> DataSet:
-    """Return the data set of objects of a store: their bytes and labels."""
-    paths = paths_of("files", args["files"], may_be_remote=True)
-    labels = labels_of(args["labels"], len(paths))
-    store = open_store(paths)
-    assert store is not None, "an address is among the paths"
-    number = np.arange(len(paths))
-    storage = AsyncStorage(store, paths, number, np.zeros_like(number), sizes_of(store, paths))
-    columns = Bytes("data", storage), Values("label", labels[:, None])
-    return DataSet(columns, fingerprint("\0".join(paths), labels), "label")
+        return list_files(args).finish()

@@ -13,11 +13,13 @@ import numpy as np
 from ..contract.argument import arg
 from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError
+from ..contract.extras import import_extra
 from ..contract.text import brief
 from ..contract.types import DType
+from ..remote.addresses import is_remote
 from ._arrow import ArrowType, MappedFiles, arrow_column, arrow_type
 from ._columns import fingerprint
-from ._extras import import_extra
+from ._folders import copied_folder
 from ._named_columns import NamedColumnsReader, chosen_columns, require_columns
 
 
@@ -36,7 +38,9 @@ class HuggingFaceReader(NamedColumnsReader, name="readers.huggingface"):
 
     positional = ("source", "columns")
     result_neutral = (*NamedColumnsReader.result_neutral, "source")
-    source = arg("object", doc="The data set, or the folder that its `save_to_disk` has written.")
+    source = arg(
+        "object", doc="The data set, or the folder that its `save_to_disk` has written. A folder of a store is copied."
+    )
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
@@ -76,6 +80,8 @@ class HuggingFaceReader(NamedColumnsReader, name="readers.huggingface"):
 
 def _load(folder: str) -> Any:
     datasets = import_extra("datasets", "huggingface", "data sets of Hugging Face")
+    if is_remote(folder):
+        folder = copied_folder("source", folder)
     try:
         found = datasets.load_from_disk(folder)
     except FileNotFoundError as error:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ..contract.argument import arg
 from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError, DataError
+from ..contract.extras import import_extra
 from ..contract.lowering import Lowering
 from ..contract.operator import Spec
 from ..contract.step import Value
@@ -21,7 +22,6 @@ from ..contract.storage import RecordLocation
 from ..contract.text import brief, printable, reason_of
 from ._arrow import ArrowType, arrow_type, label_type, number_column
 from ._columns import fingerprint
-from ._extras import import_extra
 from ._items import ItemColumn, lower_item_columns
 from ._library_records import LibraryStorage
 from ._named_columns import NamedColumnsReader, chosen_columns, require_columns

@@ -12,9 +12,9 @@ from typing import Any
 from ..contract.argument import arg
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
+from ..contract.extras import import_extra
 from ..contract.text import brief, printable
 from ._columns import fingerprint
-from ._extras import import_extra
 from ._file_state import FileState, require_unchanged, state_of
 from ._items_reader import COLUMNS, NUM_OUTPUTS, ItemsReader, item_columns
 

@@ -20,6 +20,9 @@ from ..contract.step import ALIASES, Value
 from ..contract.storage import Bools, RecordForm, Storage
 from ..contract.text import brief, printable
 from ..contract.types import DType
+from ..remote.addresses import is_remote, join
+from ..remote.copies import local_copy
+from ..remote.store import RemoteStore, open_store
 from ._containers import digest_of, storage_of
 from ._index_files import ContainerIndex
 from ._manifest import manifest_of, storages_of
@@ -53,8 +56,8 @@ class MDSReader(NamedColumnsReader, name="readers.mds"):
     positional = ("path", "columns")
     result_neutral = (*NamedColumnsReader.result_neutral, "path")
     path = arg(
-        "str", doc="Folder with the data set's index.json; or a manifest (.manifest), which `stoker index --manifest` "
-        "writes.",
+        "str", doc="Folder with the data set's index.json, or its address; or a manifest (.manifest), which `stoker "
+        "index --manifest` writes.",
     )  # fmt: skip
 
     @classmethod
@@ -73,9 +76,10 @@ class MDSReader(NamedColumnsReader, name="readers.mds"):
             columns = tuple(_FieldColumn(layout, name, storage) for name in chosen_columns(args["columns"]))
             return DataSet(columns, manifest.digest)
         layout, shards = _read_index(folder)
-        paths = [os.path.join(folder, name) for name, _ in shards]
-        indexes = [read_offsets(path, count) for path, (_, count) in zip(paths, shards, strict=True)]
-        storage = storage_of(paths, indexes, RecordForm.STORED)
+        paths = [join(folder, name) for name, _ in shards]
+        store = open_store(paths)
+        indexes = [read_offsets(path, count, store) for path, (_, count) in zip(paths, shards, strict=True)]
+        storage = storage_of(paths, indexes, RecordForm.STORED, store)
         if not len(storage):
             raise ArgumentError(f"expected samples in '{printable(folder)}', got none")
         columns = tuple(_FieldColumn(layout, name, storage) for name in chosen_columns(args["columns"]))
@@ -93,7 +97,7 @@ def find_shards(folders: Sequence[str]) -> tuple[dict[str, int], list[Any]]:
     for folder in folders:
         layout, shards = _read_index(folder)
         layouts.add(layout)
-        found |= {os.path.join(folder, name): count for name, count in shards}
+        found |= {join(folder, name): count for name, count in shards}
     if len(layouts) != 1:
         raise ArgumentError(f"expected data sets with the same columns, got {len(layouts)} kinds of them")
     one = layouts.pop()
@@ -102,9 +106,9 @@ def find_shards(folders: Sequence[str]) -> tuple[dict[str, int], list[Any]]:
 
 def _read_index(folder: str) -> tuple[_Layout, list[tuple[str, int]]]:
     """Return the columns of a data set, and name and number of samples of every shard."""
-    path = os.path.join(folder, "index.json")
+    path = join(folder, "index.json")
     try:
-        with open(path, "rb") as file:
+        with open(local_copy("path", path), "rb") as file:
             content = json.load(file)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise ArgumentError(f"expected a data set with an index.json, there is none at '{printable(path)}'") from None
@@ -130,7 +134,8 @@ def _shard(one: Mapping[str, Any], path: str) -> tuple[_Layout, str, int]:
             f"version {brief(one['version'])}"
         )
     name = str(one["raw_data"]["basename"])
-    if one.get("compression") and not os.path.exists(os.path.join(os.path.dirname(path), name)):
+    has_plain = not is_remote(path) and os.path.exists(os.path.join(os.path.dirname(path), name))
+    if one.get("compression") and not has_plain:
         raise ArgumentError(
             f"expected shards that are not compressed in '{printable(path)}', got {brief(one['compression'])}: write "
             "them without `compression`, or decompress them"
@@ -144,18 +149,25 @@ def _shard(one: Mapping[str, Any], path: str) -> tuple[_Layout, str, int]:
     return _Layout(names, encodings, sizes), name, int(one["samples"])
 
 
-def read_offsets(path: str, count: int) -> ContainerIndex:
+def read_offsets(path: str, count: int, store: RemoteStore | None = None) -> ContainerIndex:
     """Return the samples of a shard: their number and their offsets, 4 bytes each, are at its begin.
 
     Raises:
         ArgumentError: there is no such shard, or it has other samples than its index says.
     """
+    needed = 4 * (count + 2)
     try:
-        with open(path, "rb") as file:
-            head = np.frombuffer(file.read(4 * (count + 2)), "<u4")
-            size = os.fstat(file.fileno()).st_size
+        if store is not None:
+            size = store.objects[path].size
+            content = store.read(path, 0, min(needed, size))
+        else:
+            with open(path, "rb") as file:
+                content, size = file.read(needed), os.fstat(file.fileno()).st_size
     except FileNotFoundError:
         raise ArgumentError(f"expected a shard, there is none at '{printable(path)}'") from None
+    except DataError as error:
+        raise ArgumentError(str(error)) from None
+    head = np.frombuffer(content[: len(content) // 4 * 4], "<u4")
     ends = head[1:].astype(np.uint64)
     if len(head) != count + 2 or int(head[0]) != count or (np.diff(ends.astype(np.int64)) < 0).any() or ends[-1] > size:
         raise ArgumentError(

@@ -18,6 +18,8 @@ from ..contract.step import ALIASES, ALLOCATES, Value
 from ..contract.storage import Bools, RecordForm, Storage
 from ..contract.text import printable
 from ..contract.types import DType
+from ..remote.copies import local_copy
+from ..remote.store import RemoteStore, open_store
 from ._containers import (
     ContainerReader,
     check_begin,
@@ -30,7 +32,6 @@ from ._containers import (
 )
 from ._index_files import ContainerIndex, index_files
 from ._manifest import manifest_of, refuse_index, storages_of
-from ._remote import RemoteStore, open_store
 
 
 class MXNetReader(ContainerReader, name="readers.mxnet"):
@@ -87,10 +88,8 @@ class MXNetReader(ContainerReader, name="readers.mxnet"):
 def _indexes(paths: list[str], given: str | None) -> tuple[list[ContainerIndex], RemoteStore | None]:
     """Return the indexes of the files, and the store if they are objects."""
     store = open_store(paths)
-    if store is not None and given is not None:
-        raise ArgumentError("expected no `index_path` for objects of a store: their records are found without one")
     if given is not None:
-        return _read_index(given, paths), store
+        return _read_index(given, paths, store), store
     indexes = index_files("recordio", paths, store)
     for path, index in zip(paths, indexes, strict=True):
         check_begin(path, index, "RecordIO")
@@ -173,17 +172,20 @@ class LabelsOfRecord(_OfRecord):
 def _index_path(value: Any) -> str | None:
     if is_missing(value):
         return None
-    found = paths_of("index_path", value)
+    found = paths_of("index_path", value, may_be_remote=True)
     if len(found) != 1:
         raise ArgumentError(f"expected one index file for all files as `index_path`, got {len(found)}")
     return found[0]
 
 
-def _read_index(path: str, files: Sequence[str]) -> list[ContainerIndex]:
+def _read_index(path: str, files: Sequence[str], store: RemoteStore | None) -> list[ContainerIndex]:
     """Return the indexes of the files. As in DALI, the order of the lines does not matter, and neither do the keys."""
-    offsets = np.unique(read_numbers(path, '"key offset"')[:, 1])
+    offsets = np.unique(read_numbers(local_copy("index_path", path), '"key offset"')[:, 1])
     sizes = []
     for file in files:
+        if store is not None:
+            sizes.append(store.objects[file].size)
+            continue
         if not os.path.isfile(file):
             raise ArgumentError(f"expected a file, there is none at '{printable(file)}'")
         sizes.append(os.path.getsize(file))

@@ -16,10 +16,12 @@ from ..contract.argument import arg
 from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError
 from ..contract.text import brief, printable
+from ..remote.addresses import folder_of, is_remote, join
+from ..remote.copies import local_copy
 from ._audio import AudioColumn, AudioFiles, AudioReader, Decoding, RateColumn
 from ._columns import Values, fingerprint, strings
 from ._containers import paths_of
-from ._storages import FileStorage
+from ._folders import whole_files
 
 _UNKNOWN = -1.0  # duration of an entry without one, as in DALI: `min_duration` leaves it out, `max_duration` keeps it
 
@@ -42,7 +44,7 @@ class NemoAsrReader(AudioReader, name="readers.nemo_asr"):
         *AudioReader.result_neutral, "manifest_filepaths", "base", "initial_fill", "prefetch_queue_depth", "read_ahead",
         "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes", "normalize_text",
     )  # fmt: skip
-    manifest_filepaths = arg("object", doc="Manifest file, or a list of them.")
+    manifest_filepaths = arg("object", doc="Manifest file or its address, or a list of them.")
     base = arg(
         "str", None, doc="Folder of relative paths; by default that of the manifest, as in NeMo. DALI's is the current "
         "folder.",
@@ -68,7 +70,7 @@ class NemoAsrReader(AudioReader, name="readers.nemo_asr"):
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
-        paths_of("manifest_filepaths", args["manifest_filepaths"])
+        paths_of("manifest_filepaths", args["manifest_filepaths"], may_be_remote=True)
         for name in ("min_duration", "max_duration"):
             if math.isnan(args[name]):
                 raise ArgumentError(f"expected seconds as `{name}`, got nan")
@@ -87,7 +89,7 @@ class NemoAsrReader(AudioReader, name="readers.nemo_asr"):
             ArgumentError: a manifest is missing, or no entry is left.
             OSError: the operating system fails.
         """
-        paths = paths_of("manifest_filepaths", args["manifest_filepaths"])
+        paths = paths_of("manifest_filepaths", args["manifest_filepaths"], may_be_remote=True)
         entries = _Entries()
         for path in paths:
             _read_manifest(path, args, entries)
@@ -96,7 +98,7 @@ class NemoAsrReader(AudioReader, name="readers.nemo_asr"):
             raise ArgumentError(f"{text}{f'; {entries.note}' if entries.note else ''}")
         offset, duration = np.asarray(entries.offset), np.asarray(entries.duration)
         in_part = bool((offset > 0).any() or (duration > 0).any())
-        storage = FileStorage.of(entries.names)
+        storage = whole_files(entries.names)
         files = AudioFiles(storage, offset, duration) if in_part else AudioFiles(storage)
         decoding = Decoding.of(args)
         columns: list[Column] = [AudioColumn(files, decoding)]
@@ -134,11 +136,12 @@ class _Entries:
 
 def _read_manifest(path: str, args: Mapping[str, Any], entries: _Entries) -> None:
     """Add the entries of a manifest."""
-    if not os.path.isfile(path):
+    if not is_remote(path) and not os.path.isfile(path):
         raise ArgumentError(f"expected `manifest_filepaths` to be files, there is none at {path!r}")
-    base = os.path.dirname(path) if args["base"] is None else args["base"]
+    base = folder_of(path) if args["base"] is None else args["base"]
     least, most, kept = args["min_duration"], args["max_duration"], 0
-    with open(path, encoding="utf-8", errors="surrogateescape") as lines:
+    file = local_copy("manifest_filepaths", path)
+    with open(file, encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
@@ -150,10 +153,10 @@ def _read_manifest(path: str, args: Mapping[str, Any], entries: _Entries) -> Non
                 continue
             if (least > 0 and duration < least) or (most > 0 and duration > most):
                 continue
-            if not kept:
+            if not kept and not is_remote(base) and not is_remote(name):
                 _require_base(path, base, name, args["base"])
             entries.listed.append(name)
-            entries.names.append(os.path.join(base, name))
+            entries.names.append(join(base, name))
             entries.offset.append(max(offset, 0.0))
             entries.duration.append(max(duration, 0.0))
             entries.text.append(text)

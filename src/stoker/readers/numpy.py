@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,8 @@ from ..native import _native
 from ._array_files import check_names, list_names
 from ._columns import fingerprint
 from ._containers import ContainerReader
+from ._fetching import AsyncStorage
+from ._folders import whole_files
 from ._origins import OriginReader
 from ._storages import FileStorage
 
@@ -89,8 +91,9 @@ class NumpyReader(OriginReader, ContainerReader, name="readers.numpy"):
             ArgumentError: there are no files, or none has an array.
             OSError: the operating system fails.
         """
-        root, names = list_names(args)
-        dtype, rank = _first_type(root, names)
+        folder, names = list_names(args)
+        storage = whole_files(names, folder.root, folder.known)
+        dtype, rank = _first_type(storage)
         known = {n for n in (*_STARTS, *_ENDS) if n in args}
         constant = len(known) == len(_STARTS) + len(_ENDS)
 
@@ -99,7 +102,7 @@ class NumpyReader(OriginReader, ContainerReader, name="readers.numpy"):
             return value
 
         region = _region(args, dtype, rank, numbers) if constant else None
-        column = ArrayColumn(FileStorage.of(names, root), dtype, rank, region)
+        column = ArrayColumn(storage, dtype, rank, region)
         return DataSet((column,), fingerprint("\0".join(names), str(dtype), str(rank)))
 
     def lower(self, c: Lowering) -> tuple[Value, ...]:
@@ -152,7 +155,7 @@ class ArrayColumn(Column):
     """Arrays in .npy files, or a region of each.
 
     Args:
-        files: the files.
+        files: the files, or whole objects.
         dtype: type of all arrays.
         rank: number of axes of all arrays.
         region: the region to take; None if it differs from row to row.
@@ -162,16 +165,17 @@ class ArrayColumn(Column):
     layout = ""
     optional = False
 
-    def __init__(self, files: FileStorage, dtype: DType, rank: int, region: Region | None) -> None:
+    def __init__(self, files: FileStorage | AsyncStorage, dtype: DType, rank: int, region: Region | None) -> None:
         self.dtype, self.rank = dtype, rank
         self._files, self._region = files, region
-        files.is_read_in_parts = region is not None
+        if isinstance(files, FileStorage):
+            files.is_read_in_parts = region is not None
 
     def __len__(self) -> int:
         return len(self._files)
 
     @property
-    def storage(self) -> FileStorage:
+    def storage(self) -> FileStorage | AsyncStorage:
         return self._files
 
     def absent(self) -> Bools | None:
@@ -185,14 +189,19 @@ class ArrayColumn(Column):
     def lower_region(self, c: Lowering, reader: int, region: Region) -> Value:
         """Build the step that reads a region of a row's array."""
         array = c.opaque(self.dtype, self.rank)
-        attrs = (self._files.table, reader, region.axes, region.start[0], region.end[0], region.policy, region.fill)
-        c.emit("read_numpy", [], [array], attrs=attrs, params=(*region.start[1], *region.end[1]), memory=ALLOCATES)
+        facts = (region.axes, region.start[0], region.end[0], region.policy, region.fill)
+        params = (*region.start[1], *region.end[1])
+        if isinstance(self._files, FileStorage):
+            attrs = (self._files.table, reader, *facts)
+            c.emit("read_numpy", [], [array], attrs=attrs, params=params, memory=ALLOCATES)
+        else:
+            data = self._files.lower(c, reader, DType.UINT8, (), "")
+            c.emit("region_of_npy", [data], [array], attrs=facts, params=params, memory=ALLOCATES)
         return array
 
     def row(self, index: int) -> npt.NDArray[Any]:
-        path = self._files.locate(index).path
         try:
-            array = np.load(path, allow_pickle=False)
+            array = np.load(io.BytesIO(self._files.content(index)), allow_pickle=False)
         except (ValueError, EOFError) as error:
             raise DataError(reason_of(error), sample=index) from None
         if array.dtype.newbyteorder("=") != self.dtype.numpy or array.ndim != self.rank:
@@ -213,7 +222,10 @@ class ArrayColumn(Column):
         regions = {repr(o._region) for o in (self, *same)}
         if len(same) < len(others) or len(regions) > 1:
             raise ArgumentError("expected parts with arrays of one type, one number of axes and one region")
-        return ArrayColumn(self._files.joined([o.storage for o in same]), self.dtype, self.rank, self._region)
+        if any(type(o.storage) is not type(self._files) for o in same):
+            raise ArgumentError("expected parts that are all files, or all objects of a store")
+        files: Any = self._files
+        return ArrayColumn(files.joined([o.storage for o in same]), self.dtype, self.rank, self._region)
 
 
 def _number(x: Scalar) -> float:
@@ -275,17 +287,22 @@ def _fill(value: float, dtype: DType) -> npt.NDArray[Any]:
         return np.asarray([value], np.float64).astype(dtype.numpy)
 
 
-def _first_type(root: str, names: Sequence[str]) -> tuple[DType, int]:
+def _first_type(files: FileStorage | AsyncStorage) -> tuple[DType, int]:
     """Return type and number of axes of the first array."""
-    first = ""
-    for name in names[:_MOST_TRIED]:
-        path = os.path.join(root, name)
+    first, tried = "", min(len(files), _MOST_TRIED)
+    for record in range(tried):
+        path = files.locate(record).path
         try:
-            with open(path, "rb") as file:
-                dtype, shape = _native.npy_header(file.read(_HEAD_BYTES))
+            dtype, shape = _native.npy_header(_head_of(files, record, path))
             return DType(dtype), len(shape)
         except (FileNotFoundError, IsADirectoryError, ValueError) as error:
             first = first or f"'{printable(path)}': {reason_of(error)}"
-    raise ArgumentError(
-        f"expected an .npy file, got none in the first {len(names[:_MOST_TRIED])} files: {brief(first, 400)}"
-    )
+    raise ArgumentError(f"expected an .npy file, got none in the first {tried} files: {brief(first, 400)}")
+
+
+def _head_of(files: FileStorage | AsyncStorage, record: int, path: str) -> bytes:
+    """Return the first bytes of a file, or those of an object."""
+    if isinstance(files, AsyncStorage):
+        return files.content(record)[:_HEAD_BYTES]
+    with open(path, "rb") as file:
+        return file.read(_HEAD_BYTES)

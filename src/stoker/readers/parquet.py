@@ -13,6 +13,7 @@ from ..contract.argument import arg
 from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError, DataError
 from ..contract.text import printable
+from ..remote.store import open_store
 from ._arrow import ArrowType, arrow_type, label_type, number_column
 from ._columns import Bytes, fingerprint
 from ._containers import paths_of
@@ -35,14 +36,14 @@ class ParquetReader(NamedColumnsReader, name="readers.parquet"):
 
     positional = ("paths", "columns")
     result_neutral = (*NamedColumnsReader.result_neutral, "paths", "cache_bytes")
-    paths = arg("object", doc="Parquet file, or a list of files with the same columns.")
+    paths = arg("object", doc="Parquet file or its address, or a list of files with the same columns.")
     label = arg("str", None, doc="Column of class labels among `columns`: int32, and samplers balance by it.")
     cache_bytes = arg("int", 1 << 30, doc="Memory for decoded row groups, in bytes.")
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check everything that does not depend on the disk."""
         super().validate(args)
-        paths_of("paths", args["paths"])
+        paths_of("paths", args["paths"], may_be_remote=True)
         if args["label"] is not None:
             require_columns([args["label"]], chosen_columns(args["columns"]))
         if args["cache_bytes"] < 0:
@@ -57,7 +58,9 @@ class ParquetReader(NamedColumnsReader, name="readers.parquet"):
             UnsupportedError: pyarrow is not installed.
             OSError: the operating system fails.
         """
-        files = [open_parquet(path) for path in paths_of("paths", args["paths"])]
+        paths = paths_of("paths", args["paths"], may_be_remote=True)
+        store = open_store(paths)
+        files = [open_parquet(path, store) for path in paths]
         names = chosen_columns(args["columns"])
         kinds = _types(files, names, args["label"])
         groups = RowGroups(files, {n: k for n, k in kinds.items() if k.depth}, args["cache_bytes"])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,11 +15,13 @@ from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError, UnsupportedError
 from ..contract.lowering import Lowering
 from ..contract.step import Value
-from ..contract.storage import Bools
+from ..contract.storage import Bools, Storage
 from ..contract.text import brief, printable
 from ..contract.types import DType
 from ._columns import fingerprint
 from ._containers import ContainerReader
+from ._fetching import AsyncStorage, StorageGroup
+from ._folders import open_folder, whole_files
 from ._storages import FileStorage
 
 
@@ -34,7 +35,7 @@ class SequenceReader(ContainerReader, name="readers.sequence"):
 
     outputs = 1
     result_neutral = (*ContainerReader.result_neutral, "file_root")
-    file_root = arg("str", doc="Folder with one sub-folder per stream.")
+    file_root = arg("str", doc="Folder with one sub-folder per stream, or its address in a store.")
     sequence_length = arg("int", doc="Number of frames of a sequence.")
     step = arg("int", 1, doc="Distance between the first frames of consecutive sequences.")
     stride = arg("int", 1, doc="Distance between consecutive frames of a sequence.")
@@ -58,24 +59,22 @@ class SequenceReader(ContainerReader, name="readers.sequence"):
             OSError: the operating system fails.
         """
         root = args["file_root"]
-        if not os.path.isdir(root):
-            raise ArgumentError(f"expected `file_root` to be a folder, there is none at '{printable(root)}'")
+        folder = open_folder("file_root", root)
         frames: list[str] = []
         starts: list[int] = []
         span = (args["sequence_length"] - 1) * args["stride"] + 1
-        with os.scandir(root) as entries:
-            streams = sorted(e.name for e in entries if e.is_dir())
-        for stream in streams:
-            with os.scandir(os.path.join(root, stream)) as entries:
-                own = sorted(e.name for e in entries if has_image_extension(e.name) and not e.is_dir())
+        for stream in sorted(e.name for e in folder.scan() if e.is_dir()):
+            own = sorted(e.name for e in folder.scan(stream) if has_image_extension(e.name) and not e.is_dir())
             starts += range(len(frames), len(frames) + len(own) - span + 1, args["step"])
-            frames += [os.path.join(stream, name) for name in own]
+            frames += [f"{stream}/{name}" for name in own]
         if not starts:
             raise ArgumentError(
                 f"expected sequences of {args['sequence_length']} frames in sub-folders of '{printable(root)}', got "
                 "none"
             )
-        column = _FrameColumn(root, frames, starts, args["sequence_length"], args["stride"], args["image_type"])
+        files = whole_files(frames, root, folder.known)
+        of_frame = [[start + k * args["stride"] for start in starts] for k in range(args["sequence_length"])]
+        column = _FrameColumn([files.chosen(numbers) for numbers in of_frame], args["image_type"])
         return DataSet((column,), fingerprint("\0".join(frames), np.asarray(starts, np.int64)))
 
 
@@ -83,25 +82,23 @@ class _FrameColumn(Column):
     """Decoded frames of sequences.
 
     Args:
-        root: folder that the paths of the frames begin in.
-        frames: paths of all frames.
-        starts: number of each sequence's first frame.
-        length: number of frames.
-        stride: distance between them.
+        storages: the files of the first frames of all sequences, those of the second ones, and so on.
         image_type: color space.
     """
 
     name, dtype, rank, layout, optional = "frames", DType.UINT8, 4, "FHWC", False
 
-    def __init__(
-        self, root: str, frames: Sequence[str], starts: Sequence[int], length: int, stride: int, image_type: Any
-    ) -> None:
-        self._root, self._image_type = root, image_type
-        self._paths = [[frames[s + k * stride] for s in starts] for k in range(length)]
-        self._storages = [FileStorage.of(paths, root) for paths in self._paths]
+    def __init__(self, storages: Sequence[FileStorage | AsyncStorage], image_type: Any) -> None:
+        self._storages, self._image_type = storages, image_type
+        requested = [s for s in storages if isinstance(s, AsyncStorage)]
+        self._group = StorageGroup(requested) if requested else None
 
     def __len__(self) -> int:
-        return len(self._paths[0])
+        return len(self._storages[0])
+
+    @property
+    def storage(self) -> Storage | None:
+        return self._group
 
     def absent(self) -> Bools | None:
         return None

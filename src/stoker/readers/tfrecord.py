@@ -14,6 +14,7 @@ from ..contract.errors import ArgumentError
 from ..contract.page_cache import refuse_direct_io
 from ..contract.storage import RecordForm
 from ..contract.text import printable
+from ..remote.store import RemoteStore, open_store
 from ._containers import (
     ContainerReader,
     check_begin,
@@ -27,7 +28,6 @@ from ._containers import (
 from ._example import ExampleColumn, as_features, unpacked_features
 from ._index_files import ContainerIndex, index_files
 from ._manifest import manifest_of, refuse_index, storages_of
-from ._remote import RemoteStore, open_store
 
 _FRAME = 16  # bytes of a record's length and checksums
 

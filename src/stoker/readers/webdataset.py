@@ -16,6 +16,7 @@ from ..contract.storage import RecordForm
 from ..contract.text import brief, printable
 from ..contract.types import DType
 from ..native import _native
+from ..remote.store import RemoteStore, open_store
 from ._columns import Bytes, fingerprint
 from ._containers import ContainerReader, check_begin, index_paths_of, paths_of, ranges_of
 from ._fetching import AsyncStorage
@@ -23,7 +24,6 @@ from ._index_files import ContainerIndex, index_files
 from ._manifest import manifest_of, refuse_index, storages_of
 from ._manifest_file import OpenManifest
 from ._origins import OriginReader
-from ._remote import RemoteStore, open_store
 from ._storages import RangeStorage
 from ._tar_index import read_tar_index
 

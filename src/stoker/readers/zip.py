@@ -15,10 +15,10 @@ from ..contract.columns import Column, DataSet
 from ..contract.errors import ArgumentError
 from ..contract.storage import RecordForm
 from ..contract.text import brief, printable
+from ..remote.store import RemoteStore, open_store
 from ._columns import Bytes, Values
 from ._containers import ContainerReader, digest_of, paths_of, ranges_of
 from ._index_files import ContainerIndex, index_files
-from ._remote import RemoteStore, open_store
 
 
 class ZipReader(ContainerReader, name="readers.zip"):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel that reads an array, or a region of it, from an .npy file.
+// Kernels that take an array, or a region of it, from an .npy file: one reads the file, one has its bytes.
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -61,54 +61,81 @@ void swap_bytes(uint8_t* data, int64_t count, int64_t item) {
   if (item == 8) swap_all<uint64_t>(data, count, [](uint64_t x) { return __builtin_bswap64(x); });
 }
 
-// Parameters: the starts of the region on `axes`, if any, then the ends or shapes.
-class ReadNumpy : public Kernel {
+// Bytes of an .npy file: a file, or memory.
+class NpyBytes {
  public:
-  ReadNumpy(std::shared_ptr<const FileTable> files, int reader, std::vector<int> axes, Bound start, Bound end,
-            Outside policy, std::vector<uint8_t> fill)
-      : files_(std::move(files)),
-        reader_(reader),
-        axes_(std::move(axes)),
-        start_(start),
-        end_(end),
-        policy_(policy),
-        fill_(std::move(fill)) {}
-  Ports ports() const override {
-    const int32_t bounds = (start_ != Bound::None ? 1 : 0) + (end_ != Bound::None ? 1 : 0);
-    return {.kernel = "read_numpy",
-            .out = {{.most_rank = kMaxRank - 1}},
-            .params = bounds * static_cast<int32_t>(axes_.size())};
+  NpyBytes(const OpenFile& file, const std::string& path, uint64_t size)
+      : file_(&file), path_(path), size_(size), name_("'" + path + "'") {}
+  NpyBytes(const uint8_t* memory, uint64_t size) : memory_(memory), size_(size), name_("the record") {}
+  uint64_t size() const { return size_; }
+  // The name in messages.
+  const std::string& name() const { return name_; }
+  // Read bytes; return false with an error if there are not as many.
+  bool read(uint64_t offset, uint8_t* to, size_t bytes, std::string& error) const {
+    int64_t have = 0;
+    if (file_ == nullptr) {
+      have = static_cast<int64_t>(std::min<uint64_t>(bytes, offset < size_ ? size_ - offset : 0));
+      if (have > 0) std::memcpy(to, memory_ + offset, static_cast<size_t>(have));
+    } else {
+      have = read_file(file_->descriptor(), offset, to, bytes);
+      if (have < 0) return cannot_read(path_, errno, error);
+    }
+    if (static_cast<size_t>(have) == bytes) return true;
+    error = "expected " + std::to_string(bytes) + " bytes of data in " + name_ + ", got " + std::to_string(have);
+    return false;
   }
+
+ private:
+  const OpenFile* file_ = nullptr;
+  const uint8_t* memory_ = nullptr;
+  std::string path_;
+  uint64_t size_;
+  std::string name_;
+};
+
+// Region of arrays.
+struct Region {
+  std::vector<int> axes;
+  Bound start, end;
+  Outside policy;
+  std::vector<uint8_t> fill;
+};
+
+// Parameters: the starts of the region on its axes, if any, then the ends or shapes.
+class NpyRegion : public Kernel {
+ public:
+  explicit NpyRegion(Region region)
+      : axes_(std::move(region.axes)),
+        start_(region.start),
+        end_(region.end),
+        policy_(region.policy),
+        fill_(std::move(region.fill)) {}
   void check(const StepFacts& step) const override {
-    step.require_reader(reader_);
     for (const int axis : axes_)
       step.require(axis >= 0 && axis < step.out_rank(0), "axes", "axes of the array", std::to_string(axis));
     step.require(static_cast<int64_t>(fill_.size()) == size_of(step.out_type(0)), "fill", "an element",
                  std::to_string(fill_.size()) + " bytes");
   }
   bool allocates() const override { return true; }
-  Outcome run(const Call& c) const override {
-    const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
-    if (index >= files_->size()) return outside(c, index, files_->size());
-    return read(c, files_->path(index)) ? Outcome::Ok : Outcome::Error;
+
+ protected:
+  int32_t parameters() const {
+    const int32_t bounds = (start_ != Bound::None ? 1 : 0) + (end_ != Bound::None ? 1 : 0);
+    return bounds * static_cast<int32_t>(axes_.size());
   }
 
- private:
-  bool read(const Call& c, const std::string& path) const {
-    const OpenFile file(path);
-    uint64_t size = 0;
-    if (!is_regular(file, path, size, *c.error)) return false;
+  bool take(const Call& c, const NpyBytes& from) const {
     NpyHeader header;
     View& out = *c.out[0];
-    if (!read_header(c, file, path, size, header)) return false;
+    if (!read_header(c, from, header)) return false;
     if (header.dtype != out.dtype || header.rank != out.rank) {
       *c.error = std::string("expected an array of type ") + name_of(out.dtype) + " with " + std::to_string(out.rank) +
                  " axes, as in the first file, got " + name_of(header.dtype) + " with " + std::to_string(header.rank);
       return false;
     }
-    if (header.bytes > size || header.data > size - header.bytes) {
-      *c.error = "expected " + std::to_string(header.bytes) + " bytes of data in '" + path + "', got " +
-                 std::to_string(size - std::min(size, header.data));
+    if (header.bytes > from.size() || header.data > from.size() - header.bytes) {
+      *c.error = "expected " + std::to_string(header.bytes) + " bytes of data in " + from.name() + ", got " +
+                 std::to_string(from.size() - std::min(from.size(), header.data));
       return false;
     }
     Span region[kMaxRank];
@@ -123,27 +150,27 @@ class ReadNumpy : public Kernel {
     for (int i = 0; i < out.rank; ++i) out.shape[i] = region[i].extent;
     out.set_contiguous_strides();
     out.data = c.allocator->get(static_cast<size_t>(bytes) + 1);
-    return fill_region(c, file, path, header, region);
+    return fill_region(c, from, header, region);
   }
 
-  bool read_header(const Call& c, const OpenFile& file, const std::string& path, uint64_t size,
-                   NpyHeader& header) const {
+ private:
+  bool read_header(const Call& c, const NpyBytes& from, NpyHeader& header) const {
     uint8_t small[512];
     uint8_t* bytes = small;
-    uint64_t count = std::min<uint64_t>(size, sizeof small);
-    if (!file.read_at(0, bytes, count)) return cannot_read(path, errno ? errno : EIO, *c.error);
+    uint64_t count = std::min<uint64_t>(from.size(), sizeof small);
+    if (!from.read(0, bytes, count, *c.error)) return false;
     const uint64_t needed = npy_header_size(bytes, count, *c.error);
-    if (needed == 0) return named(c, path);
-    if (needed > count && needed <= size) {
+    if (needed == 0) return named(c, from);
+    if (needed > count && needed <= from.size()) {
       bytes = c.work[0].get(needed);
       count = needed;
-      if (!file.read_at(0, bytes, count)) return cannot_read(path, errno ? errno : EIO, *c.error);
+      if (!from.read(0, bytes, count, *c.error)) return false;
     }
-    return read_npy_header(bytes, count, header, *c.error) || named(c, path);
+    return read_npy_header(bytes, count, header, *c.error) || named(c, from);
   }
 
-  static bool named(const Call& c, const std::string& path) {
-    *c.error += " ('" + path + "')";
+  static bool named(const Call& c, const NpyBytes& from) {
+    *c.error += " (" + from.name() + ")";
     return false;
   }
 
@@ -187,8 +214,7 @@ class ReadNumpy : public Kernel {
   }
 
   // Read the rows of the slowest axis that the region has, and copy the region out of them.
-  bool fill_region(const Call& c, const OpenFile& file, const std::string& path, const NpyHeader& header,
-                   const Span* region) const {
+  bool fill_region(const Call& c, const NpyBytes& from, const NpyHeader& header, const Span* region) const {
     const View& out = *c.out[0];
     const int rank = out.rank;
     const int64_t item = size_of(out.dtype);
@@ -211,12 +237,7 @@ class ReadNumpy : public Kernel {
     uint8_t* const to_region = out.data + (rank > 0 ? (begin[0] - region[0].begin) * out.stride[0] : 0);
     const auto bytes = static_cast<size_t>(rows * row);
     uint8_t* const memory = is_direct ? to_region : c.work[0].get(bytes);
-    const int64_t have = read_file(file.descriptor(), header.data + static_cast<uint64_t>(first * row), memory, bytes);
-    if (have < 0) return cannot_read(path, errno, *c.error);
-    if (static_cast<size_t>(have) < bytes) {
-      *c.error = "expected " + std::to_string(bytes) + " bytes of data in '" + path + "', got " + std::to_string(have);
-      return false;
-    }
+    if (!from.read(header.data + static_cast<uint64_t>(first * row), memory, bytes, *c.error)) return false;
     if (header.is_swapped) swap_bytes(memory, static_cast<int64_t>(bytes) / item, item);
     if (!is_direct) copy_region(out, header, region, begin, extent, memory, slowest, item);
     return true;
@@ -246,16 +267,54 @@ class ReadNumpy : public Kernel {
       std::memcpy(out.data + static_cast<size_t>(i) * item, fill_.data(), item);
   }
 
-  const std::shared_ptr<const FileTable> files_;
-  const int reader_;
   const std::vector<int> axes_;
   const Bound start_, end_;
   const Outside policy_;
   const std::vector<uint8_t> fill_;
 };
 
-std::shared_ptr<Kernel> make_read_numpy(std::shared_ptr<FileTable> files, int reader, std::vector<int> axes, int start,
-                                        int end, int policy, registry::Elements fill) {
+class ReadNumpy : public NpyRegion {
+ public:
+  ReadNumpy(std::shared_ptr<const FileTable> files, int reader, Region region)
+      : NpyRegion(std::move(region)), files_(std::move(files)), reader_(reader) {}
+  Ports ports() const override {
+    return {.kernel = "read_numpy", .out = {{.most_rank = kMaxRank - 1}}, .params = parameters()};
+  }
+  void check(const StepFacts& step) const override {
+    step.require_reader(reader_);
+    NpyRegion::check(step);
+  }
+  Outcome run(const Call& c) const override {
+    const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
+    if (index >= files_->size()) return outside(c, index, files_->size());
+    const std::string path = files_->path(index);
+    const OpenFile file(path);
+    uint64_t size = 0;
+    if (!is_regular(file, path, size, *c.error)) return Outcome::Error;
+    return take(c, NpyBytes(file, path, size)) ? Outcome::Ok : Outcome::Error;
+  }
+
+ private:
+  const std::shared_ptr<const FileTable> files_;
+  const int reader_;
+};
+
+class RegionOfNpy : public NpyRegion {
+ public:
+  explicit RegionOfNpy(Region region) : NpyRegion(std::move(region)) {}
+  Ports ports() const override {
+    return {.kernel = "region_of_npy",
+            .in = {port_of(DType::U8, 1)},
+            .out = {{.most_rank = kMaxRank - 1}},
+            .params = parameters()};
+  }
+  Outcome run(const Call& c) const override {
+    const NpyBytes bytes(c.in[0]->data, static_cast<uint64_t>(c.in[0]->shape[0]));
+    return take(c, bytes) ? Outcome::Ok : Outcome::Error;
+  }
+};
+
+Region make_region(std::vector<int> axes, int start, int end, int policy, registry::Elements fill) {
   const auto within = [](int value, int most, const char* what) {
     if (value < 0 || value > most) throw registry::Mismatch(what, std::to_string(value));
   };
@@ -264,8 +323,19 @@ std::shared_ptr<Kernel> make_read_numpy(std::shared_ptr<FileTable> files, int re
   within(policy, 2, "a policy for regions that are outside");
   if (axes.size() >= static_cast<size_t>(kMaxRank))
     throw registry::Mismatch("at most 7 axes", std::to_string(axes.size()));
-  return std::make_shared<ReadNumpy>(std::move(files), reader, std::move(axes), static_cast<Bound>(start),
-                                     static_cast<Bound>(end), static_cast<Outside>(policy), std::move(fill.bytes));
+  return {std::move(axes), static_cast<Bound>(start), static_cast<Bound>(end), static_cast<Outside>(policy),
+          std::move(fill.bytes)};
+}
+
+std::shared_ptr<Kernel> make_read_numpy(std::shared_ptr<FileTable> files, int reader, std::vector<int> axes, int start,
+                                        int end, int policy, registry::Elements fill) {
+  return std::make_shared<ReadNumpy>(std::move(files), reader,
+                                     make_region(std::move(axes), start, end, policy, std::move(fill)));
+}
+
+std::shared_ptr<Kernel> make_region_of_npy(std::vector<int> axes, int start, int end, int policy,
+                                           registry::Elements fill) {
+  return std::make_shared<RegionOfNpy>(make_region(std::move(axes), start, end, policy, std::move(fill)));
 }
 
 const Registered kReadNumpy{"read_numpy",
@@ -278,6 +348,15 @@ const Registered kReadNumpy{"read_numpy",
                              {"end", "0: none, 1: an index, 2: a share, 3: a number of elements, 4: a share of them"},
                              {"policy", "outside of the array: 0: an error, 1: `fill`, 2: the region ends there"},
                              {"fill", "one element"}}};
+
+const Registered kRegionOfNpy{"region_of_npy",
+                              "An array, or a region of it, of the bytes of an .npy file.",
+                              make_region_of_npy,
+                              {{"axes", "axes that the region limits"},
+                               {"start", "0: none, 1: an index, 2: a share of the extent"},
+                               {"end", "0: none, 1: an index, 2: a share, 3: a number of elements, 4: a share of them"},
+                               {"policy", "outside of the array: 0: an error, 1: `fill`, 2: the region ends there"},
+                               {"fill", "one element"}}};
 
 }  // namespace
 

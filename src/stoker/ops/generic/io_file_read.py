@@ -19,6 +19,8 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
 from ...contract.page_cache import refuse_direct_io
 from ...contract.types import DType
+from ...remote.addresses import is_remote
+from ...remote.store import read_object
 
 
 @functools.cache
@@ -28,10 +30,11 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 class FileRead(Operator, name="io.file.read"):
-    """Read whole files. Input: a path as bytes, uint8 (N,); zeros at its end are ignored. Output: the file's bytes,
-    uint8 (N,).
+    """Read whole files, or whole objects. Input: a path, or an address (s3://, gs://, az://, https://), as bytes, uint8
+    (N,); zeros at its end are ignored. Output: the file's bytes, uint8 (N,).
 
-    A file that cannot be read is an error of its row.
+    A file or object that cannot be read is an error of its row. An object is asked for when its row runs; readers ask
+    for objects ahead of the rows.
     """
 
     devices = ("cpu",)
@@ -59,6 +62,9 @@ class FileRead(Operator, name="io.file.read"):
         name = bytes(path).rstrip(b"\0")
         if b"\0" in name or not name:
             raise ValueError(f"expected the path of a file, got {name!r}")
+        address = os.fsdecode(name)
+        if is_remote(address):
+            return np.frombuffer(read_object(address), np.uint8)
         # Without O_NONBLOCK, opening a pipe waits for a writer.
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:

@@ -7,7 +7,7 @@ import importlib
 from typing import Any
 
 from .._import_lock import IMPORT_LOCK
-from ..contract.errors import UnsupportedError
+from .errors import UnsupportedError
 
 
 def import_extra(module: str, extra: str, purpose: str, *, distribution: str | None = None) -> Any:

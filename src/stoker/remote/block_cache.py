@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of remote objects on disk.
+"""Blocks of remote objects on disk, and whole copies of objects.
 
 An object has blocks of 4 MiB. A block is a file that never changes: it is written under a temporary name and renamed,
 and its name has the object's identity. So processes share the folder without locks, and a block that is deleted while
@@ -28,6 +28,7 @@ from ..settings import remote_cache
 BLOCK_BYTES = 4 << 20
 _PIECE_BYTES = 1 << 14  # bytes that have a checksum; a record is read with up to two pieces more
 _SUM_BYTES = 4
+COPY = "whole"  # name of a whole copy, beside the blocks of its object
 _USED_AGAIN_S = 60  # a block is marked as used at most this often
 _NOT_KEPT = "blocks of remote objects are not kept: {}; set STOKER_REMOTE_CACHE to a folder of your own"
 
@@ -55,7 +56,7 @@ def identity_of(path: str, size: int, version: str | None) -> str:
 
 
 class BlockCache:
-    """Folder of blocks, bounded in bytes. The least recently used blocks go first.
+    """Folder of blocks, bounded in bytes. The least recently used go first, and last those that rows will read.
 
     Args:
         folder: the folder.
@@ -67,6 +68,7 @@ class BlockCache:
         self._lock = threading.Lock()
         self._unchecked = limit_bytes  # bytes written since the last pass; the first write makes one
         self._failed = False
+        self._expected: set[str] = set()  # paths of blocks that rows of this process will read
 
     @classmethod
     def open(cls, in_flight: int) -> BlockCache | None:
@@ -97,9 +99,34 @@ class BlockCache:
     def _path(self, one: RemoteObject, block: int) -> Path:
         return self._folder / one.identity / str(block)
 
+    @property
+    def folder(self) -> Path:
+        """Return the folder."""
+        return self._folder
+
+    @property
+    def limit_bytes(self) -> int:
+        """Return the limit of the folder."""
+        return self._limit_bytes
+
+    def expect(self, one: RemoteObject, block: int) -> bool:
+        """Note that rows will read a block, which is evicted after all others then. Return whether to load it."""
+        path = f"{self._folder}/{one.identity}/{block}"
+        with self._lock:
+            if path in self._expected:
+                return False
+            self._expected.add(path)
+        return not os.path.exists(path)
+
+    def forget_expected(self) -> None:
+        """Forget which blocks rows will read."""
+        with self._lock:
+            self._expected.clear()
+
     def read(self, one: RemoteObject, block: int, begin: int, end: int) -> bytes | None:
         """Return the bytes ``begin`` to ``end`` of a block; None if it is not there or damaged."""
         path = f"{self._folder}/{one.identity}/{block}"
+        self._expected.discard(path)
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -136,13 +163,14 @@ class BlockCache:
             except BaseException:
                 os.unlink(name)
                 raise
-            self._bound(len(content))
+            self.bound(len(content))
         except OSError as error:
             if not self._failed:
                 self._failed = True
                 warn(_NOT_KEPT.format(error))
 
-    def _bound(self, written: int) -> None:
+    def bound(self, written: int) -> None:
+        """Count written bytes, and delete blocks if there are too many."""
         with self._lock:
             self._unchecked += written
             if self._unchecked < self._limit_bytes // 16:
@@ -156,19 +184,36 @@ class BlockCache:
             self._evict()
 
     def _evict(self) -> None:
-        kept: list[tuple[float, int, Path]] = []
+        kept: list[tuple[bool, float, int, Path]] = []
         for path in self._folder.glob("*/*"):
             with contextlib.suppress(OSError):  # another process deleted it
                 status = path.stat()
-                kept.append((status.st_mtime, status.st_size, path))
-        total = sum(size for _, size, _ in kept)
-        for _, size, path in sorted(kept):
+                kept.append((str(path) in self._expected, status.st_mtime, status.st_size, path))
+        total = sum(size for *_, size, _ in kept)
+        for *_, size, path in sorted(kept):
             if total <= self._limit_bytes - self._limit_bytes // 16:
                 return
-            path.unlink(missing_ok=True)
+            if path.name == COPY:
+                if not _delete_copy(path):
+                    continue
+            else:
+                path.unlink(missing_ok=True)
             total -= size
             with contextlib.suppress(OSError):  # other blocks are in it
                 path.parent.rmdir()
+
+
+def _delete_copy(path: Path) -> bool:
+    """Delete a whole copy, unless a process uses it. Users have it open and locked (``copies.py``)."""
+    try:
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _sums(content: bytes | memoryview) -> bytes:

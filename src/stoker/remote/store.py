@@ -1,65 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of stores and of HTTP servers: ``s3://``, ``gs://``, ``az://``, ``http://``, ``https://``.
-
-An object is read in blocks, which are kept on disk (``_block_cache.py``).
-
-Credentials come from the environment or the machine, as the providers' own tools take them. Addresses with credentials
-in them are refused, so that no message, token or report can have any.
-"""
+"""Objects that are read in blocks, which are kept on disk (``block_cache.py``)."""
 
 from __future__ import annotations
 
-import datetime
+import functools
 import os
-import random
-import re
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
 from ..contract.errors import ArgumentError, DataError
 from ..contract.storage import ByteRange
 from ..contract.text import brief
-from ..settings import remote_deadline_s
-from ._block_cache import BLOCK_BYTES, BlockCache, RemoteObject, identity_of
-from ._extras import import_extra
+from .addresses import is_remote, require_address
+from .block_cache import BLOCK_BYTES, BlockCache, RemoteObject
+from .client import Client
 
-SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https")
 _CONNECTIONS = 32
-_REQUEST_S = 30  # of one request; a slower one is tried again
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 _CLOSED = "the pipeline is closed"
 Block = bytes | memoryview  # a client's answer stays in the client's memory
-_PERMANENT = ("NotFoundError", "FileNotFoundError", "PermissionDeniedError", "UnauthenticatedError", "InvalidPathError",
-              "NotSupportedError")  # fmt: skip
-_STATUS = re.compile(r"status(?: code)?:? (\d{3})")
-
-
-def is_remote(path: str) -> bool:
-    """Return whether a path is the address of an object."""
-    return path.partition("://")[0].lower() in SCHEMES and "://" in path
-
-
-def require_address(name: str, path: str) -> None:
-    """Raise ArgumentError for an address that cannot be read, or that has credentials in it."""
-    scheme = path.partition("://")[0]
-    if scheme.lower() not in SCHEMES:
-        raise ArgumentError(
-            f"expected paths of files, or addresses of {', '.join(SCHEMES)} as `{name}`, got {scheme}://..."
-        )
-    parts = urlsplit(path)
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ArgumentError(
-            f"expected an address without user, password, query and fragment as `{name}`, got one with some of them "
-            f"({scheme}://{parts.hostname}/...). Credentials come from the environment, such as AWS_ACCESS_KEY_ID"
-        )
-    if not parts.netloc or not parts.path.strip("/"):
-        raise ArgumentError(f"expected the address of an object as `{name}`, got {brief(path)}")
 
 
 class RemoteStore:
@@ -67,28 +29,33 @@ class RemoteStore:
 
     Args:
         paths: addresses of the objects.
+        known: facts of objects that a list has given, by their addresses. The others are asked for.
+        keeps_blocks: keep blocks in the cache.
 
     Raises:
         ArgumentError: an object does not exist or cannot be read.
         UnsupportedError: obstore is not installed.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._client = _Client()
-        self._cache = BlockCache.open(_CONNECTIONS)
+    def __init__(
+        self, paths: Sequence[str], known: Mapping[str, RemoteObject] | None = None, *, keeps_blocks: bool = True
+    ) -> None:
+        self._client = Client()
+        self._cache = BlockCache.open(_CONNECTIONS) if keeps_blocks else None
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = ThreadPoolExecutor(_CONNECTIONS, thread_name_prefix="stoker-remote")
         self._fetched: dict[tuple[str, int], Future[Block]] = {}  # blocks in flight
         self._ended = threading.Event()
+        self.objects = {path: known[path] for path in paths if path in known} if known else {}
         try:
-            found = list(self._pool.map(self._open, dict.fromkeys(paths)))
+            found = list(self._pool.map(self._open, dict.fromkeys(p for p in paths if p not in self.objects)))
         except DataError as error:
             self.close()
             raise ArgumentError(str(error)) from None
         except BaseException:
             self.close()
             raise
-        self.objects = {one.path: one for one in found}
+        self.objects |= {one.path: one for one in found}
 
     def _open(self, path: str) -> RemoteObject:
         found: RemoteObject = self._client.retried(path, 0, self._ended, lambda: self._client.head(path))
@@ -103,6 +70,31 @@ class RemoteStore:
     def fetch_objects(self, ranges: Sequence[tuple[RemoteObject, int, int]]) -> list[Future[bytes] | bytes]:
         """Begin to read (object, offset, length) of objects whose facts the caller knows."""
         return [self._begin(one, offset, length) for one, offset, length in ranges]
+
+    def look_ahead(self, ranges: Sequence[ByteRange]) -> int:
+        """Begin to load the blocks of ranges that rows will ask for later, and return their bytes.
+
+        Blocks go to the cache. Without one there is nowhere to keep them, so none is loaded.
+        """
+        if self._cache is None:
+            return 0
+        wanted: dict[tuple[str, int], RemoteObject] = {}
+        for r in ranges:
+            one = self.objects[r.path]
+            if r.length:
+                last = (min(r.offset + r.length, one.size) - 1) // BLOCK_BYTES
+                wanted |= {(one.identity, block): one for block in range(r.offset // BLOCK_BYTES, last + 1)}
+        begun = 0
+        for key, one in wanted.items():
+            if self._cache.expect(one, key[1]):
+                self._block(one, key[1])
+                begun += min(BLOCK_BYTES, one.size - key[1] * BLOCK_BYTES)
+        return begun
+
+    def forget_look_ahead(self) -> None:
+        """Forget which blocks rows will ask for: others come next."""
+        if self._cache is not None:
+            self._cache.forget_expected()
 
     def close(self) -> None:
         """End the connections; idempotent."""
@@ -243,118 +235,17 @@ class RemoteStore:
                 self._fetched.pop((one.identity, block), None)
 
 
-class _Transient(Exception):
-    """Failure that another attempt may not have."""
-
-
-class _Client:
-    """Requests to servers, with attempts until a deadline."""
-
-    def __init__(self) -> None:
-        self._obstore = import_extra("obstore", "remote", "addresses of objects")
-        self._store_module = import_extra("obstore.store", "remote", "addresses of objects")
-        self._stores: dict[str, Any] = {}
-        self._lock = threading.Lock()
-        self._deadline_s = remote_deadline_s()
-
-    def _place(self, path: str) -> tuple[Any, str]:
-        """Return the store of an object, and the object's name in it."""
-        parts = urlsplit(path)
-        root = f"{parts.scheme}://{parts.netloc}"
-        with self._lock:
-            store = self._stores.get(root)
-            if store is None:
-                endpoint = os.environ.get("AWS_ENDPOINT_URL", "") if parts.scheme.startswith("s3") else root
-                options: dict[str, Any] = {"timeout": f"{_REQUEST_S}s", "connect_timeout": "5s"}
-                if endpoint.startswith("http://"):
-                    options["allow_http"] = True
-                once = {"max_retries": 0, "retry_timeout": datetime.timedelta(seconds=_REQUEST_S)}
-                store = self._store_module.from_url(root, client_options=options, retry_config=once)
-                self._stores[root] = store
-        return store, unquote(parts.path).lstrip("/")
-
-    def head(self, path: str) -> RemoteObject:
-        store, name = self._place(path)
-        found = self._obstore.head(store, name)
-        version = found.get("e_tag") or str(found.get("last_modified"))
-        return RemoteObject(path, int(found["size"]), found.get("e_tag"), identity_of(path, found["size"], version))
-
-    def get(self, one: RemoteObject, begin: int, end: int) -> memoryview:
-        """Return a byte range of an object, which must be the version that was opened."""
-        store, name = self._place(one.path)
-        options: dict[str, Any] = {"range": (begin, end)}
-        if one.etag is not None and not one.etag.startswith("W/"):  # a weak tag identifies no bytes
-            options["if_match"] = one.etag
-        answer = self._obstore.get(store, name, options=options)
-        meta = answer.meta
-        if (meta.get("e_tag"), meta["size"]) != (one.etag, one.size):
-            raise _changed(one.path)
-        if tuple(answer.range) != (begin, end):
-            raise _Transient(f"the bytes {answer.range[0]} to {answer.range[1]} in place of {begin} to {end}")
-        content = memoryview(answer.bytes())
-        if len(content) != end - begin:
-            raise _Transient(f"{len(content)} bytes in place of {end - begin}")
-        return content
-
-    def retried(self, path: str, offset: int, ended: threading.Event, attempt: Any) -> Any:
-        """Return the result of ``attempt``. Call it again after failures that may pass, until the deadline.
-
-        Raises:
-            DataError: the object does not exist, may not be read or has changed, or the deadline has passed.
-        """
-        deadline, pause, count = time.monotonic() + self._deadline_s, _FIRST_PAUSE_S, 0
-        while True:
-            count += 1
-            try:
-                return attempt()
-            except DataError:
-                raise
-            except Exception as error:  # noqa: BLE001 - a client may raise anything; its text may have credentials
-                reason, may_pass = _reason(error)
-                if reason is None:
-                    raise _changed(path) from None
-                left = deadline - time.monotonic()
-                if not may_pass or left <= 0 or ended.is_set():
-                    tries = f" ({count} attempts in {self._deadline_s:g} s)" if may_pass else ""
-                    raise DataError(f"cannot read '{path}' at byte {offset}: {reason}{tries}") from None
-            ended.wait(min(pause * random.uniform(0.5, 1.0), max(left, 0.0)))
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
-
-
-def _changed(path: str) -> DataError:
-    return DataError(f"expected '{path}' as it was when the pipeline was built, it has changed")
-
-
-def _reason(error: Exception) -> tuple[str | None, bool]:
-    """Return the reason of a failure without its text, and whether it may pass; None if the object has changed.
-
-    The text of a client's error is not shown: it may have parts of the request.
-    """
-    kind, text = type(error).__name__, str(error)
-    if isinstance(error, _Transient):
-        return f"the server sent {error}", True
-    if kind == "PreconditionError":
-        return None, False
-    found = _STATUS.search(text)
-    status = int(found.group(1)) if found else 0
-    if kind in _PERMANENT:
-        reason = {"FileNotFoundError": "there is no such object", "NotFoundError": "there is no such object"}
-        shown = reason.get(kind, f"{kind}")
-        return shown + (f", status {status}" if status else ""), False
-    if status:
-        return f"status {status}", status in (408, 425, 429) or status >= 500
-    if "timed out" in text or "timeout" in text.lower():
-        return f"no answer within {_REQUEST_S} s", True
-    return "the connection failed, or ended within the answer", True
-
-
 def sizes_of(store: RemoteStore, paths: Sequence[str]) -> Any:
     """Return the sizes of objects, uint64."""
     return np.asarray([store.objects[path].size for path in paths], np.uint64)
 
 
-def open_store(paths: Sequence[str]) -> RemoteStore | None:
+def open_store(paths: Sequence[str], known: Mapping[str, RemoteObject] | None = None) -> RemoteStore | None:
     """Return the store of objects; None for paths of files.
+
+    Args:
+        paths: the paths.
+        known: facts of objects that a list has given, by their addresses.
 
     Raises:
         ArgumentError: some are files and some objects, or an object cannot be read.
@@ -365,4 +256,48 @@ def open_store(paths: Sequence[str]) -> RemoteStore | None:
     if len(remote) < len(paths):
         other = next(path for path in paths if not is_remote(path))
         raise ArgumentError(f"expected files, or addresses of objects, got both: {brief(other)} and {brief(remote[0])}")
-    return RemoteStore(paths)
+    return RemoteStore(paths, known)
+
+
+@functools.cache
+def _client_of_process(process: int) -> Client:
+    """Return the client of single requests. A process that was forked gets its own."""
+    return Client()
+
+
+def read_object(path: str) -> memoryview:
+    """Return the bytes of an object as it is now, without the cache.
+
+    Raises:
+        ArgumentError: the address cannot be read, or has credentials in it.
+        DataError: the object cannot be read.
+        UnsupportedError: obstore is not installed.
+    """
+    require_address("path", path)
+    client = _client_of_process(os.getpid())
+    found: memoryview = client.retried(path, 0, threading.Event(), lambda: client.get_all(path))
+    return found
+
+
+def objects_below(name: str, root: str) -> dict[str, RemoteObject]:
+    """Return the objects below an address, by their names relative to it.
+
+    Args:
+        name: name of the argument that has the address, for messages.
+        root: the address.
+
+    Raises:
+        ArgumentError: the server gives no lists, or refuses this one.
+    """
+    require_address(name, root, may_be_bucket=True)
+    if root.partition("://")[0].lower() in ("http", "https"):
+        raise ArgumentError(
+            f"expected an address of a store as `{name}`, got {brief(root)}: an HTTP server has no list of its "
+            "objects. Give their addresses as `files`"
+        )
+    client = Client()
+    try:
+        found: dict[str, RemoteObject] = client.retried(root, 0, threading.Event(), lambda: client.list_below(root))
+    except DataError as error:
+        raise ArgumentError(str(error)) from None
+    return found
