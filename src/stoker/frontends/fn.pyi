@@ -5745,10 +5745,11 @@ class io:
             preserve: bool = False,
             bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
         ) -> DataNode:
-            """Read whole files. Input: a path as bytes, uint8 (N,); zeros at its end are ignored. Output: the file's bytes,
-            uint8 (N,).
+            """Read whole files, or whole objects. Input: a path, or an address (s3://, gs://, az://, https://), as bytes, uint8
+            (N,); zeros at its end are ignored. Output: the file's bytes, uint8 (N,).
 
-            A file that cannot be read is an error of its row.
+            A file or object that cannot be read is an error of its row. An object is asked for when its row runs; readers ask
+            for objects ahead of the rows.
 
             Args:
                 use_o_direct: Only False: files are read through the page cache.
@@ -6259,7 +6260,7 @@ class readers:
         No other program may write to the environment while it is read.
 
         Args:
-            path: Folder of an LMDB environment, or its data file, or a list of them.
+            path: Folder of an LMDB environment, or its data file (.mdb), or a list of them; or addresses.
             image_available: Whether there is an output for images.
             label_available: Whether there is an output for labels.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
@@ -6335,7 +6336,7 @@ class readers:
         No other program may write to the environment while it is read.
 
         Args:
-            path: Folder of an LMDB environment, or its data file, or a list of them.
+            path: Folder of an LMDB environment, or its data file (.mdb), or a list of them; or addresses.
             image_available: Whether there is an output for images.
             label_available: Whether there is an output for labels.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
@@ -6415,7 +6416,7 @@ class readers:
         indices. For 4 there is none. Records come in the order of their keys as bytes, one environment after the other.
 
         Args:
-            path: Folder of an LMDB environment, or its data file, or a list of them.
+            path: Folder of an LMDB environment, or its data file (.mdb), or a list of them; or addresses.
             num_labels: Number of classes, at most 16777216, for `label_type` 1 and 3.
             label_type: 0: one label; 1: indices of labels; 2: a tensor; 3: indices and weights; 4: none.
             image_available: Whether records begin with an image.
@@ -6498,7 +6499,7 @@ class readers:
         indices. For 4 there is none. Records come in the order of their keys as bytes, one environment after the other.
 
         Args:
-            path: Folder of an LMDB environment, or its data file, or a list of them.
+            path: Folder of an LMDB environment, or its data file (.mdb), or a list of them; or addresses.
             num_labels: Number of classes, at most 16777216, for `label_type` 1 and 3.
             label_type: 0: one label; 1: indices of labels; 2: a tensor; 3: indices and weights; 4: none.
             image_available: Whether records begin with an image.
@@ -6601,8 +6602,8 @@ class readers:
         its contents are kept in Stoker's cache folder.
 
         Args:
-            file_root: Folder of the images.
-            annotations_file: Annotation file, JSON.
+            file_root: Folder of the images, or its address in a store or on a server.
+            annotations_file: Annotation file, JSON, or its address.
             images: Names of the images to take, as in the annotation file, in this order. By default all, in the
                 order of their numbers.
             ltrb: Boxes as left, top, right, bottom.
@@ -6721,8 +6722,8 @@ class readers:
         its contents are kept in Stoker's cache folder.
 
         Args:
-            file_root: Folder of the images.
-            annotations_file: Annotation file, JSON.
+            file_root: Folder of the images, or its address in a store or on a server.
+            annotations_file: Annotation file, JSON, or its address.
             images: Names of the images to take, as in the annotation file, in this order. By default all, in the
                 order of their numbers.
             ltrb: Boxes as left, top, right, bottom.
@@ -7085,7 +7086,7 @@ class readers:
 
         Args:
             columns: Names of the columns to read, such as ["image", "label"].
-            source: The data set, or the folder that its `save_to_disk` has written.
+            source: The data set, or the folder that its `save_to_disk` has written. A folder of a store is copied.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
                 samples every epoch.
@@ -7358,8 +7359,8 @@ class readers:
 
         Args:
             columns: Names of the columns to read, such as ["image", "label"].
-            path: Folder with the data set's index.json; or a manifest (.manifest), which `stoker index --manifest`
-                writes.
+            path: Folder with the data set's index.json, or its address; or a manifest (.manifest), which `stoker
+                index --manifest` writes.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other
                 samples every epoch.
@@ -7579,7 +7580,7 @@ class readers:
             filter: Filter of resampling (`audio_resample`).
             downmix: Return the mean over the channels, without their axis.
             dtype: Element type of the samples: FLOAT, INT16 or INT32.
-            manifest_filepaths: Manifest file, or a list of them.
+            manifest_filepaths: Manifest file or its address, or a list of them.
             base: Folder of relative paths; by default that of the manifest, as in NeMo. DALI's is the current
                 folder.
             read_sample_rate: Return the sampling rate.
@@ -7678,7 +7679,7 @@ class readers:
             filter: Filter of resampling (`audio_resample`).
             downmix: Return the mean over the channels, without their axis.
             dtype: Element type of the samples: FLOAT, INT16 or INT32.
-            manifest_filepaths: Manifest file, or a list of them.
+            manifest_filepaths: Manifest file or its address, or a list of them.
             base: Folder of relative paths; by default that of the manifest, as in NeMo. DALI's is the current
                 folder.
             read_sample_rate: Return the sampling rate.
@@ -7869,7 +7870,7 @@ class readers:
 
         Args:
             columns: Names of the columns to read, such as ["image", "label"].
-            paths: Parquet file, or a list of files with the same columns.
+            paths: Parquet file or its address, or a list of files with the same columns.
             label: Column of class labels among `columns`: int32, and samplers balance by it.
             cache_bytes: Memory for decoded row groups, in bytes.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
@@ -7975,7 +7976,7 @@ class readers:
         sequences are left out. The frames of a sequence must have one size.
 
         Args:
-            file_root: Folder with one sub-folder per stream.
+            file_root: Folder with one sub-folder per stream, or its address in a store.
             sequence_length: Number of frames of a sequence.
             step: Distance between the first frames of consecutive sequences.
             stride: Distance between consecutive frames of a sequence.

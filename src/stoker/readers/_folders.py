@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folders of files, and of objects of a store, which readers list in the same way; whole files and objects as records.
 
-A name in a folder is relative to it. In an address "%" begins an escape, but in a name it stands for itself.
+A name in a folder is relative to it. "%" begins an escape in an address, but is an ordinary character in a name.
 """
 
 from __future__ import annotations

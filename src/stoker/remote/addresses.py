@@ -45,7 +45,7 @@ def join(root: str, name: str) -> str:
 
     Args:
         root: the folder.
-        name: name in it, in which an object's "%" stands for itself. An absolute name stays, and so does an address.
+        name: name in it, in which "%" is an ordinary character. An absolute name stays, and so does an address.
     """
     if is_remote(name) or not is_remote(root):
         return name if is_remote(name) else os.path.join(root, name)

@@ -28,7 +28,7 @@ from ..settings import remote_cache
 BLOCK_BYTES = 4 << 20
 _PIECE_BYTES = 1 << 14  # bytes that have a checksum; a record is read with up to two pieces more
 _SUM_BYTES = 4
-COPY = "whole"  # name of a whole copy, beside the blocks of its object
+COPY = "whole"  # name of a whole copy, with the blocks of its object
 _USED_AGAIN_S = 60  # a block is marked as used at most this often
 _NOT_KEPT = "blocks of remote objects are not kept: {}; set STOKER_REMOTE_CACHE to a folder of your own"
 

@@ -614,6 +614,17 @@ def reduce(op: int, axes: int, /) -> Kernel:
         axes: a bit for each axis that goes
     """
 
+def region_of_npy(axes: Sequence[int], start: int, end: int, policy: int, fill: npt.NDArray[Any], /) -> Kernel:
+    """An array, or a region of it, of the bytes of an .npy file.
+
+    Args:
+        axes: axes that the region limits
+        start: 0: none, 1: an index, 2: a share of the extent
+        end: 0: none, 1: an index, 2: a share, 3: a number of elements, 4: a share of them
+        policy: outside of the array: 0: an error, 1: `fill`, 2: the region ends there
+        fill: one element
+    """
+
 def region_table(
     axes: Sequence[int], form: tuple[bool, bool, bool, bool], by_frame: tuple[bool, bool, bool], /
 ) -> Kernel:
