@@ -192,7 +192,11 @@ class AsyncStorage(RequestedStorage):
         return AsyncStorage(self._store, paths, files, offset, length, codec == RecordForm.ABSENT, form=self._form)
 
     def chosen(self, records: Sequence[int]) -> AsyncStorage:
-        """Return the storage of some of the records, in another order."""
+        """Return the storage of some of the records, in another order.
+
+        Args:
+            records: numbers of the records.
+        """
         file, offset, length, codec = (column[list(records)] for column in self._ranges)
         absent = codec == RecordForm.ABSENT
         return AsyncStorage(self._store, self._paths, file, offset, length, absent, form=self._form)

@@ -72,7 +72,11 @@ class FileStorage(NativeStorage):
         return cls(file_table(paths, root))
 
     def chosen(self, records: Sequence[int]) -> FileStorage:
-        """Return the storage of some of the files, in another order."""
+        """Return the storage of some of the files, in another order.
+
+        Args:
+            records: numbers of the files.
+        """
         return FileStorage.of([_path(self.table, record) for record in records])
 
     def locate(self, record: int) -> RecordLocation:
