@@ -3,3 +3,4 @@
 
 from .frameworks._ray import ActorReport as ActorReport
 from .frameworks._ray import Remote as Remote
+from .frameworks._ray import RemoteReport as RemoteReport

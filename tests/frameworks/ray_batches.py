@@ -68,9 +68,12 @@ def of_local(files: list[str], epochs: int = 1, policy: str = "even", **options:
         return [digest(batch) for _ in range(epochs) for batch in loader]
 
 
-@pytest.mark.parametrize("policy", ["even", "partial", "drop", "fill"])
-def test_order_and_bits_are_those_of_the_pipeline(cluster: Cluster, files: list[str], policy: str) -> None:
-    with Remote(training(files), actors=3, timeout_s=WAIT_S) as remote:
+@pytest.mark.parametrize(
+    ("policy", "cut"),
+    [("even", "fewest_bytes"), ("partial", "fewest_bytes"), ("drop", "outputs"), ("fill", "fewest_bytes")],
+)
+def test_order_and_bits_are_those_of_the_pipeline(cluster: Cluster, files: list[str], policy: str, cut: str) -> None:
+    with Remote(training(files), actors=3, timeout_s=WAIT_S, cut=cut) as remote:
         loader = Loader(remote, last_batch_policy=policy)
         got = [digest(batch) for _ in range(2) for batch in loader]
         assert got == of_local(files, 2, policy) and len(got) == 2 * len(loader)
@@ -78,7 +81,10 @@ def test_order_and_bits_are_those_of_the_pipeline(cluster: Cluster, files: list[
         share = [len(range(actor, -(-ROWS // 5), 3)) for actor in range(3)]  # batch k is of actor k modulo 3
         assert [r.batches for r in reports] == [2 * n for n in share]
         assert len({r.node for r in reports}) > 1 and all("rows" in str(r) for r in reports)
-        assert remote.report().progress.of == ROWS
+        whole = remote.report_all()
+        assert whole.consumer.progress.of == ROWS and whole.batches == sum(r.batches for r in reports)
+        assert len(whole.actors) == 3 and remote.cut in str(whole)
+        assert ("772 bytes a row instead of 3076" in remote.cut) == (cut == "fewest_bytes")
 
 
 def test_rows_of_different_shapes(cluster: Cluster, files: list[str]) -> None:
@@ -93,13 +99,16 @@ def test_rows_of_different_shapes(cluster: Cluster, files: list[str]) -> None:
 
 
 def test_batches_in_flight_are_bounded_in_bytes(cluster: Cluster, files: list[str]) -> None:
-    size = 5 * (3 * 16 * 16 * 4 + 4)
-    for batches in (1, 3):
-        with Remote(training(files), actors=3, max_bytes=batches * size + 1, timeout_s=WAIT_S) as remote:
+    size, cut_size = 5 * (3 * 16 * 16 * 4 + 4), 5 * (3 * 16 * 16 + 4)
+    for batches, cut in ((1, "outputs"), (3, "fewest_bytes")):
+        most = batches * (size if cut == "outputs" else cut_size) + 1
+        with Remote(training(files), actors=3, max_bytes=most, timeout_s=WAIT_S, cut=cut) as remote:
             for _ in Loader(remote):
                 assert len(remote._asked) <= batches
     with pytest.raises(ArgumentError, match=f"at least one batch .{size} bytes"):
-        Remote(training(files), max_bytes=size - 1)
+        Remote(training(files), max_bytes=size - 1, cut="outputs")
+    with pytest.raises(ArgumentError, match=f"at least one batch .{cut_size} bytes"):
+        Remote(training(files), max_bytes=cut_size - 1)
 
 
 def test_arrays_own_their_memory(cluster: Cluster, files: list[str]) -> None:
@@ -251,6 +260,7 @@ def test_what_cannot_be_remote_is_refused(cluster: Cluster, files: list[str]) ->
         ({"max_bytes": 1.5}, "`max_bytes`"),
         ({"timeout_s": -1}, "`timeout_s`"),
         ({"resources": {"CPU": "x"}}, "`resources`"),
+        ({"cut": "middle"}, "`cut`"),
     ):
         with pytest.raises(ArgumentError, match=text):
             Remote(training(files), **options)

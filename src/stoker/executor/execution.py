@@ -478,6 +478,17 @@ class Execution(Exclusive):
         replay = self._planning.take_replay()
         return run.run_inline(rows, feeds, replay)
 
+    def compute(self, rows: Rows, feeds: Feeds, allocate: Allocate | None) -> list[Any]:
+        """Run the given rows on the worker threads, bypassing the queue.
+
+        Raises:
+            StokerError: a row failed.
+        """
+        self._check_usable()
+        run = self._run or self._start(rows, feeds)
+        supply = {} if allocate is None else self._supply(rows, allocate, on_gpu=(False, True))
+        return run.collect(run.prepare(rows, feeds, supply))
+
     @exclusive_method
     def start(self) -> Run:
         """Create the run of a plan whose types are known, for :meth:`serve`."""

@@ -26,8 +26,10 @@ from ..executor.execution import Allocate, Execution
 from ..executor.report import Report
 from ..executor.schedule import AtEnd, Rows
 from ..frontends.pipeline import Pipeline
+from ..graph.plan import PlannedOutput
 from ._exchange import empty
 from ._missing import missing
+from ._ray_cut import Division
 
 try:
     import ray
@@ -61,6 +63,31 @@ class ActorReport:
 
     def __str__(self) -> str:
         return f"actor {self.actor} on node {self.node[:8]}: {self.batches} batches\n{self.report}"
+
+
+@dataclass(frozen=True)
+class RemoteReport:
+    """State of a Remote and of all its actors.
+
+    Attributes:
+        cut: the part of the pipeline that the actors compute, and the reason.
+        consumer: the run report of the batches that this process receives, with the progress of the epoch.
+        actors: the state of every actor.
+    """
+
+    cut: str
+    consumer: Report
+    actors: tuple[ActorReport, ...]
+
+    @property
+    def batches(self) -> int:
+        """Return the number of batches that the actors have computed since they were started."""
+        return sum(actor.batches for actor in self.actors)
+
+    def __str__(self) -> str:
+        nodes = len({actor.node for actor in self.actors})
+        head = f"{len(self.actors)} actors on {nodes} nodes: {self.batches} batches; {self.cut}"
+        return "\n".join([head, str(self.consumer), *map(str, self.actors)])
 
 
 @dataclass(frozen=True)
@@ -166,17 +193,22 @@ class Remote(Pipeline):
             Ray's object store. At least one batch is asked for, at most two of each actor.
         timeout_s: longest wait for a batch, in seconds.
         allow: Python functions and classes of the graph that the actors may import and call, by full name or by module.
+        cut: "fewest_bytes": the actors compute the part of the pipeline after which the fewest bytes pass, such as
+            decoding, crop and resize to uint8, and this process the rest, such as the normalisation to float32. Nodes
+            of that part that are on a GPU run on the actors' CPUs, with the same bits, and the rest on the GPU of this
+            process. "outputs": the actors compute everything. :attr:`cut` has the decision and its reason.
 
     Raises:
         ArgumentError: an argument is invalid, or `max_bytes` is less than one batch.
-        UnsupportedError: the pipeline has nodes on a GPU, stateful operators, or sources of the caller's data.
+        UnsupportedError: the pipeline has nodes on a GPU and cannot be cut, or it has stateful operators, or sources of
+            the caller's data.
         StateError: a reader has an order that cannot be entered anywhere.
         ResourceError: at a batch: no actor has computed it in time.
     """
 
     def __init__(
         self, pipe: Pipeline, *, actors: int = 2, resources: Mapping[str, float] | None = None,
-        max_bytes: int = 1 << 30, timeout_s: float = 600.0, allow: Sequence[str] = (),
+        max_bytes: int = 1 << 30, timeout_s: float = 600.0, allow: Sequence[str] = (), cut: str = "fewest_bytes",
     ) -> None:  # fmt: skip
         if not isinstance(pipe, Pipeline):
             raise ArgumentError(f"`Remote`: expected a Pipeline, got {brief(pipe)}")
@@ -185,12 +217,15 @@ class Remote(Pipeline):
         if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not 0 < timeout_s < 1e9:
             raise ArgumentError(f"`Remote`: expected seconds as `timeout_s`, got {brief(timeout_s)}")
         self._timeout_s = float(timeout_s)
+        if cut not in ("fewest_bytes", "outputs"):
+            raise ArgumentError(f'`Remote`: expected "fewest_bytes" or "outputs" as `cut`, got {brief(cut)}')
         wanted = _checked_resources(resources)
         execution = pipe.build().execution
         _require_remote(execution)
+        self._division = Division(execution, whole=cut == "outputs")
         vars(self).update(vars(pipe))  # the same graph, settings and open data sets
         self._source = pipe  # which would close them
-        self._batch_bytes = _batch_bytes(execution)
+        self._batch_bytes = _batch_bytes(self._division.outputs, execution.config.batch_size)
         if self._batch_bytes is not None and self._batch_bytes > self._max_bytes:
             raise ArgumentError(
                 f"`Remote`: expected `max_bytes` of at least one batch ({self._batch_bytes} bytes), got {max_bytes}"
@@ -208,12 +243,12 @@ class Remote(Pipeline):
             "batch_size": self.batch_size, "num_threads": max(1, math.ceil(cpus)), "device_id": None, "seed": self.seed,
             "prefetch_queue_depth": 1, "on_error": policy.action, "error_limit": policy.limit,
             "uneven_ranks": policy.uneven_ranks, "epoch_reader": execution.config.epoch_reader,
-            "max_batch_bytes": execution.config.max_batch_bytes,
+            "max_batch_bytes": execution.config.max_batch_bytes, "without_gpu": "cpu",
         }  # fmt: skip
         actor = ray.remote(_Worker).options(
             num_cpus=cpus, resources=wanted, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD"
         )
-        graph = execution.graph.to_json()
+        graph = self._division.graph.to_json()
         return [actor.remote(graph, tuple(allow), settings, self._count) for _ in range(self._count)]
 
     # ---- batches ----
@@ -247,7 +282,10 @@ class Remote(Pipeline):
             raise result.error
         if not np.array_equal(kept, result.keys):
             raise StateError("`Remote`: expected the rows of this process's order from an actor, got others")
-        outputs = self._received(result, allocate)
+        if self._division.has_rest:
+            outputs = self._division.compute_rest(result.outputs, item.rows, allocate)
+        else:
+            outputs = self._received(result, allocate)
         skipped = result.skipped
         del result, results  # Ray releases the batch
         self._ask()
@@ -264,7 +302,8 @@ class Remote(Pipeline):
                 return
             token, rows, mark = expected
             worker = self._actors[number % len(self._actors)]
-            self._asked.append(_Asked(worker.batch.remote(_Order(token, self._asked_with)), rows, mark))
+            order = _Order(self._division.token(token), self._asked_with)
+            self._asked.append(_Asked(worker.batch.remote(order), rows, mark))
 
     @property
     def _ahead(self) -> int:
@@ -369,6 +408,19 @@ class Remote(Pipeline):
                 self._listed.add(key)
                 self._bad.append(one)
 
+    @property
+    def cut(self) -> str:
+        """Return the part of the pipeline that the actors compute, and the reason, as text."""
+        return self._division.text
+
+    def report_all(self) -> RemoteReport:
+        """Return the state of this object and of all actors: the progress of the epoch, the cut, and a report of each.
+
+        Raises:
+            ResourceError: an actor has not answered in time.
+        """
+        return RemoteReport(self.cut, self.report(), tuple(self.actor_reports()))
+
     def actor_reports(self) -> list[ActorReport]:
         """Return the state of every actor. :meth:`report` is about the batches that this process receives.
 
@@ -387,6 +439,7 @@ class Remote(Pipeline):
     def close(self) -> None:
         """End the actors, and close the pipeline; idempotent."""
         super().close()
+        self._division.close()
         actors, self._actors = self._actors, []
         if ray.is_initialized():
             for actor in actors:
@@ -419,11 +472,6 @@ def _checked_resources(resources: Any) -> dict[str, float]:
 def _require_remote(execution: Execution) -> None:
     """Raise an error if other processes could not compute a batch from its position alone."""
     graph = execution.graph
-    if execution.gpu is not None:
-        raise UnsupportedError(
-            "`Remote`: expected a pipeline on the CPU, got nodes on a GPU. Compute these steps in the process of the "
-            "trainer"
-        )
     stateful = graph.stateful()
     if stateful is not None:
         raise UnsupportedError(
@@ -443,15 +491,14 @@ def _require_remote(execution: Execution) -> None:
     execution.require_resumable()
 
 
-def _batch_bytes(execution: Execution) -> int | None:
+def _batch_bytes(outputs: Sequence[PlannedOutput], rows: int) -> int | None:
     """Return the bytes of a whole batch's outputs; None if only the rows reveal their shapes."""
-    assert execution.plan is not None
     size = 0
-    for planned in execution.plan.outputs:
+    for planned in outputs:
         if planned.shape is None:
             return None
         size += math.prod(planned.shape) * planned.dtype.numpy.itemsize
-    return size * execution.config.batch_size
+    return size * rows
 
 
 def _copied(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -79,6 +79,11 @@ class Endpoint:
                 "(`output_dtypes`, `output_ndims`)"
             )
         self._outputs = self._execution.plan.outputs
+        fed = self._execution.fed
+        self._feeders = {name: (node, fed[node]) for name, node in self._sources.items()}
+        specs = [(node, feeder.specs[0]) for node, feeder in self._feeders.values()]
+        is_bytes = len(specs) == 1 and specs[0][1].dtype == DType.UINT8 and len(specs[0][1].shape) == 1
+        self._bytes_node = specs[0][0] if is_bytes else None
         self._execution.start()
 
     @property
@@ -129,6 +134,8 @@ class Endpoint:
 
     def _values(self, request: Any) -> dict[int, Any]:
         """Return the arrays of a request by the source's node."""
+        if self._bytes_node is not None and type(request) is bytes and request:
+            return {self._bytes_node: np.frombuffer(request, np.uint8)}
         if not isinstance(request, Mapping):
             if len(self._sources) > 1:
                 raise ArgumentError(
@@ -143,9 +150,9 @@ class Endpoint:
         if missing:
             raise ArgumentError(f"`Endpoint`: expected a value for {missing[0]!r} in the request, got none")
         values = {}
-        for name, node in self._sources.items():
+        for name, (node, feeder) in self._feeders.items():
             try:
-                ((values[node],),) = self._execution.fed[node].convert([request[name]])
+                ((values[node],),) = feeder.convert([request[name]])
             except (DataError, TypeError) as error:
                 raise DataError(f"`Endpoint`: {name}: {str(error).removesuffix(' in row 0')}") from error
         return values
