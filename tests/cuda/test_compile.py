@@ -54,6 +54,10 @@ OWN = (
     (own("Reduce", ["partial", "finish"], (2, 3, 2)), [DType.UINT64], [DType.UINT64]),
     (own("Reduce", ["partial", "finish"], (3, 3, 3)), [DType.BFLOAT16], [DType.BFLOAT16]),
     (own("Reduce", ["partial", "finish"], (0, 7, 3)), [DType.FLOAT16], [DType.FLOAT16]),
+    (own("Nms", ["order", "compare", "keep"], (0,)), [F32, F32], [DType.INT64, DType.INT32]),
+    (own("SoftNms", ["select"], (1,)), [F32, F32], [DType.INT64, F32, DType.INT32]),
+    (own("BoxIou", ["pairs"], (3,)), [F32, F32], [F32]),
+    (own("RoiAlign", ["regions"], (1, 0, 0, 2)), [F32, F32], [F32]),
 )
 
 

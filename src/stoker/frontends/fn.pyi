@@ -123,7 +123,10 @@ def batched_nms(
     """Keep the boxes that no box of the same label with a higher score overlaps too much.
 
     Inputs: boxes ``x0, y0, x1, y1`` of shape (N, 4), scores (N,), and labels (N,), whole numbers. Output: the numbers
-    of the kept boxes by descending score, int64. This is ``nms(boxes, scores, labels=labels)``. CPU only so far.
+    of the kept boxes by descending score, int64. This is ``nms(boxes, scores, labels=labels)``.
+
+    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
+    are refused.
 
     Args:
         iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
@@ -218,7 +221,8 @@ def bbox_rotate(
 
     Boxes are cut at the canvas. A box is dropped if less than ``remove_threshold`` of its area is left, or nothing.
     ``mode`` "fixed" shrinks a box to the size that it had, with its longer side along the longer side of the rotated
-    box; "halfway" is between both. Computed in double and rounded once.
+    box; "halfway" is between both. Computed in double and rounded once. The operator runs on the CPU, as in DALI: a row
+    has few boxes.
 
     Args:
         angle: Angle in degrees, counter-clockwise.
@@ -318,7 +322,7 @@ def box_iou(
     Kinds: intersection over union ("iou"), generalized ("giou"), distance ("diou") and complete ("ciou"). The first
     three have the bits of torchvision's functions, with 1e-7 as the epsilon of "diou" and "ciou". "ciou" rounds its two
     arc tangents correctly in nearly all cases, while torch's depend on the processor. Boxes without area give NaN where
-    torchvision does. CPU only so far.
+    torchvision does.
 
     Args:
         kind: Overlap: iou, giou, diou or ciou.
@@ -2393,7 +2397,10 @@ def nms(
     The numbers are those of torchvision's CPU kernel. Boxes are visited by descending score, NaN first, equal scores in
     their order. Overlaps are computed in the boxes' type and compared with the threshold in float64. With ``labels``,
     boxes of other labels are not compared at all: torchvision's ``batched_nms`` shifts them apart by coordinates if
-    there are few, which rounds differently. CPU only so far.
+    there are few, which rounds differently.
+
+    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
+    are refused.
 
     Args:
         iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
@@ -2424,7 +2431,10 @@ def nms_rotated(
     Inputs: boxes ``centre x, centre y, width, height, angle`` of shape (N, 5), and scores (N,), both float32 or both
     float64. The angle is in degrees; all boxes turn the same way, so that the direction does not matter. Output: the
     numbers of the kept boxes by descending score, int64. Overlaps are the areas of the common polygons, computed in
-    float64. CPU only so far.
+    float64.
+
+    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
+    are refused.
 
     Args:
         iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
@@ -3010,6 +3020,8 @@ def random_bbox_crop(
     within the image; DALI proposes windows up to 1.8 times as large as the image. Boxes outside [0, 1] are refused. The
     numbers that are drawn are Stoker's own.
 
+    The operator runs on the CPU, as in DALI: images are decoded in the window, and shapes are computed from it.
+
     Args:
         all_boxes_above_threshold: Every box must reach the threshold, else one of them.
         allow_no_crop: The whole image is one of the outcomes; not with `crop_shape`.
@@ -3076,6 +3088,8 @@ def random_bbox_crop(
     the window with the best metric is used. If ``aspect_ratio`` is one value, one random axis determines the others,
     within the image; DALI proposes windows up to 1.8 times as large as the image. Boxes outside [0, 1] are refused. The
     numbers that are drawn are Stoker's own.
+
+    The operator runs on the CPU, as in DALI: images are decoded in the window, and shapes are computed from it.
 
     Args:
         all_boxes_above_threshold: Every box must reach the threshold, else one of them.
@@ -3503,7 +3517,10 @@ def roi_align(
     output has the number of the sample in its bin that is the maximum, int32.
 
     Each bin is the average (or maximum) of a grid of samples. Samples more than a pixel outside the image are zero. The
-    results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers. CPU only so far.
+    results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers.
+
+    A GPU cannot report a region of a row without waiting for it: there, results are NaN where the CPU raises an error,
+    for coordinates that are not finite, or more than 2**24 samples in a region.
 
     Args:
         output_size: Bins (height, width) of each region; one number for both.
@@ -3543,7 +3560,10 @@ def roi_align(
     output has the number of the sample in its bin that is the maximum, int32.
 
     Each bin is the average (or maximum) of a grid of samples. Samples more than a pixel outside the image are zero. The
-    results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers. CPU only so far.
+    results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers.
+
+    A GPU cannot report a region of a row without waiting for it: there, results are NaN where the CPU raises an error,
+    for coordinates that are not finite, or more than 2**24 samples in a region.
 
     Args:
         output_size: Bins (height, width) of each region; one number for both.
@@ -3577,7 +3597,10 @@ def roi_pool(
     image's type, float32 or float64. Output: (N, height, width, C), or (N, C, height, width).
 
     Corners are rounded to pixels, halves away from zero, and both corners belong to the region. Bins outside the image
-    are 0. The results are those of torchvision's CPU kernel. CPU only so far.
+    are 0. The results are those of torchvision's CPU kernel.
+
+    A GPU cannot report a region of a row without waiting for it: there, results are NaN where the CPU raises an error,
+    for coordinates that are not finite or beyond 2**30.
 
     Args:
         output_size: Bins (height, width) of each region; one number for both.
@@ -3832,8 +3855,10 @@ def soft_nms(
 
     The box with the highest remaining score is selected, of equal ones the first. Then the score of each other box is
     multiplied by ``1 - IoU`` if the overlap IoU is above ``iou_threshold`` ("linear"), or by ``exp(-IoU**2 / sigma)``
-    ("gaussian"). Boxes below ``min_score`` are dropped, also those that never had more, and those with NaN. CPU only so
-    far.
+    ("gaussian"). Boxes below ``min_score`` are dropped, also those that never had more, and those with NaN.
+
+    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
+    are refused.
 
     Args:
         method: Decay of the scores: linear or gaussian.
@@ -9125,7 +9150,7 @@ class segmentation:
 
         `readers.coco` with `polygon_masks` reads polygons in this form, and `geometry` moves them. The pixels are those of
         pycocotools: corners are rounded to fifths of a pixel; a pixel belongs to a polygon by the number of edges above its
-        centre. CPU only so far.
+        centre. The operator runs on the CPU, which reads the polygons; the masks can feed operators on a GPU.
 
         Args:
             name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -9154,6 +9179,8 @@ class segmentation:
         With ``foreground`` the pixel is one above ``threshold``, or equal to ``value``; all of these are equally likely. If
         there are none, and without ``foreground``, it is any pixel. A mask without pixels is an error; DALI returns numbers
         without meaning.
+
+        The operator runs on the CPU, as in DALI: windows and shapes are computed from the coordinates before a GPU starts.
 
         Args:
             foreground: Take only pixels of the foreground where not 0.
@@ -9195,6 +9222,8 @@ class segmentation:
         its objects. An object is a set of pixels of one label that are joined through faces, not corners. Objects smaller
         than ``threshold`` do not count, nor those that are not among the ``k_largest`` boxes. A class without objects is
         drawn again; if there is none left, the box is the whole mask and the label the background.
+
+        The operator runs on the CPU, as in DALI: windows and shapes are computed from the box before a GPU starts.
 
         Args:
             background: Label of the background; if not given and 0 is one of `classes`, the least number from 0
@@ -9244,6 +9273,8 @@ class segmentation:
         than ``threshold`` do not count, nor those that are not among the ``k_largest`` boxes. A class without objects is
         drawn again; if there is none left, the box is the whole mask and the label the background.
 
+        The operator runs on the CPU, as in DALI: windows and shapes are computed from the box before a GPU starts.
+
         Args:
             background: Label of the background; if not given and 0 is one of `classes`, the least number from 0
                 that is not.
@@ -9280,7 +9311,7 @@ class segmentation:
         polygons of these masks, in the order of the numbers, and their vertices.
 
         A mask keeps all of its polygons; DALI keeps only the last one. The numbers must be those of masks with polygons.
-        Polygons must not share vertices.
+        Polygons must not share vertices. The operator runs on the CPU, as in DALI: its tables are small.
 
         Args:
             reindex_masks: Masks get the numbers of their places in the first input.

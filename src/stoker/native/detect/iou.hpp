@@ -2,10 +2,9 @@
 // Overlaps of all pairs of boxes.
 #pragma once
 #include "base/tensor.hpp"
+#include "shared/pair_overlap.hpp"
 
 namespace stoker::detect {
-
-enum class Overlap : int32_t { Iou = 0, Generalized = 1, Distance = 2, Complete = 3 };
 
 // out[i, j]: the overlap of box i of `a` and box j of `b`: (N, 4) and (M, 4), x0 y0 x1 y1, of F32 or F64 with any
 // strides. `out` is contiguous and of their type. The first three have the bits of torchvision's functions; the complete

@@ -40,12 +40,12 @@ struct WordOfBoxes {
   int64_t label[kWordBits];
 };
 
-// One block of 64 threads for 64 boxes and 64 later ones. `labels` may be null.
+// Block `block` of 64 threads, for 64 boxes and 64 later ones. `labels` may be null.
 template <class Box, class T>
-void mask(const T* boxes, const int64_t* labels, uint64_t count, double threshold, uint64_t* words) {
+void mask(const T* boxes, const int64_t* labels, uint64_t count, double threshold, uint64_t* words, uint32_t block) {
   STOKER_SHARED(WordOfBoxes<Box>, later);
   const uint64_t columns = (count + kWordBits - 1) / kWordBits;
-  const uint64_t own = gpu::block_index() / columns, other = gpu::block_index() % columns;
+  const uint64_t own = block / columns, other = block % columns;
   if (other < own) return;
   const uint32_t thread = gpu::thread_index();
   const uint64_t i = own * kWordBits + thread, first = other * kWordBits;
@@ -109,19 +109,26 @@ struct Best {
   int64_t number[kSoftThreads];  // -1: none
 };
 
-// One block of kSoftThreads. `scores` are copied to `left`, which decays; `is_left` has a byte for each box.
+// Decay of scores by overlaps.
+struct Decaying {
+  bool gaussian;
+  double threshold, sigma, least;
+};
+
+// One block of kSoftThreads. `scores` are copied to `left`, which decays, and may be the same memory; `is_left` has a byte
+// for each box. Return how many boxes are selected, at most `most`.
 template <class T>
-void soft(const T* boxes, const T* scores, const int64_t* labels, int64_t count, bool gaussian, double threshold,
-          double sigma, double given_least, T* left, uint8_t* is_left, int64_t* order, T* decayed, int64_t* chosen) {
+int64_t soft(const T* boxes, const T* scores, const int64_t* labels, int64_t count, const Decaying& rule, int64_t most,
+             T* left, uint8_t* is_left, int64_t* order, T* decayed) {
   STOKER_SHARED(Best<T>, best);
   const int64_t thread = gpu::thread_index();
-  const T least = static_cast<T>(given_least);
+  const T least = static_cast<T>(rule.least);
   for (int64_t i = thread; i < count; i += kSoftThreads) {
     left[i] = scores[i];
     is_left[i] = scores[i] >= least;
   }
   int64_t n = 0;
-  for (;; ++n) {
+  for (; n < most; ++n) {
     T score = T{0};
     int64_t number = -1;
     for (int64_t i = thread; i < count; i += kSoftThreads)
@@ -158,14 +165,14 @@ void soft(const T* boxes, const T* scores, const int64_t* labels, int64_t count,
       if (!(iou > T{0})) continue;
       T weight = T{1};
       const auto x = static_cast<double>(iou);
-      if (gaussian) weight = static_cast<T>(xm::exp(-(x * x) / sigma));
-      else if (x > threshold) weight = T{1} - iou;
+      if (rule.gaussian) weight = static_cast<T>(xm::exp(-(x * x) / rule.sigma));
+      else if (x > rule.threshold) weight = T{1} - iou;
       left[i] *= weight;
       if (!(left[i] >= least)) is_left[i] = 0;
     }
     gpu::block_barrier();  // the next search overwrites `best`
   }
-  if (thread == 0) *chosen = n;
+  return n;
 }
 
 template <class T>
@@ -177,24 +184,28 @@ inline double number_of(uint64_t bits) { return xm::detail::from_bits(bits); }
 }  // namespace stoker::detect
 
 // Kernels for boxes of type T.
-#define STOKER_NMS(Box, T)                                                                                      \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(64, 1)                                                                     \
-      stoker_nms_mask(uint64_t boxes, uint64_t labels, uint64_t count, uint64_t threshold, uint64_t words) {    \
-    using namespace stoker::detect;                                                                             \
-    mask<Box>(at<const T>(boxes), at<const int64_t>(labels), count, number_of(threshold), at<uint64_t>(words)); \
-  }                                                                                                             \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 1)                                                                    \
-      stoker_nms_keep(uint64_t words, uint64_t count, uint64_t dead, uint64_t kept) {                           \
-    using namespace stoker::detect;                                                                             \
-    keep(at<const uint64_t>(words), count, at<uint64_t>(dead), at<uint8_t>(kept));                              \
+#define STOKER_NMS(Box, T)                                                                                     \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(64, 1)                                                                    \
+      stoker_nms_mask(uint64_t boxes, uint64_t labels, uint64_t count, uint64_t threshold, uint64_t words) {   \
+    using namespace stoker::detect;                                                                            \
+    mask<Box>(at<const T>(boxes), at<const int64_t>(labels), count, number_of(threshold), at<uint64_t>(words), \
+              stoker::gpu::block_index());                                                                     \
+  }                                                                                                            \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 1)                                                                   \
+      stoker_nms_keep(uint64_t words, uint64_t count, uint64_t dead, uint64_t kept) {                          \
+    using namespace stoker::detect;                                                                            \
+    keep(at<const uint64_t>(words), count, at<uint64_t>(dead), at<uint8_t>(kept));                             \
   }
 // `room`: memory for `count` scores, and then as many bytes.
-#define STOKER_SOFT_NMS(T)                                                                                     \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 1) stoker_soft_nms(                                                  \
-      uint64_t boxes, uint64_t scores, uint64_t labels, uint64_t count, uint64_t gaussian, uint64_t threshold, \
-      uint64_t sigma, uint64_t least, uint64_t room, uint64_t order, uint64_t decayed, uint64_t chosen) {      \
-    using namespace stoker::detect;                                                                            \
-    soft<T>(at<const T>(boxes), at<const T>(scores), at<const int64_t>(labels), static_cast<int64_t>(count),   \
-            gaussian != 0, number_of(threshold), number_of(sigma), number_of(least), at<T>(room),              \
-            at<uint8_t>(room + count * sizeof(T)), at<int64_t>(order), at<T>(decayed), at<int64_t>(chosen));   \
+#define STOKER_SOFT_NMS(T)                                                                                          \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 1) stoker_soft_nms(                                                       \
+      uint64_t boxes, uint64_t scores, uint64_t labels, uint64_t count, uint64_t gaussian, uint64_t threshold,      \
+      uint64_t sigma, uint64_t least, uint64_t room, uint64_t order, uint64_t decayed, uint64_t chosen) {           \
+    using namespace stoker::detect;                                                                                 \
+    const auto boxes_given = static_cast<int64_t>(count);                                                           \
+    const Decaying rule{gaussian != 0, number_of(threshold), number_of(sigma), number_of(least)};                   \
+    const int64_t n =                                                                                               \
+        soft<T>(at<const T>(boxes), at<const T>(scores), at<const int64_t>(labels), boxes_given, rule, boxes_given, \
+                at<T>(room), at<uint8_t>(room + count * sizeof(T)), at<int64_t>(order), at<T>(decayed));            \
+    if (stoker::gpu::thread_index() == 0) *at<int64_t>(chosen) = n;                                                 \
   }

@@ -19,8 +19,10 @@ constexpr double kMostCoordinate = 1 << 30;
 struct Call {
   int64_t regions, maps, channels, height, width;
   Rule rule;
-  bool channels_last;
+  bool channels_last, pooled_last;                        // whether a pixel's or a bin's channels are neighbours
+  int64_t map_step, channel_step, row_step, column_step;  // of the features, in elements
 
+  Call() = default;
   Call(uint64_t count, uint64_t maps_channels, uint64_t size, uint64_t bins, uint64_t samples_flags, uint64_t scale)
       : regions(static_cast<int64_t>(count)),
         maps(high(maps_channels)),
@@ -28,10 +30,19 @@ struct Call {
         height(high(size)),
         width(low(size)),
         rule{xm::detail::from_bits(scale), high(bins), low(bins), high(samples_flags), (samples_flags & 1) != 0},
-        channels_last((samples_flags & 2) != 0) {}
+        channels_last((samples_flags & 2) != 0),
+        pooled_last(false),
+        map_step(height * width * channels),
+        channel_step(channels_last ? 1 : height * width),
+        row_step(channels_last ? width * channels : width),
+        column_step(channels_last ? channels : 1) {}
   static int64_t high(uint64_t x) { return static_cast<int64_t>(x >> 32); }
   static int64_t low(uint64_t x) { return static_cast<int64_t>(x & 0xFFFFFFFFu); }
   int64_t bins() const { return rule.height * rule.width; }
+  // Place of a result.
+  int64_t place(int64_t region, int64_t channel, int64_t bin) const {
+    return pooled_last ? (region * bins() + bin) * channels + channel : (region * channels + channel) * bins() + bin;
+  }
 };
 
 // Return whether the CPU accepts a region: an existing feature map, and coordinates up to a limit.
@@ -70,7 +81,7 @@ struct Place {
     }
     row = own::quotient(bin, call.rule.width);
     column = bin - row * call.rule.width;
-    element = (region * call.channels + channel) * call.bins() + bin;
+    element = call.place(region, channel, bin);
   }
 };
 
@@ -81,10 +92,9 @@ struct Plane {
   int64_t row, column;
 
   Plane(const T* features, const Call& call, int64_t map, int64_t channel)
-      : data(features + (map * call.height * call.width * call.channels +
-                         (call.channels_last ? channel : channel * call.height * call.width))),
-        row(call.channels_last ? call.width * call.channels : call.width),
-        column(call.channels_last ? call.channels : 1) {}
+      : data(features + (map * call.map_step + channel * call.channel_step)),
+        row(call.row_step),
+        column(call.column_step) {}
   T operator()(int64_t y, int64_t x) const { return data[y * row + x * column]; }
 };
 
@@ -152,14 +162,17 @@ class Samples {
   const bool keeps_;
 };
 
-// Return the mean of a bin's samples, or with kMax the maximum, and the number of its sample in `which`.
-template <class T, bool kLast, bool kMax>
+// Return the mean of a bin's samples, or with kMax the maximum, and the number of its sample in `which`, unless that is null. `Step` is void if
+// the pixels of a row are neighbours, else an integer that the distance of pixels fits.
+template <class T, class Step, bool kMax>
 T pooled(const Samples<T>& samples, const Plane<T>& pixel, int64_t bin, const Call& call, int32_t* which) {
   const int64_t by = own::quotient(bin, call.rule.width), bx = bin - by * call.rule.width;
-  const auto step = static_cast<int32_t>(pixel.column);  // in channels: below 2^31
-  const auto at = [&](const T* row, int32_t x) { return row[kLast ? static_cast<int64_t>(x) * step : x]; };
+  const auto at = [&](const T* row, int32_t x) {
+    if constexpr (std::is_same_v<Step, void>) return row[x];
+    else return row[static_cast<int64_t>(x) * static_cast<Step>(pixel.column)];
+  };
   T sum = T(0);
-  if constexpr (kMax) *which = -1;
+  int32_t number = -1;
   for (int64_t a = 0; a < samples.rows; ++a) {
     const ShortTap<T> v = samples.down(by, a);
     if (v.low < 0 && !kMax) continue;
@@ -175,12 +188,13 @@ T pooled(const Samples<T>& samples, const Plane<T>& pixel, int64_t bin, const Ca
                 v.upper * h.lower * at(bottom, h.low) + v.upper * h.upper * at(bottom, h.high);
       if constexpr (!kMax) {
         sum += value;
-      } else if (*which < 0 || value > sum) {
+      } else if (number < 0 || value > sum) {
         sum = value;
-        *which = static_cast<int32_t>(a * samples.columns + b);
+        number = static_cast<int32_t>(a * samples.columns + b);
       }
     }
   }
+  if (kMax && which) *which = number;
   return kMax ? sum : sum / static_cast<T>(std::max<int64_t>(samples.rows * samples.columns, 1));
 }
 
@@ -198,54 +212,61 @@ struct Room {
   Turned<T> turned;
 };
 
-// Channels `first` to `first + channels - 1` of one region; neighbouring channels of a pixel.
-template <class T, bool kMax>
-void align_last(const Samples<T>& samples, const T* features, const Call& call, int64_t map, int64_t first,
-                int64_t channels, T* to, int32_t* chosen, Turned<T>& turned) {
+// Some of the channels of one region.
+struct Part {
+  int64_t map, region, first, channels;
+};
+
+// A thread has a channel at a time.
+template <class T, class Step, bool kMax>
+void align_last(const Samples<T>& samples, const T* features, const Call& call, const Part& part, T* out,
+                int32_t* chosen, Turned<T>& turned) {
   const int64_t bins = call.bins(), thread = gpu::thread_index(), threads = gpu::thread_count();
-  const int64_t lane = thread % kGroup, warps = threads / kGroup;
-  const Plane<T> pixel(features, call, map, std::min(first + lane, call.channels - 1));
+  const int64_t lane = thread % kGroup, warps = threads / kGroup, channels = part.channels;
+  const Plane<T> pixel(features, call, part.map, std::min(part.first + lane, call.channels - 1));
+  const auto place = [&](int64_t channel, int64_t bin) { return call.place(part.region, part.first + channel, bin); };
   for (int64_t begin = 0; begin < bins; begin += Turned<T>::kBins) {
     const int64_t count = std::min<int64_t>(Turned<T>::kBins, bins - begin);
-    for (int64_t k = thread / kGroup; k < count && lane < channels; k += warps)
-      turned.value[lane][k] =
-          pooled<T, true, kMax>(samples, pixel, begin + k, call, kMax ? chosen + lane * bins + begin + k : nullptr);
+    for (int64_t k = thread / kGroup; k < count && lane < channels; k += warps) {
+      const T value =
+          pooled<T, Step, kMax>(samples, pixel, begin + k, call, chosen ? chosen + place(lane, begin + k) : nullptr);
+      if (call.pooled_last) out[place(lane, begin + k)] = value;
+      else turned.value[lane][k] = value;
+    }
+    if (call.pooled_last) continue;
     gpu::block_barrier();
     for (int64_t i = thread; i < channels * count; i += threads) {
       const int64_t c = own::quotient(i, count), k = i - c * count;
-      to[c * bins + begin + k] = turned.value[c][k];
+      out[place(c, begin + k)] = turned.value[c][k];
     }
     gpu::block_barrier();
   }
 }
 
-// A block has up to kGroup channels of one region.
-template <class T, bool kMax>
-void align_group(const T* features, const T* regions, const Call& call, T* out, int32_t* chosen, Room<T>& room) {
-  const int64_t groups = (call.channels + kGroup - 1) / kGroup, block = gpu::block_index();
-  const int64_t region = own::quotient(block, groups), first = (block - region * groups) * kGroup;
-  const int64_t channels = std::min(kGroup, call.channels - first), bins = call.bins();
-  const int64_t before = (region * call.channels + first) * bins;
-  const T* const numbers = regions + region * 5;
+// A block has up to kGroup channels of one region, whose five numbers are given.
+template <class T, class Step, bool kMax>
+void align_group(const T* features, const T* numbers, int64_t region, int64_t group, const Call& call, T* out,
+                 int32_t* chosen, Room<T>& room) {
+  const int64_t first = group * kGroup, bins = call.bins();
+  const Part part{static_cast<int64_t>(numbers[0]), region, first, std::min(kGroup, call.channels - first)};
   const Region<T> r(numbers, call.rule);
   const auto each = [&](auto&& compute) {
-    for (int64_t i = gpu::thread_index(); i < channels * bins; i += gpu::thread_count()) compute(i);
+    for (int64_t i = gpu::thread_index(); i < part.channels * bins; i += gpu::thread_count()) {
+      const int64_t channel = own::quotient(i, bins), bin = i - channel * bins;
+      compute(first + channel, bin, call.place(region, first + channel, bin));
+    }
   };
   if (!is_possible(numbers, call, most_finite<T>()) || !r.has_possible_samples(call.rule))
-    return each([&](int64_t i) {
-      out[before + i] = nothing<T>();
-      if constexpr (kMax) chosen[before + i] = -1;
+    return each([&](int64_t, int64_t, int64_t place) {
+      out[place] = nothing<T>();
+      if (chosen) chosen[place] = -1;
     });
-  const auto map = static_cast<int64_t>(numbers[0]);
   const Samples<T> samples(r, call, room.kept);
   gpu::block_barrier();
-  int32_t* const which = kMax ? chosen + before : nullptr;
-  if (call.channels_last)
-    return align_last<T, kMax>(samples, features, call, map, first, channels, out + before, which, room.turned);
-  each([&](int64_t i) {
-    const int64_t channel = own::quotient(i, bins);
-    const Plane<T> pixel(features, call, map, first + channel);
-    out[before + i] = pooled<T, false, kMax>(samples, pixel, i - channel * bins, call, kMax ? which + i : nullptr);
+  if (call.column_step != 1) return align_last<T, Step, kMax>(samples, features, call, part, out, chosen, room.turned);
+  each([&](int64_t channel, int64_t bin, int64_t place) {
+    const Plane<T> pixel(features, call, part.map, channel);
+    out[place] = pooled<T, void, kMax>(samples, pixel, bin, call, chosen ? chosen + place : nullptr);
   });
 }
 
@@ -253,8 +274,12 @@ void align_group(const T* features, const T* regions, const Call& call, T* out, 
 template <class T>
 void align(const T* features, const T* regions, const Call& call, T* out, int32_t* chosen) {
   STOKER_SHARED(Room<T>, room);
-  if (chosen) align_group<T, true>(features, regions, call, out, chosen, room);
-  else align_group<T, false>(features, regions, call, out, chosen, room);
+  const int64_t groups = (call.channels + kGroup - 1) / kGroup, block = gpu::block_index();
+  const int64_t region = own::quotient(block, groups), group = block - region * groups;
+  const T* const numbers = regions + region * 5;
+  // A pixel's channels are fewer than 2^31.
+  if (chosen) align_group<T, int32_t, true>(features, numbers, region, group, call, out, chosen, room);
+  else align_group<T, int32_t, false>(features, numbers, region, group, call, out, chosen, room);
 }
 
 // Return whether positions from `start` on may have pixel `at` as a neighbour; true if in doubt.
@@ -379,12 +404,9 @@ struct Corners {
   }
 };
 
+// One result, of the region with the given numbers; `chosen` may be null.
 template <class T>
-void pool(const T* features, const T* regions, const Call& call, T* out, int32_t* chosen) {
-  const int64_t i = int64_t{gpu::block_index()} * gpu::thread_count() + gpu::thread_index();
-  if (i >= call.regions * call.channels * call.bins()) return;
-  const Place place(i, call);
-  const T* const numbers = regions + place.region * 5;
+void pool_bin(const T* features, const T* numbers, const Place& place, const Call& call, T* out, int32_t* chosen) {
   T best = nothing<T>();
   int32_t which = -1;
   if (is_possible(numbers, call, kMostCoordinate)) {
@@ -402,7 +424,15 @@ void pool(const T* features, const T* regions, const Call& call, T* out, int32_t
       }
   }
   out[place.element] = best;
-  chosen[place.element] = which;
+  if (chosen) chosen[place.element] = which;
+}
+
+template <class T>
+void pool(const T* features, const T* regions, const Call& call, T* out, int32_t* chosen) {
+  const int64_t i = int64_t{gpu::block_index()} * gpu::thread_count() + gpu::thread_index();
+  if (i >= call.regions * call.channels * call.bins()) return;
+  const Place place(i, call);
+  pool_bin(features, regions + place.region * 5, place, call, out, chosen);
 }
 
 template <class T>

@@ -11,13 +11,14 @@ from ...contract import expr as ex
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.pixel import load
-from ...contract.step import Value
+from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType
 
 LABELS_DOC = (
     "Label of each box, whole numbers of shape (N,), as a node or an array. Boxes of different labels do not suppress "
     "each other."
 )
+_WORD = 64  # boxes that a block compares with as many others (native/device/nms.cuh)
 MOST_DOC = "Greatest number of boxes to keep, the best ones; 0: no limit."
 THRESHOLD_DOC = "Overlap (intersection over union) above which the box with the lower score is suppressed."
 
@@ -81,9 +82,16 @@ def bound(c: Lowering, boxes: Value) -> Scalar:
 def suppress(c: Lowering, boxes: Value, scores: Value, labels: Value | None, *, rotated: bool = False) -> Value:
     """Return the numbers of the boxes that are kept, by descending score."""
     inputs = [boxes, scores] if labels is None else [boxes, scores, labels]
+    count = boxes.shape[0]
+    words = (count + _WORD - 1) // _WORD
+    passes = {"order": (count + 255) // 256, "compare": LaunchPass(words * words, _WORD), "keep": LaunchPass(1)}
+    # The layout is `Memory` of native/device/own_nms.cuh.
+    box_bytes = 5 * 8 if rotated else 4 * boxes.dtype.size
+    room = 8 * words * (count + 1) + (2 * 8 + box_bytes + 1) * count
     kept, _ = c.native(
         "nms", inputs, [(DType.INT64, (None,), "")], attrs=(labels is not None, rotated),
         params=(c.scalar("iou_threshold"),), max_output=bound(c, boxes),
+        own=Launches("Nms", passes, room, (int(rotated),)),
     )  # fmt: skip
     return kept
 

@@ -29,10 +29,12 @@ class BatchedNms(Operator, name="batched_nms"):
     """Keep the boxes that no box of the same label with a higher score overlaps too much.
 
     Inputs: boxes ``x0, y0, x1, y1`` of shape (N, 4), scores (N,), and labels (N,), whole numbers. Output: the numbers
-    of the kept boxes by descending score, int64. This is ``nms(boxes, scores, labels=labels)``. CPU only so far.
+    of the kept boxes by descending score, int64. This is ``nms(boxes, scores, labels=labels)``.
+
+    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
+    are refused.
     """
 
-    devices = ("cpu",)
     inputs = (3, 3)
     iou_threshold = arg("float", 0.5, per_row=True, doc=THRESHOLD_DOC)
     max_outputs = arg("int", 0, doc=MOST_DOC)

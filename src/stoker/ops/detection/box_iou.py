@@ -13,11 +13,12 @@ from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ._boxes import boxes_in, expect_floats, require_columns
 from ._rotated import rotated_in, rotated_iou
 
 _KINDS = ("iou", "giou", "diou", "ciou")
+_OF_ROTATED = 4  # on a GPU (native/device/own_boxiou.cuh)
 
 
 class BoxIou(Operator, name="box_iou"):
@@ -29,10 +30,9 @@ class BoxIou(Operator, name="box_iou"):
     Kinds: intersection over union ("iou"), generalized ("giou"), distance ("diou") and complete ("ciou"). The first
     three have the bits of torchvision's functions, with 1e-7 as the epsilon of "diou" and "ciou". "ciou" rounds its two
     arc tangents correctly in nearly all cases, while torch's depend on the processor. Boxes without area give NaN where
-    torchvision does. CPU only so far.
+    torchvision does.
     """
 
-    devices = ("cpu",)
     inputs = (2, 2)
     exactness = "exact; ciou: one rounding of each arc tangent"
     kind = arg("str", "iou", choices=_KINDS, doc="Overlap: iou, giou, diou or ciou.")
@@ -53,7 +53,9 @@ class BoxIou(Operator, name="box_iou"):
         for x in (a, b):
             require_columns(c, x, 5 if rotated else 4)
         outputs = [(a.dtype, (ex.maximum(a.shape[0], 0), ex.maximum(b.shape[0], 0)), "")]
-        return c.native("box_iou", [a, b], outputs, attrs=(kind, rotated))[0]
+        blocks = (outputs[0][1][0] * outputs[0][1][1] + 255) // 256
+        own = Launches("BoxIou", {"pairs": blocks}, constants=(_OF_ROTATED if rotated else kind,))
+        return c.native("box_iou", [a, b], outputs, attrs=(kind, rotated), own=own)[0]
 
     def reference(self, row: RowContext, a: Any, b: Any) -> Any:
         a, b, kind = np.asarray(a), np.asarray(b), row["kind"]

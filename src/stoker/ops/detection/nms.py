@@ -34,10 +34,12 @@ class Nms(Operator, name="nms"):
     The numbers are those of torchvision's CPU kernel. Boxes are visited by descending score, NaN first, equal scores in
     their order. Overlaps are computed in the boxes' type and compared with the threshold in float64. With ``labels``,
     boxes of other labels are not compared at all: torchvision's ``batched_nms`` shifts them apart by coordinates if
-    there are few, which rounds differently. CPU only so far.
+    there are few, which rounds differently.
+
+    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
+    are refused.
     """
 
-    devices = ("cpu",)
     inputs = (2, 2)
     iou_threshold = arg("float", 0.5, per_row=True, doc=THRESHOLD_DOC)
     labels = arg("int", None, many=True, per_row=True, doc=LABELS_DOC)

@@ -32,10 +32,12 @@ class NmsRotated(Operator, name="nms_rotated"):
     Inputs: boxes ``centre x, centre y, width, height, angle`` of shape (N, 5), and scores (N,), both float32 or both
     float64. The angle is in degrees; all boxes turn the same way, so that the direction does not matter. Output: the
     numbers of the kept boxes by descending score, int64. Overlaps are the areas of the common polygons, computed in
-    float64. CPU only so far.
+    float64.
+
+    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
+    are refused.
     """
 
-    devices = ("cpu",)
     inputs = (2, 2)
     iou_threshold = arg("float", 0.5, per_row=True, doc=THRESHOLD_DOC)
     labels = arg("int", None, many=True, per_row=True, doc=LABELS_DOC)

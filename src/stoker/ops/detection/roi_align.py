@@ -13,7 +13,7 @@ from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Value
+from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType
 from ._regions import (
     SCALE_DOC,
@@ -26,6 +26,9 @@ from ._regions import (
     pooled_shape,
 )
 
+_GROUP = 32  # channels of a block on a GPU (native/device/roi.cuh)
+_RESIDENT = {DType.FLOAT: 768, DType.FLOAT64: 512}  # threads of a multiprocessor, as of stoker.torch.ops
+
 
 class RoiAlign(Operator, name="roi_align"):
     """Pool regions of an image or feature map into bins, with linear interpolation (RoIAlign).
@@ -35,10 +38,12 @@ class RoiAlign(Operator, name="roi_align"):
     output has the number of the sample in its bin that is the maximum, int32.
 
     Each bin is the average (or maximum) of a grid of samples. Samples more than a pixel outside the image are zero. The
-    results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers. CPU only so far.
+    results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers.
+
+    A GPU cannot report a region of a row without waiting for it: there, results are NaN where the CPU raises an error,
+    for coordinates that are not finite, or more than 2**24 samples in a region.
     """
 
-    devices = ("cpu",)
     inputs = (2, 2)
     output_size = arg("int", many=True, doc=SIZE_DOC)
     spatial_scale = arg("float", 1.0, per_row=True, doc=SCALE_DOC)
@@ -71,7 +76,11 @@ class RoiAlign(Operator, name="roi_align"):
         shape, layout = pooled_shape(planes, boxes, size, last)
         outputs = [(planes.dtype, shape, layout)] + ([(DType.INT32, shape, layout)] if chosen else [])
         attrs = (*size, max(samples_given, 0), bool(c.const("aligned")), maximum, last, chosen)
-        result = c.native("roi_align", [planes, boxes], outputs, attrs=attrs, params=(c.scalar("spatial_scale"),))
+        blocks = boxes.shape[0] * ((planes.shape[0] + _GROUP - 1) // _GROUP)
+        flags = (int(last), int(maximum), int(bool(c.const("aligned"))), max(samples_given, 0))
+        own = Launches("RoiAlign", {"regions": LaunchPass(blocks, resident_threads=_RESIDENT[planes.dtype])}, 0, flags)
+        scale = c.scalar("spatial_scale")
+        result = c.native("roi_align", [planes, boxes], outputs, attrs=attrs, params=(scale,), own=own)
         return result if chosen else result[0]
 
     def reference(self, row: RowContext, x: Any, boxes: Any) -> Any:

@@ -13,7 +13,7 @@ from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ._regions import (
     SCALE_DOC,
     SIZE_DOC,
@@ -33,10 +33,12 @@ class RoiPool(Operator, name="roi_pool"):
     image's type, float32 or float64. Output: (N, height, width, C), or (N, C, height, width).
 
     Corners are rounded to pixels, halves away from zero, and both corners belong to the region. Bins outside the image
-    are 0. The results are those of torchvision's CPU kernel. CPU only so far.
+    are 0. The results are those of torchvision's CPU kernel.
+
+    A GPU cannot report a region of a row without waiting for it: there, results are NaN where the CPU raises an error,
+    for coordinates that are not finite or beyond 2**30.
     """
 
-    devices = ("cpu",)
     inputs = (2, 2)
     output_size = arg("int", many=True, doc=SIZE_DOC)
     spatial_scale = arg("float", 1.0, per_row=True, doc=SCALE_DOC)
@@ -50,8 +52,10 @@ class RoiPool(Operator, name="roi_pool"):
         size = output_size(c)
         planes, last = planes_of(c, x, boxes)
         shape, layout = pooled_shape(planes, boxes, size, last)
+        bins = boxes.shape[0] * planes.shape[0] * (size[0] * size[1])
+        own = Launches("RoiPool", {"bins": (bins + 255) // 256}, constants=(int(last),))
         return c.native("roi_pool", [planes, boxes], [(planes.dtype, shape, layout)], attrs=(*size, last),
-                        params=(c.scalar("spatial_scale"),))[0]  # fmt: skip
+                        params=(c.scalar("spatial_scale"),), own=own)[0]  # fmt: skip
 
     def reference(self, row: RowContext, x: Any, boxes: Any) -> Any:
         x, bins = planar_reference(row, x), (row["output_size"] * 2)[:2]

@@ -12,7 +12,7 @@ from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Value
+from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType
 from ...native import _native
 from ._boxes import LABELS_DOC, MOST_DOC, bound, boxes_in, given_labels, iou_of, require_scored, scores_of
@@ -29,11 +29,12 @@ class SoftNms(Operator, name="soft_nms"):
 
     The box with the highest remaining score is selected, of equal ones the first. Then the score of each other box is
     multiplied by ``1 - IoU`` if the overlap IoU is above ``iou_threshold`` ("linear"), or by ``exp(-IoU**2 / sigma)``
-    ("gaussian"). Boxes below ``min_score`` are dropped, also those that never had more, and those with NaN. CPU only so
-    far.
+    ("gaussian"). Boxes below ``min_score`` are dropped, also those that never had more, and those with NaN.
+
+    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
+    are refused.
     """
 
-    devices = ("cpu",)
     inputs = (2, 2)
     outputs = 2
     method = arg("str", "gaussian", choices=_METHODS, doc="Decay of the scores: linear or gaussian.")
@@ -57,10 +58,13 @@ class SoftNms(Operator, name="soft_nms"):
         labels, sigma = given_labels(c, boxes), c.scalar("sigma")
         c.require(sigma > 0, "expected `sigma` above 0, got {0}", sigma)
         inputs = [boxes, scores] if labels is None else [boxes, scores, labels]
+        method = _METHODS.index(c.const("method"))
+        room = (8 + 5 * boxes.dtype.size + 1) * boxes.shape[0]
+        own = Launches("SoftNms", {"select": LaunchPass(1)}, room, (method,))
         kept, decayed, _ = c.native(
             "soft_nms", inputs, [(DType.INT64, (None,), ""), (boxes.dtype, (None,), "")],
-            attrs=(labels is not None, _METHODS.index(c.const("method"))),
-            params=(c.scalar("iou_threshold"), sigma, c.scalar("min_score")), max_output=bound(c, boxes),
+            attrs=(labels is not None, method),
+            params=(c.scalar("iou_threshold"), sigma, c.scalar("min_score")), max_output=bound(c, boxes), own=own,
         )  # fmt: skip
         return kept, decayed
 

@@ -32,7 +32,8 @@ class BBoxRotate(Operator, name="bbox_rotate"):
 
     Boxes are cut at the canvas. A box is dropped if less than ``remove_threshold`` of its area is left, or nothing.
     ``mode`` "fixed" shrinks a box to the size that it had, with its longer side along the longer side of the rotated
-    box; "halfway" is between both. Computed in double and rounded once.
+    box; "halfway" is between both. Computed in double and rounded once. The operator runs on the CPU, as in DALI: a row
+    has few boxes.
     """
 
     devices = ("cpu",)

@@ -43,6 +43,8 @@ class RandomBBoxCrop(Operator, name="random_bbox_crop"):
     the window with the best metric is used. If ``aspect_ratio`` is one value, one random axis determines the others,
     within the image; DALI proposes windows up to 1.8 times as large as the image. Boxes outside [0, 1] are refused. The
     numbers that are drawn are Stoker's own.
+
+    The operator runs on the CPU, as in DALI: images are decoded in the window, and shapes are computed from it.
     """
 
     devices = ("cpu",)

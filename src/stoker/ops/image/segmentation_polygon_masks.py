@@ -30,7 +30,7 @@ class PolygonMasks(Operator, name="segmentation.polygon_masks"):
 
     `readers.coco` with `polygon_masks` reads polygons in this form, and `geometry` moves them. The pixels are those of
     pycocotools: corners are rounded to fifths of a pixel; a pixel belongs to a polygon by the number of edges above its
-    centre. CPU only so far.
+    centre. The operator runs on the CPU, which reads the polygons; the masks can feed operators on a GPU.
     """
 
     devices = ("cpu",)

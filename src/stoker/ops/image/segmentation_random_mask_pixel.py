@@ -25,6 +25,8 @@ class RandomMaskPixel(Operator, name="segmentation.random_mask_pixel"):
     With ``foreground`` the pixel is one above ``threshold``, or equal to ``value``; all of these are equally likely. If
     there are none, and without ``foreground``, it is any pixel. A mask without pixels is an error; DALI returns numbers
     without meaning.
+
+    The operator runs on the CPU, as in DALI: windows and shapes are computed from the coordinates before a GPU starts.
     """
 
     devices = ("cpu",)

@@ -34,6 +34,8 @@ class RandomObjectBBox(Operator, name="segmentation.random_object_bbox"):
     its objects. An object is a set of pixels of one label that are joined through faces, not corners. Objects smaller
     than ``threshold`` do not count, nor those that are not among the ``k_largest`` boxes. A class without objects is
     drawn again; if there is none left, the box is the whole mask and the label the background.
+
+    The operator runs on the CPU, as in DALI: windows and shapes are computed from the box before a GPU starts.
     """
 
     devices = ("cpu",)

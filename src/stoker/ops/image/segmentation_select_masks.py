@@ -25,7 +25,7 @@ class SelectMasks(Operator, name="segmentation.select_masks"):
     polygons of these masks, in the order of the numbers, and their vertices.
 
     A mask keeps all of its polygons; DALI keeps only the last one. The numbers must be those of masks with polygons.
-    Polygons must not share vertices.
+    Polygons must not share vertices. The operator runs on the CPU, as in DALI: its tables are small.
     """
 
     devices = ("cpu",)
