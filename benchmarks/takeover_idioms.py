@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time of the take-over for idioms of public scripts, in pairs that take turns.
 
-    PYTHONPATH=.:tests python -m benchmarks.takeover_idioms [truncated] [processors] [presets] [--turns 20]
+    PYTHONPATH=.:tests python -m benchmarks.takeover_idioms [chain kept truncated processors presets] [--turns 20]
 
 Processor time does not depend on other programs as wall-clock time does; the least time of all turns is compared.
-Presets are compared in wall-clock time, because their loaders have workers: run them on an otherwise idle machine.
+Loaders with workers are compared in wall-clock time: run them on an otherwise idle machine.
 
+- `chain`: the plain ImageNet chain, without Stoker and taken over, with 0 and 2 workers, from photographs of two sizes.
+- `kept`: later epochs of a data set that keeps its tensors, without Stoker and taken over, with 0 and 2 workers.
 - `truncated`: the plain ImageNet chain with and without `ImageFile.LOAD_TRUNCATED_IMAGES = True`, both taken over.
 - `processors`: image processors of transformers, without Stoker and taken over, from files and from decoded images.
 - `presets`: loaders of torchvision's detection and segmentation references with 2 workers, with and without masks.
@@ -47,11 +49,11 @@ PROCESSORS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def _files() -> list[bytes]:
+def _files(height: int, width: int) -> list[bytes]:
     files = []
     for number in range(COUNT):
         file = io.BytesIO()
-        Image.fromarray(photograph(number, 480, 640)).save(file, "JPEG", quality=90)
+        Image.fromarray(photograph(number, height, width)).save(file, "JPEG", quality=90)
         files.append(file.getvalue())
     return files
 
@@ -62,22 +64,68 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.process_time() - begin
 
 
+CHAIN = transforms.Compose(
+    [
+        transforms.RandomResizedCrop(224),
+        transforms.RandomHorizontalFlip(),
+        transforms.ToTensor(),
+        transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+    ]
+)
+
+
+def _write_folder(folder: str, files: list[bytes], copies: int) -> None:
+    (Path(folder) / "class").mkdir()
+    for copy in range(copies):
+        for number, data in enumerate(files):
+            (Path(folder) / "class" / f"{copy}_{number}.jpg").write_bytes(data)
+
+
+def compare_chain(turns: int) -> None:
+    """Print the wall-clock time per image of the ImageNet chain, without Stoker and taken over."""
+    for height, width in ((480, 640), (375, 500)):
+        with tempfile.TemporaryDirectory() as folder:
+            files = _files(height, width)
+            _write_folder(folder, files, 16)
+            size = sum(map(len, files)) / len(files) / 1e3
+            for workers in (0, 2):
+                make = functools.partial(_loader, datasets.ImageFolder(folder, CHAIN), workers)
+                _compare(f"ImageNet chain, {width}x{height}, {size:.0f} kB, {workers} workers", make, turns)
+
+
+class _Kept(torch.utils.data.Dataset[torch.Tensor]):
+    """Data set that keeps its tensors."""
+
+    def __init__(self, root: str) -> None:
+        self.data = datasets.ImageFolder(root, CHAIN)
+        self.kept: dict[int, torch.Tensor] = {}
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if index not in self.kept:
+            self.kept[index] = self.data[index][0]
+        return self.kept[index]
+
+
+def compare_kept(turns: int) -> None:
+    """Print the wall-clock time per image of later epochs of a data set that keeps its tensors."""
+    with tempfile.TemporaryDirectory() as folder:
+        _write_folder(folder, _files(480, 640), 8)
+        for workers in (0, 2):
+            _compare(f"kept tensors, {workers} workers", lambda count=workers: _loader(_Kept(folder), count), turns)
+
+
+def _loader(data: Any, workers: int) -> Any:
+    return torch.utils.data.DataLoader(data, batch_size=32, num_workers=workers, persistent_workers=workers > 0)
+
+
 def compare_truncated(turns: int) -> None:
     """Print the processor time of an epoch for both settings, and the median of the ratios of neighbouring turns."""
-    chain = transforms.Compose(
-        [
-            transforms.RandomResizedCrop(224),
-            transforms.RandomHorizontalFlip(),
-            transforms.ToTensor(),
-            transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
-        ]
-    )
     with tempfile.TemporaryDirectory() as folder, stoker.torchvision.enabled():
-        (Path(folder) / "class").mkdir()
-        for copy in range(8):
-            for number, data in enumerate(_files()):
-                (Path(folder) / "class" / f"{copy}_{number}.jpg").write_bytes(data)
-        loader = torch.utils.data.DataLoader(datasets.ImageFolder(folder, chain), batch_size=64, num_workers=0)
+        _write_folder(folder, _files(480, 640), 8)
+        loader = torch.utils.data.DataLoader(datasets.ImageFolder(folder, CHAIN), batch_size=64, num_workers=0)
 
         def epoch(lenient: bool) -> float:
             torch.manual_seed(0)
@@ -101,7 +149,7 @@ def compare_processors(turns: int) -> None:
     """Print the processor time per image of each processor, without Stoker and taken over."""
     import transformers
 
-    files = _files()
+    files = _files(480, 640)
     box = {"category_id": 3, "bbox": [10.0, 20.0, 100.0, 90.5], "area": 9000.0, "iscrowd": 0}
     boxes = {"annotations": [{"image_id": at, "annotations": [box]} for at in range(COUNT)]}
 
@@ -128,19 +176,20 @@ def compare_processors(turns: int) -> None:
 def compare_presets(turns: int) -> None:
     """Print the wall-clock time per image of each preset with 2 workers, without Stoker and taken over."""
     with tempfile.TemporaryDirectory() as folder:
-        for number, data in enumerate(4 * _files()):
+        for number, data in enumerate(4 * _files(480, 640)):
             (Path(folder) / f"{number:02}.jpg").write_bytes(data)
         for backend in presets.BACKENDS:
             for policy in presets.POLICIES:
                 for parts in ((), ("masks",)):
                     make = functools.partial(presets.detection, folder, 2, policy, backend, parts=parts)
-                    _compare_preset(f"{policy}, {backend}{', masks' if parts else ''}", make, turns)
+                    name = f"{policy}, {backend}{', masks' if parts else ''}"
+                    _compare(name, lambda make=make: _with_persistent_workers(make()), turns)
             make = functools.partial(presets.segmentation, folder, 2, backend)
-            _compare_preset(f"segmentation, {backend}", make, turns)
+            _compare(f"segmentation, {backend}", lambda make=make: _with_persistent_workers(make()), turns)
 
 
-def _compare_preset(name: str, make: Callable[[], Any], turns: int) -> None:
-    """Compare epochs of two loaders, whose workers stay from epoch to epoch."""
+def _compare(name: str, make: Callable[[], Any], turns: int) -> None:
+    """Compare epochs of two loaders, whose workers stay from epoch to epoch; the first epoch is not compared."""
 
     def epoch(loader: Any) -> float:
         begin = time.monotonic()
@@ -148,9 +197,9 @@ def _compare_preset(name: str, make: Callable[[], Any], turns: int) -> None:
             pass
         return (time.monotonic() - begin) / len(loader.dataset) * 1e3
 
-    untouched, ours = (_with_persistent_workers(make()) for _ in range(2))
+    untouched, ours = (make() for _ in range(2))
     times: list[tuple[float, float]] = []
-    for _ in range(turns + 1):  # the first epoch starts the workers
+    for _ in range(turns + 1):  # the first epoch starts the workers, and fills caches
         one = epoch(untouched)
         with stoker.torchvision.enabled():
             times.append((one, epoch(ours)))
@@ -163,7 +212,13 @@ def _with_persistent_workers(loader: Any) -> Any:
     return torch.utils.data.DataLoader(loader.dataset, persistent_workers=True, **settings)
 
 
-COMPARISONS = {"truncated": compare_truncated, "processors": compare_processors, "presets": compare_presets}
+COMPARISONS = {
+    "chain": compare_chain,
+    "kept": compare_kept,
+    "truncated": compare_truncated,
+    "processors": compare_processors,
+    "presets": compare_presets,
+}
 
 
 def main() -> None:

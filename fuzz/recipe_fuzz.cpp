@@ -166,7 +166,7 @@ class Writer {
           const float value = static_cast<float>(k % 256) / 255.0f * static_cast<float>(by % 4);
           std::memcpy(to + 4 * k, &value, 4);
         }
-      recipe_.tables.push_back({to, kItems[i], channels});
+      recipe_.tables.push_back(table_of(to, kItems[i], channels));
     }
   }
 

@@ -11,7 +11,7 @@ import pytest
 import simplejpeg
 from PIL import Image
 
-from stoker.native._native.jpeg import jpeg_check, jpeg_decode
+from stoker.native._native.jpeg import has_unknown_marker, jpeg_check, jpeg_decode
 
 KINDS = ("wrong_codes", "early_ends", "wrong_restarts", "extra_bytes")
 PIXELS = np.kron(np.random.default_rng(3).integers(0, 256, (21, 17, 3), np.uint8), np.ones((5, 5, 1), np.uint8))
@@ -169,3 +169,16 @@ def test_its_kinds_of_damage_are_those_of_the_command() -> None:
 
     assert tuple(_WARNINGS) == KINDS
     assert all(re.fullmatch(r"[a-z ]+", text) for text in _WARNINGS.values())
+
+
+@pytest.mark.parametrize("data", [PLAIN, RESTARTS, PROGRESSIVE])
+def test_unknown_markers(data: bytes) -> None:
+    assert not has_unknown_marker(data)
+    at = scan_of(data) + 20
+    assert has_unknown_marker(data[:at] + b"\xff\xae" + data[at:])
+    assert not has_unknown_marker(data[:at] + b"\xff\x00\xff\xd0" + data[at:]), "stuffed bytes and restarts are known"
+    assert not has_unknown_marker(data + b"\xff\xae"), "after the end"
+    comment = b"\xff\xfe\x00\x04\xff\xae"
+    assert not has_unknown_marker(data[:2] + comment + data[2:]), "within a segment"
+    for size in range(0, len(data), 97):
+        assert not has_unknown_marker(data[:size])

@@ -190,6 +190,7 @@ def test_a_function_that_is_still_running_after_its_fetch(files: Path) -> None:
 
 def test_a_module_that_is_imported_later(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("imported_later")
+    module.__dict__["torch"] = torch
     exec("def check(x):\n    return type(x)\n", module.__dict__)
     outside = module.check.__code__
     with stoker.torchvision.enabled():
@@ -197,6 +198,22 @@ def test_a_module_that_is_imported_later(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setitem(sys.modules, module.__name__, module)
         with switch.fetching():
             assert module.check.__code__ is not outside and module.check(3) is int
+
+
+def test_only_functions_that_may_see_lazy_objects() -> None:
+    scopes = [ModuleType(name) for name in ("unrelated", "referred_to", "with_torch", "of_the_data_set")]
+    unrelated, referred, with_torch, data = scopes
+    for module in scopes:
+        exec("def check(x):\n    return type(x)\n", module.__dict__)
+    with_torch.__dict__.update(torch=torch, other=referred)
+    with pytest.MonkeyPatch.context() as patch, stoker.torchvision.enabled():
+        for module in scopes:
+            patch.setitem(sys.modules, module.__name__, module)
+        codes = {module: module.check.__code__ for module in scopes}
+        switch.type_checks.scan([{"a": functools.partial(data.check)}])
+        with switch.fetching():
+            changed = {module: module.check.__code__ is not codes[module] for module in scopes}
+    assert changed == {unrelated: False, referred: True, with_torch: True, data: True}
 
 
 def test_a_module_that_names_the_classes_of_lazy_objects(files: Path) -> None:

@@ -16,6 +16,7 @@ class RecipeBatch:
     @property
     def thread_s(self) -> float: ...
 
+def has_chain(table: npt.NDArray[np.float32]) -> bool: ...
 def make_batch(
     numbers: npt.NDArray[np.float64],
     starts: npt.NDArray[np.int64],

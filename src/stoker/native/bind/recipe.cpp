@@ -35,6 +35,11 @@ using Integers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::devic
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using OutputArray = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+bool has_chain(const nb::ndarray<const float, nb::shape<256>, nb::c_contig, nb::device::cpu>& table) {
+  stoker::recipe::Chain chain;
+  return stoker::recipe::find_chain(table.data(), chain);
+}
+
 // The arrays' memory is kept by the Python object that holds the batch.
 std::shared_ptr<RecipeBatch> make_batch(const Numbers& numbers, const Integers& starts, const nb::list& sources,
                                         const std::vector<std::pair<Bytes, int>>& tables,
@@ -65,7 +70,7 @@ std::shared_ptr<RecipeBatch> make_batch(const Numbers& numbers, const Integers& 
       throw std::invalid_argument("expected a table of 256 values per channel");
     if (reinterpret_cast<uintptr_t>(t.data()) % static_cast<size_t>(item))
       throw std::invalid_argument("expected an aligned table");
-    batch->tables.push_back({t.data(), item, static_cast<int32_t>(channels)});
+    batch->tables.push_back(stoker::recipe::table_of(t.data(), item, static_cast<int32_t>(channels)));
   }
   for (const OutputArray& o : outputs) {
     if (reinterpret_cast<uintptr_t>(o.data()) % 8) throw std::invalid_argument("expected an aligned output");
@@ -286,6 +291,8 @@ void bind_recipe(nb::module_& m) {
       .def_prop_ro("done", [](const RecipeBatch& o) { return o.remaining.load() == 0; })
       .def_prop_ro("thread_s", [](const RecipeBatch& o) { return static_cast<double>(o.thread_ns.load()) * 1e-9; })
       .def_prop_ro("failures", &failures);
+  recipe.def("has_chain", &has_chain, nb::arg("table"),
+             "Return whether this processor computes a table of 256 floats by sums and a division instead of lookups.");
   recipe.def("make_batch", &make_batch, nb::arg("numbers"), nb::arg("starts"), nb::arg("sources"), nb::arg("tables"),
              nb::arg("outputs"));
   recipe.def("materialize", [](const std::shared_ptr<RecipeBatch>& batch) {

@@ -350,6 +350,7 @@ class Interpreter {
     planes.table = table.data;
     planes.item = table.item_bytes;
     planes.per_channel = table.channels > 1;
+    planes.chains = table.chains.empty() ? nullptr : table.chains.data();
   }
 
   void patch(const double* p) {
@@ -400,6 +401,20 @@ View Images::packed(const View& v) {
   out.data = scratch_.work[1].get(static_cast<size_t>(out.elements()) + 1);
   recipe::copy(v, out);
   return out;
+}
+
+Table table_of(const uint8_t* data, int32_t item_bytes, int32_t channels) {
+  Table table{data, item_bytes, channels};
+  if (item_bytes != static_cast<int32_t>(sizeof(float)) || !has_chains()) return table;
+  for (int32_t c = 0; c < channels; ++c) {
+    Chain chain;
+    if (!find_chain(reinterpret_cast<const float*>(data) + 256 * c, chain)) {
+      table.chains.clear();
+      return table;
+    }
+    table.chains.push_back(chain);
+  }
+  return table;
 }
 
 const Table& Images::table(double index) const { return batch_.tables[static_cast<size_t>(index)]; }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "recipe/chain.hpp"
 #include "base/tensor.hpp"
 #include "base/thread.hpp"
 #include "shared/pillow_color.hpp"
@@ -38,7 +39,11 @@ struct Source {
 struct Table {
   const uint8_t* data;
   int32_t item_bytes, channels;
+  std::vector<Chain> chains = {};  // one per channel, if all channels have one
 };
+
+// Return a table with its chains.
+Table table_of(const uint8_t* data, int32_t item_bytes, int32_t channels);
 
 struct Output {
   uint8_t* data;

@@ -17,12 +17,22 @@ const uint8_t* table_of(const Planes& p, int64_t channel) {
   return p.table + (p.per_channel ? 256 * p.item * channel : 0);
 }
 
+// Map `n` bytes of one channel through the table; `past`: the values are read much later.
+void map_bytes(const pixel::Kernels& k, const Planes& p, int64_t channel, const uint8_t* bytes, int n, uint8_t* to,
+               bool past) {
+  const uint8_t* const table = table_of(p, channel);
+  if (p.chains)
+    return run_chain(p.chains[p.per_channel ? channel : 0], reinterpret_cast<const float*>(table), bytes, n,
+                     reinterpret_cast<float*>(to), past);
+  (past && k.lookup_past[p.item] ? k.lookup_past[p.item] : k.lookup[p.item])(to, bytes, table, n);
+}
+
 // Store `n` bytes of one channel of row `y`, from column `x` on.
 void store_bytes(const pixel::Kernels& k, const Planes& p, int64_t channel, int64_t y, int64_t x, const uint8_t* bytes,
                  int n) {
   if (p.arrangement) {
     alignas(64) float values[kChunkPixels + 16];
-    k.lookup[p.item](reinterpret_cast<uint8_t*>(values), bytes, table_of(p, channel), n);
+    map_bytes(k, p, channel, bytes, n, reinterpret_cast<uint8_t*>(values), false);
     return p.arrangement->put(reinterpret_cast<float*>(p.to), channel, y, x, n, values);
   }
   uint8_t* const to = p.to + ((channel * p.height + y) * p.width + x) * p.item;
@@ -31,8 +41,7 @@ void store_bytes(const pixel::Kernels& k, const Planes& p, int64_t channel, int6
     return;
   }
   // A batch is larger than the caches: non-temporal stores avoid reading its cache lines before they are written.
-  const auto lookup = k.lookup_past[p.item] ? k.lookup_past[p.item] : k.lookup[p.item];
-  lookup(to, bytes, table_of(p, channel), n);
+  map_bytes(k, p, channel, bytes, n, to, true);
 }
 
 void store_row(const pixel::Kernels& k, const Planes& p, int64_t y, const uint8_t* pixels) {

@@ -5,6 +5,7 @@
 
 #include "base/tensor.hpp"
 #include "recipe/arrange.hpp"
+#include "recipe/chain.hpp"
 
 namespace stoker::recipe {
 
@@ -19,6 +20,7 @@ struct Planes {
   bool per_channel, mirror_x, mirror_y;
   bool spread;  // rows have one channel, which is stored in all planes
   const Arrangement* arrangement = nullptr;
+  const Chain* chains = nullptr;  // of the table, one per channel of the table
 };
 
 // Store rows [y0, y1) of the image before mirroring; pixels are contiguous, rows are `pitch` bytes apart.

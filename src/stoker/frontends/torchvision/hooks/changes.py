@@ -60,12 +60,16 @@ class FetchChanges:
         return self._originals.get(id(function), function)
 
     def put(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """Set an attribute to ``make(original)``."""
+        """Set an attribute to ``make(original)``, which is made once per original."""
         before: list[Any] = []
+        made: list[Any] = [None, None]  # the latest original, and its replacement
 
         def change() -> None:
-            before.append(vars(owner)[name])
-            setattr(owner, name, make(before[-1]))
+            original = vars(owner)[name]
+            if made[0] is not original:
+                made[:] = original, make(original)
+            before.append(original)
+            setattr(owner, name, made[1])
 
         self.add(change, lambda: setattr(owner, name, before.pop()))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import dis
 import functools
 import sys
 import weakref
@@ -38,6 +39,7 @@ EXCLUDED = sys.stdlib_module_names | {
     "torchgen",
     "torchvision",
 }
+_SUBJECTS = {"PIL", "torch", "torchvision"}
 _NAME = "stoker_type_of"  # the builtin name of `type_of`; it stays, because a function may outlive its fetch
 _METACLASSES = frozenset({LazyMeta, ProxyMeta})  # of lazy objects
 _LOAD_GLOBAL, _EXTENDED_ARG = opmap["LOAD_GLOBAL"], opmap["EXTENDED_ARG"]
@@ -53,13 +55,24 @@ def type_of(*args: Any, **kwargs: Any) -> Any:
     return represented_class(kind) if type(kind) in _METACLASSES else kind
 
 
+@functools.cache
+def _is_known_python() -> bool:
+    """Return whether this Python encodes a call of a global name in the way that :func:`with_type_of` expects."""
+
+    def probe(x: Any) -> Any:
+        return type(x)
+
+    loads = [x.arg for x in dis.get_instructions(probe) if x.opcode == _LOAD_GLOBAL]
+    return loads == [2 * probe.__code__.co_names.index("type") + 1]
+
+
 def with_type_of(code: CodeType) -> CodeType:
     """Return code that calls :func:`type_of` where ``code`` calls ``type``, also in inner functions."""
     consts = tuple(with_type_of(x) if type(x) is CodeType else x for x in code.co_consts)
     if any(new is not old for new, old in zip(consts, code.co_consts, strict=True)):
         code = code.replace(co_consts=consts)
     number = len(code.co_names)
-    if "type" not in code.co_names or 2 * number + 1 > _LARGEST:
+    if "type" not in code.co_names or 2 * number + 1 > _LARGEST or not _is_known_python():
         return code
     call = 2 * code.co_names.index("type") + 1  # the lowest bit: the value is called
     patched = bytearray(code.co_code)
@@ -118,7 +131,7 @@ class TypeChecks:
         vars(builtins).setdefault(_NAME, type_of)
         known = {id(x) for swap in self._swaps if (x := swap.function()) is not None}
         found: list[_Swap] = []
-        for function in (*self._functions_of_modules(), *self._functions_of_objects(roots)):
+        for function in (*self._functions_of_modules(self._new_modules()), *self._functions_of_objects(roots)):
             module = function.__globals__
             if id(function) in known or _is_excluded(module.get("__name__")) or "type" in module:
                 continue
@@ -141,24 +154,31 @@ class TypeChecks:
             if "__new__" not in vars(kind):
                 kind.__new__ = _NEW
 
-    def _functions_of_modules(self) -> Iterator[FunctionType]:
+    def _new_modules(self) -> list[dict[str, Any]]:
+        """Return the modules since the last scan that may check types of lazy objects, and the script's own."""
+        main = [vars(module) for module in [sys.modules.get("__main__")] if module is not None]
+        if len(sys.modules) == self._modules:
+            return main
         self._modules = len(sys.modules)
-        for module in list(sys.modules.values()):
-            if issubclass(type(module), ModuleType):
-                yield from self._functions_of_globals(vars(module))
+        modules = [vars(x) for x in list(sys.modules.values()) if issubclass(type(x), ModuleType)]
+        return main + [x for x in modules if not self._is_scanned(x) and _names_subjects(x)]
 
-    def _functions_of_globals(self, module: dict[str, Any]) -> Iterator[FunctionType]:
+    def _is_scanned(self, module: dict[str, Any]) -> bool:
         name = module.get("__name__")
-        if _is_excluded(name) or (
-            id(module) in self._scanned and name != "__main__"
-        ):  # notebooks define more functions
-            return
-        self._scanned.add(id(module))
-        for x in list(module.values()):
-            if issubclass(type(x), type):
-                yield from _functions_of_class(x)
-            else:
-                yield from _functions_of(x)
+        return _is_excluded(name) or (id(module) in self._scanned and name != "__main__")  # notebooks define more
+
+    def _functions_of_modules(self, modules: list[dict[str, Any]]) -> Iterator[FunctionType]:
+        """Yield the functions of modules, and of the modules that they refer to."""
+        left = modules
+        while left:
+            module = left.pop()
+            if self._is_scanned(module):
+                continue
+            self._scanned.add(id(module))
+            main, found = module.get("__name__") == "__main__", list(module.values())
+            for x in found:
+                yield from _functions_of_class(x) if issubclass(type(x), type) else _functions_of(x)
+            left += [other for x in found for other in _modules_of(x) if not (main and other is module)]
 
     def _functions_of_objects(self, roots: Iterable[Any]) -> Iterator[FunctionType]:
         """Find functions, also those that no module knows: lambdas, inner functions, methods of inner classes."""
@@ -174,7 +194,7 @@ class TypeChecks:
                 if id(function) not in seen or function is x:
                     seen[id(function)] = function
                     left += _cell_contents(function)
-                    yield from self._functions_of_globals(function.__globals__)
+                    yield from self._functions_of_modules([function.__globals__])
                     yield function
             left += _referents(x)
 
@@ -190,6 +210,21 @@ def _is_excluded(module: Any) -> bool:
 def _knows_lazy_classes(module: dict[str, Any]) -> bool:
     """Return whether a module names classes of lazy objects, so that it compares types with them."""
     return any(type(x) in _METACLASSES for x in list(module.values()))
+
+
+def _modules_of(x: Any) -> list[dict[str, Any]]:
+    """Return the module that a value of a module is, or comes from."""
+    kind = type(x)
+    if kind is FunctionType:
+        return [x.__globals__]
+    module = sys.modules.get(x.__module__) if issubclass(kind, type) and isinstance(x.__module__, str) else x
+    return [vars(module)] if issubclass(type(module), ModuleType) else []
+
+
+def _names_subjects(module: dict[str, Any]) -> bool:
+    """Return whether a module names something of torch, torchvision or Pillow."""
+    names = (other.get("__name__") for x in list(module.values()) for other in _modules_of(x))
+    return any(isinstance(name, str) and name.partition(".")[0] in _SUBJECTS for name in names)
 
 
 # The functions below compare `type(x)`: `isinstance` would ask the object, which may be a proxy that imports a module.
