@@ -72,10 +72,15 @@ void check_spectrum(Isa isa) {
 }
 
 void check_project(Isa isa) {
-  const int64_t bins = 1 + below(70), rows = 1 + below(20), count = 1 + below(50);
+  const int64_t bins = 1 + below(70), rows = 1 + below(20), count = 1 + below(300);
   const std::vector<float> x = random_signal(bins * count), weights = random_signal(rows * bins);
+  const bool is_full = below(2) == 0;
   std::vector<int32_t> bands;
   for (int64_t r = 0; r < rows; ++r) {
+    if (is_full) {
+      bands.insert(bands.end(), {0, static_cast<int32_t>(bins)});
+      continue;
+    }
     const int begin = below(static_cast<int>(bins) + 1);
     bands.push_back(begin);
     bands.push_back(begin + below(static_cast<int>(bins) - begin + 1));

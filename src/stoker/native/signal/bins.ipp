@@ -21,19 +21,14 @@ struct Columns {
 }
 
 // Sums of kRows rows over the same bins, for kWide vectors from `v` on. Each sum is a chain of additions that wait for
-// each other, so several chains run at a time. kFetches: prefetch the same vectors of the next columns, whose bins are
-// too far apart for the processor to do so.
-template <int kRows, int kWide, bool kFetches, int kAll, class Store>
+// each other, so several chains run at a time.
+template <int kRows, int kWide, int kAll, class Store>
 [[gnu::always_inline]] inline void sums_of_rows(const Columns<kAll>& x, int v, const Weights& w, const int32_t* bands,
                                                 int64_t r, Store store) {
   const float* weights = w.weights + r * w.bins;
   const int64_t begin = bands[2 * r], end = bands[2 * r + 1];
   V<float> sums[kRows][kWide] = {};
-  constexpr int kLine = 64 / sizeof(float);
   for (int64_t b = begin; b < end; ++b) {
-    if constexpr (kFetches)
-      for (int i = 0; i < kWide * kFrames; i += kLine)
-        __builtin_prefetch(x.data + b * x.bin + (v + kAll) * int64_t{kFrames} + i);
     for (int i = 0; i < kWide; ++i) {
       const V<float> value = x.at(b, v + i);
       for (int k = 0; k < kRows; ++k) sums[k][i] += value * weights[k * w.bins + b];
@@ -51,14 +46,10 @@ template <int kWide, class Store>
   constexpr int kPart = kWide * kRows <= kRegisters ? kWide : kRegisters / kRows;
   for (int64_t r = 0; r < w.rows;) {
     if (r + kRows <= w.rows && are_alike(bands, r, kRows)) {
-      constexpr bool kIsStrided = kWide > 1;
-      if (r == 0)
-        for (int v = 0; v < kWide; v += kPart) sums_of_rows<kRows, kPart, kIsStrided>(x, v, w, bands, r, store);
-      else
-        for (int v = 0; v < kWide; v += kPart) sums_of_rows<kRows, kPart, false>(x, v, w, bands, r, store);
+      for (int v = 0; v < kWide; v += kPart) sums_of_rows<kRows, kPart>(x, v, w, bands, r, store);
       r += kRows;
     } else {
-      sums_of_rows<1, kWide, false>(x, 0, w, bands, r, store);
+      sums_of_rows<1, kWide>(x, 0, w, bands, r, store);
       ++r;
     }
   }
@@ -88,17 +79,36 @@ void project_columns(const float* in, int64_t bin, const Weights& weights, const
   });
 }
 
-// The layout in which the frames of a bin are neighbours: kMostWide vectors at a time, so that a bin's part of a tile is a
-// few whole cache lines. The last vector overlaps the one before.
+// Copy kWide vectors of each bin to contiguous memory, and prefetch those of the next tile.
+template <int kWide>
+void pack(const float* in, int64_t bin, int64_t bins, float* packed) {
+  constexpr int kLine = 64 / sizeof(float);
+  for (int64_t b = 0; b < bins; ++b) {
+    const float* from = in + b * bin;
+    for (int i = 0; i < kWide * kFrames; i += kLine) __builtin_prefetch(from + kWide * kFrames + i);
+    for (int v = 0; v < kWide; ++v)
+      store_vector<float>(packed + (b * kWide + v) * kFrames, load_vector<float>(from + v * kFrames));
+  }
+}
+
+// The layout in which the frames of a bin are neighbours: kTile vectors at a time, so that a bin's part of a tile is a
+// few whole cache lines. The last vector overlaps the one before. Bins are too far apart for the processor to prefetch
+// them, and have pages of their own, so a tile is packed if rows read each bin many times.
 void project_wide(const float* in, int64_t bin, int64_t frames, const Weights& weights, const int32_t* bands,
-                  float* out, int64_t row) {
-  constexpr int kMostWide = 8;
+                  float* out, int64_t row, float* packed) {
+  int64_t reads = 0;
+  for (int64_t r = 0; r < weights.rows; ++r) reads += bands[2 * r + 1] - bands[2 * r];
+  const bool packs = weights.bins <= kPackedBins && reads > 4 * weights.bins;
   int64_t at = 0;
   const auto tiles = [&]<int kWide>(std::integral_constant<int, kWide>) {
-    for (; at + kWide * kFrames <= frames; at += kWide * kFrames)
-      project_columns<kWide>(in + at, bin, weights, bands, out + at, row);
+    for (; at + kWide * kFrames <= frames; at += kWide * kFrames) {
+      const bool is_packed = kWide == kTile && packs;
+      if (is_packed) pack<kWide>(in + at, bin, weights.bins, packed);
+      project_columns<kWide>(is_packed ? packed : in + at, is_packed ? kWide * kFrames : bin, weights, bands, out + at,
+                             row);
+    }
   };
-  tiles(std::integral_constant<int, kMostWide>{});
+  tiles(std::integral_constant<int, kTile>{});
   tiles(std::integral_constant<int, 2>{});
   tiles(std::integral_constant<int, 1>{});
   if (at == frames) return;
@@ -109,7 +119,7 @@ void project_wide(const float* in, int64_t bin, int64_t frames, const Weights& w
 void project(const float* in, int64_t frame, int64_t bin, int64_t frames, const Weights& weights, const int32_t* bands,
              const Bins& out, uint8_t* memory) {
   if (frame == 1 && out.frame == 1 && frames >= kFrames)
-    return project_wide(in, bin, frames, weights, bands, out.data, out.bin);
+    return project_wide(in, bin, frames, weights, bands, out.data, out.bin, reinterpret_cast<float*>(memory));
   auto* x = reinterpret_cast<V<float>*>(memory);
   V<float>* y = x + weights.bins;
   for (int64_t first = 0; first < frames; first += kFrames) {

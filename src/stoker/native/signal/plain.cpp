@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spectra for the baseline's vectors (SSE2 or NEON), and the choice of an instruction set.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -43,6 +44,8 @@ int64_t spectrum_bytes(const fft::Plan& plan, int64_t length) {
          int64_t{plan.length} * static_cast<int64_t>(sizeof(int32_t));
 }
 
-int64_t project_bytes(int64_t bins, int64_t rows) { return (bins + rows) * kWidest; }
+int64_t project_bytes(int64_t bins, int64_t rows) {
+  return std::max(bins + rows, std::min(bins, kPackedBins) * kTile) * kWidest;
+}
 
 }  // namespace stoker::signal

@@ -60,6 +60,8 @@ struct Weights {
 using Project = void (*)(const float* in, int64_t frame, int64_t bin, int64_t frames, const Weights& weights,
                          const int32_t* bands, const Bins& out, uint8_t* memory);
 int64_t project_bytes(int64_t bins, int64_t rows);
+constexpr int kTile = 8;              // vectors of each bin that are computed together
+constexpr int64_t kPackedBins = 256;  // most bins of a tile that is copied to contiguous memory
 using GroupProject = void (*)(const float* in, const Weights& weights, const int32_t* bands, float* out);
 
 // Store the bins of the first `count` frames of a group, which is frame `first` and the following ones.
