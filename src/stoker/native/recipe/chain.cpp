@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 
 #include "base/fused_forms.hpp"
 #if defined(__x86_64__)
