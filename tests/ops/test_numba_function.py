@@ -136,8 +136,15 @@ def test_wrong_arguments() -> None:
     wrong("input 0 with 2 axes", ins_ndim=[2], outs_ndim=[2])
     wrong("a function as `run_fn`", run_fn=3)
     wrong("Numba refused the function", run_fn=lambda out, x: out.nothing(x))
-    wrong("for GPUs", UnsupportedError, blocks=[1, 1, 1])
-    wrong("device cpu", UnsupportedError, device="gpu")
+    wrong('need `device="gpu"`', UnsupportedError, blocks=[1, 1, 1])
+    wrong("device cpu", UnsupportedError, device="mixed")
+    wrong("remove `batch_processing`", UnsupportedError, device="gpu", batch_processing=True)
+    grid = {"device": "gpu", "blocks": [1, 1, 1], "threads_per_block": [32, 1, 1]}
+    for name in ("blocks", "threads_per_block"):
+        for value in (None, [1, 1], [1, 0, 1], [1, 1.5, 1], 4):
+            wrong(f"`{name}` of three numbers above 0", ArgumentError, **{**grid, name: value})
+    wrong("`blocks` up to", ArgumentError, **{**grid, "blocks": [1, 1 << 16, 1]})
+    wrong("at most 1024 threads", ArgumentError, **{**grid, "threads_per_block": [32, 33, 1]})
     wrong("no float16", UnsupportedError, out_types=[types.FLOAT16])
 
 

@@ -24,6 +24,7 @@ INDEX: dict[str, str] = {
     "_normalized": "ops.generic.normalized:Normalized",
     "_normalized_floats": "ops.generic.normalized_floats:NormalizedFloats",
     "_numba_function": "ops.generic.numba_function:NumbaFunction",
+    "_numba_gpu_function": "ops.generic.numba_gpu_function:NumbaGpuFunction",
     "_padded": "ops.geometry.padded:Padded",
     "_pooled": "ops.generic.pooled:Pooled",
     "_read_file_ref": "ops.generic.read_file_ref:ReadFileRef",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of other libraries as operators, with DALI's names: ``numba_function``, ``torch_python_function`` and
-``jax_function``. They run on the CPU; ``torch_python_function`` also on a GPU.
+``jax_function``. They run on the CPU; ``numba_function`` and ``torch_python_function`` also on a GPU.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ...contract.errors import ArgumentError, ResourceError, UnsupportedError
 from ...contract.text import brief
 from ...contract.types import DType
 from ...ops.generic.numba_function import MOST_TENSORS, numba_module, plain_function, shapes_of
+from ...ops.generic.numba_gpu_function import require_grid
 from .. import fn
 from .functions import _also_outside, function
 
@@ -45,10 +46,14 @@ def numba_function(
 ) -> Any:
     """Run a function that Numba compiles on each row, without Python's lock, on the worker threads.
 
+    On a GPU ``run_fn`` is a kernel, which Numba compiles for it, by PTX. It is launched for each row, between the
+    operators before and after it.
+
     Args:
         *inputs: nodes, one to six.
         run_fn: ``run_fn(out0, ..., in0, ...)`` fills the outputs. It gets arrays of a row, or with ``batch_processing``
-            lists of arrays of a batch. Numba compiles it in nopython mode.
+            lists of arrays of a batch. Numba compiles it in nopython mode. On a GPU each thread calls it:
+            ``numba.cuda.grid(3)`` returns the thread's place.
         out_types: element types of the outputs.
         in_types: element types of the inputs.
         outs_ndim: numbers of axes of the outputs.
@@ -56,19 +61,23 @@ def numba_function(
         setup_fn: ``setup_fn(outs, ins)`` sets the shapes of the outputs, ``outs[i][sample]``, from ``ins[i][sample]``.
             By default outputs have the shapes of the inputs. It is called once with one sample whose extents are
             symbols; with ``batch_processing`` for each batch.
-        batch_processing: call ``run_fn`` once for a batch. Then it runs under Python's lock.
-        blocks: of a GPU; not supported.
-        threads_per_block: of a GPU; not supported.
-        device: "cpu".
+        batch_processing: call ``run_fn`` once for a batch. Then it runs under Python's lock. Not on a GPU.
+        blocks: on a GPU, extents of the grid of blocks, three numbers.
+        threads_per_block: on a GPU, extents of a block, three numbers.
+        device: "cpu" or "gpu".
         **more: ``name``, ``preserve`` and other arguments of every operator.
 
     Raises:
-        ResourceError: Numba is not installed.
+        ResourceError: Numba is not installed; on a GPU also: numba-cuda.
         ArgumentError: Numba refused the function, or types and axes do not fit.
     """
-    _on_cpu("numba_function", device, "For a GPU write the operator in CUDA: `stoker.cpp.load(..., cuda=...)`")
-    if blocks is not None or threads_per_block is not None:
-        raise UnsupportedError("`numba_function`: `blocks` and `threads_per_block` are for GPUs, which it does not use")
+    on_gpu = device == "gpu"
+    if not on_gpu:
+        _on_cpu("numba_function", device, "The other device is gpu")
+        if blocks is not None or threads_per_block is not None:
+            raise UnsupportedError('`numba_function`: `blocks` and `threads_per_block` need `device="gpu"`')
+    elif batch_processing:
+        raise UnsupportedError("`numba_function`: on a GPU a kernel has one row; remove `batch_processing`")
     numba_module()
     kinds = {"in_types": _tuple(in_types), "out_types": _tuple(out_types)}
     ranks = {"ins_ndim": _tuple(ins_ndim), "outs_ndim": _tuple(outs_ndim)}
@@ -83,6 +92,12 @@ def numba_function(
         raise ArgumentError(f"`numba_function`: expected {count} inputs as in `in_types`, got {len(inputs)}")
     if not callable(run_fn):
         raise ArgumentError(f"`numba_function`: expected a function as `run_fn`, got {brief(run_fn)}")
+    if on_gpu:
+        grid, block = require_grid(blocks, threads_per_block)
+        return _also_outside(fn._make_function("_numba_gpu_function"))(
+            *inputs, run_fn=run_fn, setup_fn=setup_fn, **kinds, **ranks, blocks=grid, threads_per_block=block,
+            device="gpu", **more,
+        )  # fmt: skip
     if not batch_processing:
         call: Any = _also_outside(fn._make_function("_numba_function"))
         return call(*inputs, run_fn=run_fn, setup_fn=setup_fn, **kinds, **ranks, **more)

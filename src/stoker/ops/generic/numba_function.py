@@ -56,19 +56,9 @@ class NumbaFunction(Operator, name="_numba_function"):
         return len(args["out_types"])
 
     def lower(self, c: Lowering, *inputs: Value) -> tuple[Value, ...]:
+        outputs = declared_outputs(c, inputs)
         kinds, ranks = c.const("in_types"), c.const("ins_ndim")
         out_kinds, out_ranks = c.const("out_types"), c.const("outs_ndim")
-        c.expect(len(inputs) == len(kinds), f"expected {len(kinds)} inputs as in `in_types`, got {len(inputs)}")
-        for i, (x, kind, rank) in enumerate(zip(inputs, kinds, ranks, strict=True)):
-            c.expect(x.dtype == kind, f"expected input {i} of type {kind} as in `in_types`, got {x.dtype}")
-            c.expect(x.rank == rank, f"expected input {i} with {rank} axes as in `ins_ndim`, got {x.rank}")
-        shapes = shapes_of(c.const("setup_fn"), [x.shape for x in inputs], out_ranks)
-        outputs = []
-        for i, (kind, shape) in enumerate(zip(out_kinds, shapes, strict=True)):
-            for n in shape:
-                c.require(n >= 0, "expected extents of at least 0 from `setup_fn`, got {0}", n)
-            same = i < len(inputs) and c.const("setup_fn") is None
-            outputs.append((kind, shape, inputs[i].layout if same else ""))
         address = _address(c.const("run_fn"), tuple(kinds), tuple(ranks), tuple(out_kinds), tuple(out_ranks))
         ports = tuple((1 << int(kind), rank, rank, -1) for kind, rank in zip(kinds, ranks, strict=True))
         out_ports = tuple((1 << int(kind), rank, rank, -1) for kind, rank in zip(out_kinds, out_ranks, strict=True))
@@ -79,6 +69,24 @@ class NumbaFunction(Operator, name="_numba_function"):
         outputs = tuple(np.zeros(s, t.numpy) for s, t in zip(shapes, row["out_types"], strict=True))
         plain_function(row["run_fn"])(*outputs, *(np.asarray(x, order="C") for x in inputs))
         return outputs
+
+
+def declared_outputs(c: Lowering, inputs: Sequence[Value]) -> list[tuple[DType, Any, str]]:
+    """Check the inputs of a compiled function. Return types, shapes and layouts of its outputs."""
+    kinds, ranks = c.const("in_types"), c.const("ins_ndim")
+    out_kinds, out_ranks = c.const("out_types"), c.const("outs_ndim")
+    c.expect(len(inputs) == len(kinds), f"expected {len(kinds)} inputs as in `in_types`, got {len(inputs)}")
+    for i, (x, kind, rank) in enumerate(zip(inputs, kinds, ranks, strict=True)):
+        c.expect(x.dtype == kind, f"expected input {i} of type {kind} as in `in_types`, got {x.dtype}")
+        c.expect(x.rank == rank, f"expected input {i} with {rank} axes as in `ins_ndim`, got {x.rank}")
+    shapes = shapes_of(c.const("setup_fn"), [x.shape for x in inputs], out_ranks)
+    outputs = []
+    for i, (kind, shape) in enumerate(zip(out_kinds, shapes, strict=True)):
+        for n in shape:
+            c.require(n >= 0, "expected extents of at least 0 from `setup_fn`, got {0}", n)
+        same = i < len(inputs) and c.const("setup_fn") is None
+        outputs.append((kind, shape, inputs[i].layout if same else ""))
+    return outputs
 
 
 def plain_function(function: Any) -> Callable[..., Any]:
