@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -198,6 +199,21 @@ def test_a_module_that_is_imported_later(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setitem(sys.modules, module.__name__, module)
         with switch.fetching():
             assert module.check.__code__ is not outside and module.check(3) is int
+
+
+def test_a_data_set_of_many_objects() -> None:
+    class Sample:
+        def kind(self) -> type:
+            return type(self)
+
+    many = [[Sample() for _ in range(100)] for _ in range(100)]
+    code = vars(Sample)["kind"].__code__
+    with stoker.torchvision.enabled():
+        begin = time.process_time()
+        switch.type_checks.scan({"data": many, "itself": (cycle := [many])}, cycle)
+        assert time.process_time() - begin < 5, "each class is searched once"
+        with switch.fetching():
+            assert vars(Sample)["kind"].__code__ is not code and many[3][4].kind() is Sample
 
 
 def test_only_functions_that_may_see_lazy_objects() -> None:

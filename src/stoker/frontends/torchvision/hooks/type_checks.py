@@ -190,7 +190,10 @@ class TypeChecks:
             if id(x) in seen or kind in _WITHOUT_FUNCTIONS:
                 continue
             seen[id(x)] = x
-            for function in (*_functions_of(x), *_functions_of_class(x if issubclass(kind, type) else kind)):
+            owner = x if issubclass(kind, type) else kind
+            methods = () if owner is not x and id(owner) in seen else _functions_of_class(owner)
+            seen[id(owner)] = owner
+            for function in (*_functions_of(x), *methods):
                 if id(function) not in seen or function is x:
                     seen[id(function)] = function
                     left += _cell_contents(function)
