@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from PIL import Image
 
 from stoker.video.colors import MATRICES, convert_plain
 from stoker.video.indexing import index_video
@@ -125,10 +127,19 @@ def make_clip(folder: Path, kind: str) -> Path:
 
 
 def fully_decoded(path: Path | str) -> list[Any]:
-    """Return all frames that FFmpeg decodes, converted by the plain twin."""
+    """Return all frames that FFmpeg decodes, converted by the plain twin; those of Motion JPEG by Pillow."""
     av = pytest.importorskip("av", reason="PyAV is not installed")
     with av.open(str(path)) as file:
-        return [plain_pixels(frame) for frame in file.decode(video=0)]
+        stream = file.streams.video[0]
+        if stream.codec_context.name == "mjpeg":
+            return jpeg_frames(file, stream)
+        return [plain_pixels(frame) for frame in file.decode(stream)]
+
+
+def jpeg_frames(file: Any, stream: Any) -> list[Any]:
+    """Return Pillow's pixels of each packet of a stream of JPEG files, RGB, as stored."""
+    contents = [bytes(packet) for packet in file.demux(stream) if packet.size]
+    return [np.asarray(Image.open(io.BytesIO(content)).convert("RGB")) for content in contents]
 
 
 def plain_pixels(frame: Any) -> Any:

@@ -20,7 +20,7 @@ import av
 import numpy as np
 
 from stoker import StokerError, eager
-from tests.clips import FRAMES, HEIGHT, WIDTH, picture, plain_pixels, write_video
+from tests.clips import FRAMES, HEIGHT, WIDTH, jpeg_frames, picture, plain_pixels, write_video
 
 Write = Callable[[Path], Path]
 #: Videos that FFmpeg conceals damage in. Stoker must report it.
@@ -238,12 +238,17 @@ def videos() -> dict[str, Write]:
 
 
 def full_decode(path: Path) -> list[Any]:
-    """Return all frames that FFmpeg gives for the stream that it considers best, turned as the file says."""
+    """Return all frames that FFmpeg gives for the stream that it considers best, turned as the file says.
+
+    Those of Motion JPEG are Pillow's.
+    """
     attached = av.stream.Disposition.attached_pic
     with av.open(str(path)) as file:
         best = file.streams.best("video")
         if best.disposition & attached:
             best = next(s for s in file.streams.video if not s.disposition & attached)
+        if best.codec_context.name == "mjpeg":
+            return jpeg_frames(file, best)
         return [np.rot90(plain_pixels(frame), frame.rotation // 90 % 4) for frame in file.decode(best)]
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..contract.errors import DataError
 from ..contract.types import ImageType
 from ..native import _native
+from .motion_jpeg import JpegPicture
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -40,13 +41,16 @@ def write_pixels(frame: Any, order: int, out: npt.NDArray[Any]) -> None:
     """Convert a frame to bytes, or to words, whose values are 257 times as large.
 
     Args:
-        frame: PyAV's frame.
+        frame: PyAV's frame, or a picture of Motion JPEG.
         order: RGB, BGR or STORED.
         out: contiguous uint8 or uint16 ``(height, width, 3)``.
 
     Raises:
         DataError: the frame has a pixel format or a matrix that is not supported.
     """
+    if isinstance(frame, JpegPicture):
+        _write_jpeg(frame, order, out)
+        return
     form = form_of(frame.format.name)
     if form is None:
         _write_rgb(frame, order, out)
@@ -85,6 +89,17 @@ def form_of(name: str) -> Form | None:
     if match is None or (match[3] and not match[4]):
         return None
     return Form(3 if match[2] else 1, _SHIFTS.get(match[2], (0, 0)), int(match[3] or 8), bool(match[1]))
+
+
+def _write_jpeg(picture: JpegPicture, order: int, out: npt.NDArray[Any]) -> None:
+    """Decode a picture of Motion JPEG; its values have eight bits."""
+    channels = ("RGB", "BGR", "YCbCr")[order]
+    if out.dtype == np.uint8:
+        picture.write(channels, out)
+        return
+    pixels = np.empty(out.shape, np.uint8)
+    picture.write(channels, pixels)
+    np.multiply(pixels, np.uint16(256 if order == STORED else 257), out=out)
 
 
 def _write_rgb(frame: Any, order: int, out: npt.NDArray[Any]) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from ..contract.errors import DataError
 from .disposable import disposable_of
 from .frame_index import CORRUPT, KEY, LEADING, NO_TIME, FrameIndex
+from .motion_jpeg import CODEC, MotionJpegContext
 from .pyav import DECODER_OPTIONS, FileErrors, Source, name_of, open_container, pyav, state_of
 from .reduction import reducing_options
 
@@ -39,7 +40,8 @@ class PacketDecoder:
         index: its frame index.
         conceals: damaged pictures are concealed, as FFmpeg does by default, instead of being errors.
         container: the opened file, whose packets may have been read. The decoder closes it. By default the decoder
-            opens the file if packets cannot be decoded without the container.
+            opens the file if packets cannot be decoded without the container. With it FFmpeg decodes all codecs, also
+            Motion JPEG.
         context: codec context that decodes the packets; by default one of PyAV.
         reduction: number by which the height and the width of the frames are divided, one of `reduction.REDUCTIONS`.
 
@@ -75,6 +77,8 @@ class PacketDecoder:
             raise DataError(f"{name_of(source)} changed after it was indexed")
         self._options = reduced if conceals else {**DECODER_OPTIONS, **reduced}
         self._given_context = context
+        is_whole = container is None and reduction == 1 and not conceals
+        self._has_jpeg = index.codec_name == CODEC and is_whole
         self._context = self._new_context()
 
     def _new_context(self) -> Any:
@@ -93,7 +97,7 @@ class PacketDecoder:
         context.thread_count = 1  # errors come with their packets, and rows are decoded in parallel
         context.thread_type = "NONE"
         context.options = self._options
-        return context
+        return MotionJpegContext(context, self.index) if self._has_jpeg else context
 
     def close(self) -> None:
         """Close the file. Idempotent."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..contract.errors import DataError
+from . import motion_jpeg
 from .decoder import PacketDecoder, VideoDecoder
 from .frame_index import CORRUPT, DISCARD, HIDDEN, KEY, LEADING, NO_TIME, FrameIndex, Ints
 from .pyav import FileErrors, Source, name_of, open_container, pyav, state_of, video_stream
@@ -102,7 +103,7 @@ def open_video(source: Source, reduction: int = 1) -> VideoDecoder:
         UnsupportedError: PyAV is not installed.
     """
     packets = _indexed(source)
-    if not packets.index.codec and reduction == 1:
+    if not packets.index.codec and packets.index.codec_name != motion_jpeg.CODEC and reduction == 1:
         return VideoDecoder(source, packets.index, packets)
     packets.close()
     return VideoDecoder(source, packets.index, reduction=reduction)
