@@ -27,6 +27,7 @@ _CODECS: dict[str, tuple[str, dict[str, str]]] = {
     "h264": ("libx264", {"preset": "veryfast"}),
     "hevc": ("libx265", {"preset": "ultrafast", "x265-params": "log-level=none"}),
     "vp9": ("libvpx-vp9", {"cpu-used": "8", "deadline": "realtime", "lag-in-frames": "0"}),
+    "av1": ("libsvtav1", {"preset": "10", "svtav1-params": "lp=1"}),
 }
 
 

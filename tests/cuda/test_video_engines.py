@@ -232,6 +232,46 @@ def test_units_of_a_packet(fake_video_engines: FakeEngines) -> None:
     assert decoder.feed(packet, 0, 0) == [] and contents == [packet]
 
 
+def units_of(packet: bytes, size: int) -> bytes | None:
+    """Return a packet with start codes in the place of lengths, in plain Python; None: a length is wrong."""
+    out, at = b"", 0
+    while at < len(packet):
+        begin = at + size
+        if begin > len(packet):
+            return None
+        at = begin + int.from_bytes(packet[at:begin], "big")
+        if at > len(packet):
+            return None
+        out += b"\0\0\0\1" + packet[begin:at]
+    return out
+
+
+def test_spoilt_lengths_of_units(fake_video_engines: FakeEngines) -> None:
+    contents: list[bytes] = []
+    fake_video_engines.contents = contents
+    decoder = _native.gpu.VideoDecoder(_native.gpu.open_null(), video_engines.LIBRARY, video_engines.CODECS["hevc"], 8)
+    rng, refused = np.random.default_rng(9), 0
+    decoder.restart(b"")
+    for _ in range(4000):
+        size = int(rng.choice([1, 2, 4]))
+        units = [rng.bytes(n) for n in rng.integers(0, 60, rng.integers(0, 6))]
+        packet = bytearray(b"".join(len(u).to_bytes(size, "big") + u for u in units))
+        for at in rng.integers(0, max(len(packet), 1), rng.integers(0, 3)):
+            packet[at : at + 1] = rng.bytes(int(rng.integers(0, 3)))
+        expected = units_of(bytes(packet), size)
+        contents.clear()
+        if expected is None:
+            refused += 1
+            with pytest.raises(RuntimeError, match=r"ends within the length of a unit|is longer than its packet"):
+                decoder.feed(bytes(packet), 0, size)
+            assert not contents
+        else:
+            decoder.feed(bytes(packet), 0, size)
+            assert contents == [expected]
+    assert 400 < refused < 3600
+    decoder.close()
+
+
 def test_pictures_and_clips_are_checked(fake_video_engines: FakeEngines) -> None:
     device, codecs = _native.gpu.open_null(), video_engines.CODECS
     quota = _native.gpu.MemoryQuota(1 << 30)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -85,3 +85,43 @@ def _opened(container: Any, source: Source) -> Any:
     stream.codec_context.options = DECODER_OPTIONS
     stream.codec_context.thread_count = 1  # rows are decoded in parallel
     return stream
+
+
+class TrackPart(NamedTuple):
+    """Part of an audio track.
+
+    Attributes:
+        samples: float32 ``(samples, channels)``.
+        rate: sampling rate in Hz.
+    """
+
+    samples: npt.NDArray[np.float32]
+    rate: int
+
+
+def read_track(source: Source, begin: float, end: float) -> TrackPart | None:
+    """Return the samples of a video's audio track in a span of time; None if there is no track.
+
+    Args:
+        source: the path of a file, or its contents.
+        begin: first second, on the clock of the file.
+        end: second at which the span ends; infinity: at the end of the track.
+
+    Raises:
+        DataError: the track is damaged, or changes its form.
+        OSError: the file cannot be read.
+    """
+    with open_container(source) as container, FileErrors(source):
+        if not container.streams.audio:
+            return None
+        stream = _opened(container, source)
+        rate = int(stream.codec_context.sample_rate)
+        ends = 0
+        for packet in container.demux(stream):
+            if packet.pts is not None:
+                ends = max(ends, packet.pts + (packet.duration or 0))
+        last = min(end, float(ends * stream.time_base))
+    samples = read_span(source, min(max(begin, 0.0), last), last, rate)
+    if samples.dtype != np.float32:
+        samples = (samples * np.float32(2.0**-31)).astype(np.float32)
+    return TrackPart(samples, rate)

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from types import ModuleType
 
-from . import imports
+from . import imports, video_backend
 
 NAME = "stoker"
 _MODULE = "torchvision"
@@ -23,6 +23,7 @@ def register(switch: Callable[[bool], None]) -> None:
 
 
 def _register_in(module: ModuleType, switch: Callable[[bool], None]) -> None:
+    video_backend.register_in(module)
     original = getattr(module, "set_image_backend", None)
     if original is None or hasattr(original, "offers_stoker"):
         return

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``torchvision.set_video_backend("stoker")``: frames, times and audio of ``torchvision.io.read_video``."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torchvision
+
+import stoker.torchvision
+from stoker.contract.errors import DataError
+from tests.clips import fully_decoded, write_video
+
+av = pytest.importorskip("av", reason="PyAV is not installed")
+FRAMES = 30
+RATE = 8000
+
+
+@pytest.fixture(autouse=True)
+def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("STOKER_INDEX_CACHE", str(tmp_path / "cache"))
+    assert stoker.torchvision is not None
+    before = {name: vars(torchvision.io).get(name) for name in ("read_video", "read_video_timestamps")}
+    assert torchvision.get_video_backend() != "stoker"
+    torchvision.set_video_backend("stoker")
+    torchvision.set_video_backend("stoker")  # a second call has no effect
+    assert torchvision.get_video_backend() == "stoker"
+    yield
+    torchvision.set_video_backend("pyav")
+    assert torchvision.get_video_backend() == "pyav"
+    assert {name: vars(torchvision.io).get(name) for name in before} == before
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(write_video(tmp_path / "a.mp4", "libx264", {"bf": "2", "threads": "1"}, frames=FRAMES))
+
+
+def with_sound(path: Path, samples: int) -> str:
+    """Write a video of one second with PCM audio: a ramp."""
+    with av.open(str(path), "w") as file:
+        stream, sound = file.add_stream("mpeg4", rate=25), file.add_stream("pcm_s16le", rate=RATE, layout="mono")
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(25):
+            pixels = np.full((48, 64, 3), 8 * number, np.uint8)
+            file.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
+        file.mux(stream.encode(None))
+        tone = av.AudioFrame.from_ndarray(np.arange(samples, dtype=np.int16)[None], format="s16", layout="mono")
+        tone.sample_rate, tone.pts = RATE, 0
+        file.mux(sound.encode(tone))
+        file.mux(sound.encode(None))
+    return str(path)
+
+
+def read(*arguments: Any, **more: Any) -> Any:
+    return importlib.import_module("torchvision.io").read_video(*arguments, **more)
+
+
+def test_frames_of_a_span(path: str) -> None:
+    expected = torch.from_numpy(np.stack(fully_decoded(path)))
+    times, rate = torchvision.io.read_video_timestamps(path, pts_unit="sec")
+    assert rate == 30.0 and times == [Fraction(n, 30) for n in range(FRAMES)]
+    ticks, _ = torchvision.io.read_video_timestamps(path)
+    for arguments, first, end in (
+        ({}, 0, FRAMES),
+        ({"end_pts": math.inf, "pts_unit": "sec"}, 0, FRAMES),
+        ({"start_pts": times[7], "end_pts": times[12], "pts_unit": "sec"}, 7, 13),
+        ({"start_pts": 0.25, "end_pts": 0.5, "pts_unit": "sec"}, 7, 16),  # frame 7 is shown at 0.25 s
+        ({"start_pts": ticks[3], "end_pts": ticks[3]}, 3, 4),
+        ({"start_pts": 50, "pts_unit": "sec"}, FRAMES - 1, FRAMES),
+    ):
+        frames, audio, info = read(path, **arguments)
+        assert torch.equal(frames, expected[first:end]), arguments
+        assert audio.shape == (1, 0) and info == {"video_fps": 30.0}
+    frames, _, _ = read(path, output_format="tchw")
+    assert torch.equal(frames, expected.permute(0, 3, 1, 2))
+
+
+def test_audio_of_the_span(tmp_path: Path) -> None:
+    path = with_sound(tmp_path / "a.mov", RATE)
+    ramp = np.arange(RATE, dtype=np.float32) / 32768
+    _, audio, info = read(path, pts_unit="sec")
+    assert info == {"video_fps": 25.0, "audio_fps": RATE}
+    np.testing.assert_array_equal(audio.numpy(), ramp[None])
+    frames, audio, _ = read(path, 0.2, 0.4, pts_unit="sec")
+    assert len(frames) == 6
+    np.testing.assert_array_equal(audio.numpy(), ramp[None, 1600:3200])
+
+
+def test_refusals(path: str, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="File not found"):
+        read(str(tmp_path / "missing.mp4"))
+    with pytest.raises(ValueError, match="`output_format`"):
+        read(path, output_format="CTHW")
+    with pytest.raises(ValueError, match="`end_pts`"):
+        read(path, 2, 1)
+    with pytest.raises(ValueError, match="`pts_unit`"):
+        read(path, pts_unit="frames")
+    with pytest.raises(ValueError, match="`pts_unit`"):
+        torchvision.io.read_video_timestamps(path, pts_unit="frames")
+    (tmp_path / "text.mp4").write_text("no video")
+    with pytest.raises(DataError):
+        read(str(tmp_path / "text.mp4"))
