@@ -56,6 +56,27 @@ def test_frames_are_those_of_the_full_decode(folder: Path, kind: str, reduction:
     np.testing.assert_array_equal(clip, np.stack([expected[30], expected[0]]))
 
 
+def test_videos_that_are_fed(folder: Path, tmp_path: Path) -> None:
+    path = folder / "mpeg4" / KINDS["mpeg4"][0]
+    if not path.exists():
+        make_clip(folder, "mpeg4")
+    other = write_video(tmp_path / "a.mp4", "libx264", frames=2)
+
+    @pipeline_def(batch_size=2, num_threads=1, prefetch_queue_depth=1)
+    def fed() -> Any:
+        return fn.experimental.inputs.video(name="video", sequence_length=12, reduction=4)
+
+    with fed() as pipe:
+        for source in (other, path):
+            pipe.feed_input("video", [np.fromfile(source, np.uint8)])
+        with pytest.raises(DataError, match=r"expected a codec that decodes at a reduced size.*got h264"):
+            pipe.run()
+        got = [np.asarray(x) for _ in range(2) for x in pipe.run()[0]]
+    np.testing.assert_array_equal(np.concatenate(got), np.stack(reduced(path, 4)))
+    with pytest.raises(ArgumentError, match="1, 2, 4 or 8 as `reduction`, got 3"):
+        pipeline_def(batch_size=1)(lambda: fn.experimental.inputs.video(sequence_length=1, reduction=3))()
+
+
 def test_readers(folder: Path, tmp_path: Path) -> None:
     """Clips of readers, also resized, and frames that are turned."""
     path = folder / "mpeg4" / KINDS["mpeg4"][0]

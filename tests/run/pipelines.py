@@ -69,6 +69,15 @@ def decoding(files: list[str], **reader: Any) -> Any:
     return fn.decoders.image(jpegs), labels
 
 
+@pipeline_def(batch_size=5, num_threads=2, seed=7)
+def clips(files: list[str], **reader: Any) -> Any:
+    """Return shuffled and mirrored clips of videos, with the number of the file and the first frame."""
+    video, label, first = fn.readers.video(
+        filenames=files, labels=[], sequence_length=3, step=2, random_shuffle=True, enable_frame_num="scalar", **reader
+    )
+    return fn.flip(video, horizontal=fn.random.coin_flip()), fn.cat(label, first)
+
+
 class Count(Operator, name="test_count"):
     """Running sum of the labels: a state that every batch changes, and that depends on the order of the batches."""
 

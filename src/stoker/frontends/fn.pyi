@@ -5237,6 +5237,7 @@ class experimental:
             no_copy: bool = False,
             image_type: ImageType = ImageType.RGB,
             adjust_orientation: bool = True,
+            reduction: int = 1,
             affine: bool = True,
             name: str | None = None,
             device: Literal["cpu", "gpu", "mixed"] | None = None,
@@ -5260,6 +5261,8 @@ class experimental:
                 no_copy: Read the bytes in place; they must not change until the video has ended.
                 image_type: Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).
                 adjust_orientation: Turn the frames as the file says that players do.
+                reduction: Decode at 1/2, 1/4 or 1/8 of the height and width, which is faster, with 2, 4 or 8, where the
+                    codec allows it: MPEG-1, -2 and -4, H.263, FLV, WMV and Motion JPEG.
                 affine: No effect: threads are not pinned.
                 name: Name of the node, shown in errors and by which outputs and readers are found.
                 device: Where the operator runs.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``eager.video``: random access to the frames of one video, on the CPU.
+"""``eager.video``: random access to the frames of one video, on the CPU, and videos of frames.
 
 ``eager.video.open(path)[10:50:2]`` are frames as a NumPy array. A :class:`Video` has the calls of TorchCodec's
 ``VideoDecoder`` and of decord's ``VideoReader`` too. Each frame is that of FFmpeg's full decode of the file.
@@ -33,6 +33,7 @@ from ..video.frame_index import KEY, FrameIndex
 from ..video.indexing import index_video
 from ..video.pool import POOL, VideoFile, VideoOwner
 from ..video.reduction import REDUCTIONS, reducing_options
+from ..video.writing import write_video
 from .video_frames import (
     Doubles,
     Frame,
@@ -46,7 +47,7 @@ from .video_frames import (
     times_of,
 )
 
-__all__ = ["Frame", "FrameBatch", "Metadata", "OutOfRangeError", "Video", "open"]
+__all__ = ["Frame", "FrameBatch", "Metadata", "OutOfRangeError", "Video", "open", "write"]
 _ORDERS = ("NHWC", "NCHW")
 _ITERATED_BYTES = 32 << 20  # of frames that iteration decodes together
 
@@ -81,6 +82,31 @@ def open(
         source, dimension_order=dimension_order, image_type=image_type, adjust_orientation=adjust_orientation,
         dtype=dtype, reduction=reduction,
     )  # fmt: skip
+
+
+def write(path: str | os.PathLike[str], frames: Any, fps: float = 25) -> None:
+    """Write a video file, to look at a clip: H.264 (.mp4, .mov, .mkv) or VP9 (.webm) of good quality, which is lossy.
+
+    The file says BT.709 and the limited range. It appears when it is complete, and replaces one of this name.
+
+    >>> import numpy as np
+    >>> from stoker import eager
+    >>> eager.video.write("clip.mp4", np.zeros((10, 48, 64, 3), np.uint8), fps=30)  # doctest: +SKIP
+
+    Args:
+        path: path of the file, whose ending decides the form.
+        frames: uint8 ``(frames, height, width, channels)`` with 3 channels, red, green and blue, or 1; or an iterable
+            of ``(height, width, channels)``, such as a :class:`Video` or a generator, of which one is held at a time.
+            H.264 has a chroma sample for 2 x 2 pixels if the height and the width are even, and one for each pixel
+            otherwise, which browsers do not play.
+        fps: frames per second, from 0.1 to 1000. Matroska and WebM round times to milliseconds.
+
+    Raises:
+        ArgumentError: an argument is wrong, or the frames have several shapes.
+        OSError: the file cannot be written.
+        UnsupportedError: PyAV is not installed (the extra ``video``), or has no encoder.
+    """
+    write_video(path, frames, fps)
 
 
 class Video:

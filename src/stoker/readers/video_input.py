@@ -20,6 +20,7 @@ from ..video.colors import CHANNEL_ORDERS
 from ..video.decoder import VideoDecoder
 from ..video.frame_index import Ints
 from ..video.indexing import open_video
+from ..video.reduction import REDUCTION_DOC, require_reduction
 from ._declared import Declared
 from ._feeding import Column, ManualFeeder
 
@@ -49,6 +50,7 @@ class VideoInput(Source, name="experimental.inputs.video"):
     no_copy = arg("bool", False, doc="Read the bytes in place; they must not change until the video has ended.")
     image_type = arg("image_type", ImageType.RGB, doc="Channels: types.RGB, BGR, or YCbCr (as stored, in 8 bits).")
     adjust_orientation = arg("bool", True, doc="Turn the frames as the file says that players do.")
+    reduction = arg("int", 1, doc=REDUCTION_DOC)
     affine = arg("bool", True, doc="No effect: threads are not pinned.")
 
     def validate(self, args: Mapping[str, Any]) -> None:
@@ -59,11 +61,14 @@ class VideoInput(Source, name="experimental.inputs.video"):
             )
         if ImageType(args["image_type"]) not in CHANNEL_ORDERS:
             raise ArgumentError(f"expected `image_type` RGB, BGR or YCbCr, got {ImageType(args['image_type']).name}")
+        require_reduction(args["reduction"])
 
     @classmethod
     def open(cls, args: Mapping[str, Any]) -> VideoFeeder:
         """Return the feeder, which decodes."""
-        pixels = ClipPixels(CHANNEL_ORDERS[ImageType(args["image_type"])], args["adjust_orientation"])
+        pixels = ClipPixels(
+            CHANNEL_ORDERS[ImageType(args["image_type"])], args["adjust_orientation"], reduction=args["reduction"]
+        )  # fmt: skip
         return VideoFeeder(
             args["name"] or "name", pixels, args["sequence_length"], pads=args["last_sequence_policy"] == "pad",
             waits=args["blocking"], copies=not args["no_copy"],
@@ -117,7 +122,7 @@ class VideoFeeder(ManualFeeder):
     def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
         if self._decoder is None:
             source = np.ascontiguousarray(self._queue.popleft()[0][0]).data
-            self._decoder, self._next = open_video(source), 0
+            self._decoder, self._next = open_video(source, self._pixels.reduction), 0
         decoder, frames = self._decoder, len(self._decoder.index)
         wanted = [self._sequence(first, frames) for first in range(self._next, frames, self._length)[:count]]
         self._next += self._length * len(wanted)
