@@ -5,14 +5,9 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import pytriton
 import tritonclient.http as client
 from PIL import Image
 
@@ -29,9 +23,9 @@ from stoker.serve import Endpoint
 from stoker.triton import export
 from tests.photographs import write_photographs
 from tests.serve.pytriton_server import classify
+from tests.serve.triton_process import free_port, running
 
 ROOT = Path(__file__).resolve().parents[2]
-DISTRIBUTION = Path(pytriton.__file__).parent / "tritonserver"
 pytestmark = pytest.mark.leaks("the client keeps connections")
 
 
@@ -40,12 +34,6 @@ def scale() -> Any:
     """Return a matrix times a number, whatever its shape."""
     x = fn.external_source(name="x", dtype=types.FLOAT, ndim=2)
     return x * fn.external_source(name="factor", dtype=types.FLOAT, ndim=0)
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
@@ -61,42 +49,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     for pipe, name, outputs in ((classify(), "classify", ["x", "shape"]), (scale(), "scale", None)):
         with pipe:
             export(pipe, folder / "models", name, outputs, max_queue_delay_us=20_000)
-    shutil.copytree(DISTRIBUTION / "backends", folder / "backends")
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    shutil.copy(
-        DISTRIBUTION / "python_backend_stubs" / version / "triton_python_backend_stub", folder / "backends/python"
-    )
-    libraries = [str(DISTRIBUTION.parent.parent / "nvidia_pytriton.libs"), str(sysconfig.get_config_var("LIBDIR"))]
-    http, grpc = free_port(), free_port()
-    log = (folder / "log").open("w")
-    process = subprocess.Popen(
-        [
-            DISTRIBUTION / "bin/tritonserver", f"--model-repository={folder / 'models'}",
-            f"--backend-directory={folder / 'backends'}", "--http-address=127.0.0.1", f"--http-port={http}",
-            "--grpc-address=127.0.0.1", f"--grpc-port={grpc}", "--allow-metrics=false",
-        ],
-        stdout=log, stderr=log,
-        # The backend takes the packages of the first Python on PATH.
-        env={
-            **os.environ, "LD_LIBRARY_PATH": os.pathsep.join(libraries),
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        },
-    )  # fmt: skip
-    try:
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{http}/v2/health/ready", timeout=1).close()
-                break
-            except (urllib.error.URLError, OSError):
-                assert process.poll() is None, (folder / "log").read_text()
-                time.sleep(0.1)
-        else:
-            pytest.fail((folder / "log").read_text())
-        yield f"127.0.0.1:{http}"
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-        log.close()
+    with running(folder) as address:
+        yield address
 
 
 def ask(address: str, model: str, **arrays: Any) -> dict[str, Any]:
