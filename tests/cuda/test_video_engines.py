@@ -145,6 +145,27 @@ def test_contents_of_files(device: Any, tmp_path: Path) -> None:
         assert device.converted >= 2 * 5 * 14, "the engines decode every frame"
 
 
+@pytest.mark.parametrize("where", ["gpu", "mixed"])
+def test_fed_videos_are_copied_to_the_gpu(where: str, device: Any, tmp_path: Path) -> None:
+    data = np.fromfile(made(tmp_path, "h264"), np.uint8)
+
+    def rows(where: str) -> list[Any]:
+        @pipeline_def(batch_size=3, num_threads=2, device_id=0, prefetch_queue_depth=1)
+        def pipeline() -> Any:
+            video = fn.experimental.inputs.video(name="video", sequence_length=13, device=where)
+            return fn.flip(video)
+
+        with pipeline() as pipe:
+            pipe.feed_input("video", [data])
+            (out,) = pipe.run()
+            return [np.asarray(x) for x in (out if where == "cpu" else out.as_cpu())]
+
+    expected = rows("cpu")
+    assert [len(x) for x in expected] == [13, 13, 4]
+    require_equal(rows(where), expected)
+    assert device is None or not device.converted, "the CPU decodes"
+
+
 def test_damage_that_the_engines_report(fake_video_engines: FakeEngines, tmp_path: Path) -> None:
     path = made(tmp_path, "h264")
     expected = clips_of([path], "cpu", 2, sequence_length=8)
