@@ -127,7 +127,7 @@ def test_errors() -> None:
 
     with pytest.raises(DataError, match="used_dltensor"):
         run(lambda x: fn.dl_tensor_python_function(x, function=twice, batch_processing=False))
-    with pytest.raises(UnsupportedError, match="before the work of a GPU"):
+    with pytest.raises(UnsupportedError, match="before the function runs"):
         run(lambda x: fn.dl_tensor_python_function(x, function=twice, device="gpu"))
 
 
