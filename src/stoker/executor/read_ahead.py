@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Mapping
 
@@ -11,6 +10,7 @@ from ..contract.reader import OpenSource
 from ..graph.node import Graph
 from ..native import _native
 from ..settings import read_ahead_bytes
+from .later_rows import LaterRows
 from .record_prefetch import used_storages
 from .report import ReadAheadReport
 from .run import Run
@@ -18,8 +18,6 @@ from .schedule import Schedule
 
 _THREADS = 8  # they do not wait for bytes, but for the opening of files
 _MAX_PENDING = 1024  # records that wait for a thread
-_MAX_AHEAD = 4096  # rows
-_CHUNK = 64  # rows that the order is asked for at a time, at least
 _MEASURED_NS = 1_000_000  # least time between two measurements of that share
 _COLD_SHARE = 0.05  # share of the time in which rows wait for a disk: reading ahead begins
 _JUDGED = 512  # records; if fewer than one in 64 of them came from a disk, reading ahead ends
@@ -37,15 +35,12 @@ class ReadAhead:
     """
 
     def __init__(self, graph: Graph, sources: Mapping[int, OpenSource], schedule: Schedule, batch_size: int) -> None:
-        self._schedule = schedule
-        self._chunk = max(batch_size, _CHUNK)
+        self._later = LaterRows(schedule, batch_size)
         self._max_bytes = read_ahead_bytes()
         found = [(column, s.files) for column, s in used_storages(graph, sources) if s.files is not None]
         self._tables: list[tuple[int, _native.Records]] = found if self._max_bytes else []
         self._native: _native.ReadAhead | None = None
-        self._cursor: Schedule | None = None  # the order of the rows to read ahead; None: not active
         self._is_cold = False  # rows waited for a disk, and no judgement has found the records in the page cache since
-        self._pulled = self._ahead = 0  # numbers of rows: given to the run, and to the threads
         self._waited_ns = self._since_ns = 0
         self._judged = (0, 0)  # records, and those from a disk, at the last judgement
 
@@ -59,8 +54,8 @@ class ReadAhead:
         """
         if not self._tables:
             return
-        before = self._pulled
-        self._pulled += count
+        before = self._later.given
+        self._later.given += count
         if self._is_cold:
             self._judge()
         else:
@@ -97,22 +92,13 @@ class ReadAhead:
                 self._tables = []
                 return
         self._native.release(max(begin, 0))
-        if self._cursor is None or self._ahead < self._pulled:  # an epoch may end with fewer rows than the cursor took
-            self._cursor, self._ahead = copy.copy(self._schedule), self._pulled
-        while self._ahead - self._pulled < _MAX_AHEAD and self._native.pending < _MAX_PENDING:
-            try:
-                rows = self._cursor.next(self._chunk, "go_on")
-            except Exception:  # noqa: BLE001 - a user's sampler may raise anything; it does so again for its batch
-                rows = None
-            if rows is None:
-                return
+        while self._native.pending < _MAX_PENDING and (rows := self._later.next()) is not None:
             for column, table in self._tables:
-                self._native.request(table, rows.indices[column], self._ahead)
-            self._ahead += len(rows)
+                self._native.request(table, rows.indices[column], self._later.end - len(rows))
 
     def drop(self) -> None:
         """Forget the rows to read ahead: others come next."""
-        self._cursor = None
+        self._later.forget()
         if self._native is not None:
             self._native.drop()
 

@@ -6,7 +6,6 @@ Further ahead, the order of later rows is computed, and storages with a cache lo
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Iterator, Mapping
 
@@ -14,10 +13,8 @@ from ..contract.reader import OpenSource
 from ..contract.storage import Storage
 from ..graph.node import Graph
 from ..settings import remote_ahead_bytes
+from .later_rows import LaterRows
 from .schedule import Rows, Schedule
-
-_MAX_AHEAD = 4096  # rows
-_CHUNK = 64  # rows that the order is asked for at a time, at least
 
 
 def used_storages(graph: Graph, sources: Mapping[int, OpenSource]) -> Iterator[tuple[int, Storage]]:
@@ -41,11 +38,8 @@ class RecordPrefetcher:
 
     def __init__(self, graph: Graph, sources: Mapping[int, OpenSource], schedule: Schedule, batch_size: int) -> None:
         self._storages = [(column, s) for column, s in used_storages(graph, sources) if s.asynchronous]
-        self._schedule = schedule
-        self._chunk = max(batch_size, _CHUNK)
+        self._later = LaterRows(schedule, batch_size)
         self._max_bytes = remote_ahead_bytes()
-        self._cursor: Schedule | None = None  # the order of the rows to look at; None: not begun
-        self._requested = self._ahead = 0  # numbers of rows: requested, and looked at
         self._window: deque[tuple[int, int]] = deque()  # row after a chunk, and the bytes that it has begun to load
         self._loading = 0  # bytes of the window
 
@@ -57,32 +51,21 @@ class RecordPrefetcher:
         for column, storage in self._storages:
             storage.request(rows.indices[column], batches)
         if self._storages and self._max_bytes:
-            self._requested += len(rows)
+            self._later.given += len(rows)
             self._look_ahead()
 
     def _look_ahead(self) -> None:
         """Load bytes of rows after the requested ones, up to the limit."""
-        while self._window and self._window[0][0] <= self._requested:
+        while self._window and self._window[0][0] <= self._later.given:
             self._loading -= self._window.popleft()[1]
-        if (
-            self._cursor is None or self._ahead < self._requested
-        ):  # an epoch may end with fewer rows than the cursor took
-            self._cursor, self._ahead = copy.copy(self._schedule), self._requested
-        while self._ahead - self._requested < _MAX_AHEAD and self._loading < self._max_bytes:
-            try:
-                rows = self._cursor.next(self._chunk, "go_on")
-            except Exception:  # noqa: BLE001 - a user's sampler may raise anything; it does so again for its batch
-                rows = None
-            if rows is None:
-                return
+        while self._loading < self._max_bytes and (rows := self._later.next()) is not None:
             begun = sum(storage.look_ahead(rows.indices[column]) for column, storage in self._storages)
-            self._ahead += len(rows)
             self._loading += begun
-            self._window.append((self._ahead, begun))
+            self._window.append((self._later.end, begun))
 
     def drop(self) -> None:
         """Discard all requests: other rows come next."""
-        self._cursor = None
+        self._later.forget()
         self._window.clear()
         self._loading = 0
         for _, storage in self._storages:

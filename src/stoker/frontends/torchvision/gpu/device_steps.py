@@ -120,12 +120,11 @@ class DeviceSteps:
             try:
                 return _compute(tensor, parts, self._place)
             except NotImplementedError as error:  # torch's error for a device that lacks the operator
-                self._leave_to_the_cpu(error)
+                self._leave_to_the_cpu(str(error).splitlines()[0])
         return self._place(_compute(tensor, parts, lambda x: x))
 
-    def _leave_to_the_cpu(self, error: NotImplementedError) -> None:
+    def _leave_to_the_cpu(self, text: str) -> None:
         DeviceSteps._lacking |= {self._device.type}
-        text = str(error).splitlines()[0]
         warn(
             f"`stoker.torchvision.enable`: expected operators of {self._device.type!r} for `device_steps=True`, "
             f"got {text!r}. The CPU computes all steps, with the same values",
