@@ -20,7 +20,7 @@ import pytest
 from idle_clock import HANG_S
 
 from stoker import ArgumentError, fn, pipeline_def
-from stoker.executor import read_ahead
+from stoker.executor import later_rows, read_ahead
 from stoker.native import _native
 from stoker.readers import _storages
 from tests.run.test_gil import BATCHES, fewest_per_window
@@ -259,7 +259,7 @@ def test_records_in_the_order_of_their_file_are_left_to_the_system(archive: str)
             return int(found.records)
 
     # Each epoch, of those ahead too, begins elsewhere: at its first record.
-    most = 3 * COUNT + read_ahead._MAX_AHEAD + read_ahead._CHUNK
+    most = 3 * COUNT + later_rows._MAX_AHEAD + later_rows._CHUNK
     assert requested(random_shuffle=False) <= most // COUNT + 1
     assert requested(random_shuffle=True) > 2 * COUNT
 
