@@ -260,6 +260,7 @@ def nvcuvid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def fake_video_engines(nvcuvid: Path, emulated_gpu: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEngines]:
+    pytest.importorskip("av", reason="PyAV, which decodes in the place of the engines, is not installed")
     monkeypatch.setattr(video_engines, "LIBRARY", str(nvcuvid))
     fake = FakeEngines(nvcuvid)
     yield fake

@@ -104,6 +104,7 @@ def test_it_needs_numbas_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @on_a_real_gpu
+@pytest.mark.filterwarnings("ignore:.*Grid size")  # small grids, so that the strides of the kernel's loop are tested
 def test_a_kernel_of_numba() -> None:
     cuda = pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
 
