@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Axes of reductions that are named twice."""
+"""Axes of reductions that are named twice, and positions of extremes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from stoker import eager
+from stoker.native import _native
 
 
 @pytest.mark.parametrize("name", ["max", "min", "sum", "mean", "mean_square", "rms"])
@@ -16,3 +17,21 @@ def test_an_axis_that_is_named_twice_is_reduced_once(name: str) -> None:
     for names, once in (("HH", "H"), ("H" * 40, "H"), ("HWH", "HW")):
         got, wanted = (np.asarray(reduce(image, axis_names=n)) for n in (names, once))
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("isa", _native.instruction_sets())
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_extremes_are_found_wherever_they_lie(isa: str, channels: int) -> None:
+    before = _native.get_isa()
+    pixels = 5 * 4096 // channels
+    try:
+        _native.set_isa(isa)
+        for at in [*range(0, pixels, 397), pixels - 2, pixels - 1]:
+            image = np.full((1, pixels, channels), 100, np.uint8)
+            image[0, at] = np.arange(channels) + 200
+            image[0, pixels - 1 - at, 0] = 7
+            for name in ("max", "min"):
+                got = np.asarray(getattr(eager.reductions, name)(image, axes=[0, 1]))
+                np.testing.assert_array_equal(got, getattr(image, name)((0, 1)))
+    finally:
+        _native.set_isa(before)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from stoker import Pipeline, eager, fn, types
 from stoker.contract.errors import ArgumentError, DataError, UnsupportedError
+from stoker.native import _native
 from stoker.testing.tolerances import assert_exact
 
 Array = npt.NDArray[Any]
@@ -172,3 +173,18 @@ def test_wide_types_are_not_padded() -> None:
 
 def test_a_former_name_of_dtype() -> None:
     assert_exact(eager.crop(RAMP, crop=(3, 4), output_dtype="float32"), RAMP[1:4, 2:6].astype(np.float32))
+
+
+@pytest.mark.parametrize("isa", _native.instruction_sets())
+def test_rows_of_every_width_are_copied(isa: str) -> None:
+    before = _native.get_isa()
+    image = np.random.default_rng(3).integers(0, 256, (7, 700), np.uint8)
+    widths = [*range(1, 300), 383, 384, 385, 511, 512, 513, 600]
+    try:
+        _native.set_isa(isa)
+        for width in widths:
+            got = eager.slice([image], start=(1, 3), shape=(5, width), axes=(0, 1))[0]
+            assert_exact(got, image[1:6, 3 : 3 + width])
+            assert_exact(eager.flip(types.Constant(got, layout="HW"), horizontal=0, vertical=1), got[::-1])
+    finally:
+        _native.set_isa(before)

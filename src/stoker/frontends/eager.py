@@ -17,6 +17,7 @@ import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -293,13 +294,18 @@ def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[Any, ...]]:
     return [v for v, _ in samples], specs.pop() if len(specs) == 1 else kinds.pop()
 
 
+_KIND = attrgetter("dtype", "shape", "flags.aligned")
+
+
 def _common_spec(x: Any) -> tuple[Any, ...] | None:
     """Return the type of a list of NumPy arrays that agree in type, rank and channels; None for any other input."""
-    if type(x) is not list or not x or {*map(type, x)} != {np.ndarray} or x[0].dtype not in _DTYPES:
+    if type(x) is not list or not x or {*map(type, x)} != {np.ndarray}:
         return None
     first = x[0]
-    kinds = {(v.dtype, v.ndim, v.shape[-1:], v.flags.aligned) for v in x}
-    if not 3 <= first.ndim <= 4 or len(kinds) != 1 or not first.flags.aligned:
+    kinds = {*map(_KIND, x)}
+    if len(kinds) > 1 and len({(dtype, len(shape), shape[-1:], aligned) for dtype, shape, aligned in kinds}) > 1:
+        return None
+    if first.dtype not in _DTYPES or not 3 <= first.ndim <= 4 or not first.flags.aligned:
         return None
     return _spec(first)
 
@@ -329,7 +335,7 @@ def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) 
     except (MemoryError, ValueError):  # NumPy's ValueError: more bytes than an address has
         text = f"expected numbers that fit into memory, got an array of shape {array.shape}"
         raise ResourceError(f"`eager.{name}`: argument `{key}`: {text}") from None
-    return array, (int(DType.FLOAT64), array.ndim, "", array.shape)
+    return array, (_FLOAT64[0], array.ndim, "", array.shape)
 
 
 def _get(name: str) -> Any:

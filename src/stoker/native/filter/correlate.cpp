@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "base/simd.hpp"
 #include "filter/correlate_words.hpp"
@@ -29,35 +28,34 @@ bool filters(DType t) {
   }
 }
 
-// Part of a row of the window that has all of its weights but zeros.
-struct Span {
-  int32_t begin, end;
+// Value of the window: the row of its sources, as floats, and its weight.
+struct Tap {
+  const float* from;
+  float weight;
 };
 
-// `rows` are the window's source rows as floats, with their padding. Without `spans` all weights count.
+// Output row: out[x] is the sum over all taps, in their order, of from[x] * weight.
 struct Sum {
-  const float* const* rows;
-  const Window* window;
-  int64_t channels;
+  const Tap* taps;
+  int64_t tap_count;
   int64_t count;  // values of the output row
   float* out;
-  const Span* spans = nullptr;
 };
 
 template <bool kFused, int64_t kWide>
 [[gnu::always_inline]] inline void sum_tile(const Sum& s, int64_t x0) {
   float sums[kWide] = {};
-  const int64_t width = s.window->width;
-  for (int64_t i = 0; i < s.window->height; ++i) {
-    const int64_t begin = s.spans ? s.spans[i].begin : 0, end = s.spans ? s.spans[i].end : width;
-    const float* weight = s.window->weights + i * width + begin;
-    const float* from = s.rows[i] + begin * s.channels + x0;
-    for (int64_t j = begin; j < end; ++j, from += s.channels) {
-      const float w = *weight++;
-      for (int64_t k = 0; k < kWide; ++k) {
-        if constexpr (kFused) sums[k] = __builtin_fmaf(from[k], w, sums[k]);
-        else sums[k] += from[k] * w;
-      }
+  const Tap* const taps = s.taps;
+  const int64_t count = s.tap_count;
+  for (int64_t i = 0; i < count; ++i) {
+    const float w = taps[i].weight;
+    const float* const from = taps[i].from + x0;
+    // Without a statement here GCC takes two taps per turn of the inner loop, which then keeps its sums in memory and takes
+    // three times as long.
+    asm("" : : "r"(from));
+    for (int64_t k = 0; k < kWide; ++k) {
+      if constexpr (kFused) sums[k] = __builtin_fmaf(from[k], w, sums[k]);
+      else sums[k] += from[k] * w;
     }
   }
   std::copy_n(sums, kWide, s.out + x0);
@@ -209,43 +207,44 @@ bool check(const View& src, const Window& window, const View& dst, bool* done) {
 // Return whether terms with a weight of zero change no sum: values are finite, and a sum that starts as +0 never becomes
 // -0 unless a product that underflows is added without being rounded.
 bool may_skip_zeros(const View& src, const Window& window) {
-  return !window.fused && src.dtype != DType::F16 && src.dtype != DType::F32 && std::isfinite(window.fill) &&
-         window.width <= std::numeric_limits<int32_t>::max();
+  return !window.fused && src.dtype != DType::F16 && src.dtype != DType::F32 && std::isfinite(window.fill);
 }
 
-// Find the spans of a window's rows. Lines of `motion_blur` have about two weights per row.
-void find_spans(const Window& window, Span* spans) {
-  const float* row = window.weights;
-  for (int64_t i = 0; i < window.height; ++i, row += window.width) {
-    int64_t begin = 0, end = window.width;
-    while (begin < end && row[begin] == 0) ++begin;
-    while (end > begin && row[end - 1] == 0) --end;
-    spans[i] = {static_cast<int32_t>(begin), static_cast<int32_t>(end)};
-  }
+// List the taps of a window over `rows`, those of its own rows, without weights of zero if `skips`: lines of
+// `motion_blur` have about two weights per row. Return their number.
+int64_t list_taps(const float* const* rows, const Window& window, int64_t channels, bool skips, Tap* taps) {
+  const float* weight = window.weights;
+  const Tap* const first = taps;
+  for (int64_t i = 0; i < window.height; ++i)
+    for (int64_t j = 0; j < window.width; ++j, ++weight)
+      if (!skips || *weight != 0) *taps++ = {rows[i] + j * channels, *weight};
+  return taps - first;
 }
 
 // Memory of a filter: the rows that the window's height needs, and rows to convert.
 struct Room {
   int64_t* columns;
   float** rows;
-  Span* spans;  // `height`
+  Tap* taps;
   float* kept;  // `height` rows of `padded` floats
   float *sums, *wide;
   uint8_t* staged;
   int64_t padded;
 
-  // `values`: floats per kept row. `widened`: floats of a source row with its border, if it is not a kept row.
+  // `values`: floats per kept row. `widened`: floats of a source row with its border, if it is not a kept row. `most_taps`: of
+  // one sum.
   Room(const View& src, const View& dst, int64_t width, int64_t height, int64_t values, int64_t widened,
-       Scratch& scratch) {
+       int64_t most_taps, Scratch& scratch) {
     padded = values + kTile;
     const int64_t row = dst.shape[1] * dst.shape[2] + kTile, widest = std::max(src.shape[1] * src.shape[2], row);
     const auto floats = static_cast<size_t>(padded * height + row + widened + kTile);
-    const auto words = static_cast<size_t>(width + 2 * height);
-    uint8_t* room = scratch.get(words * 8 + floats * sizeof(float) + static_cast<size_t>(widest) * sizeof(float));
+    const auto words = static_cast<size_t>(width + height);
+    uint8_t* room = scratch.get(words * 8 + static_cast<size_t>(most_taps) * sizeof(Tap) + floats * sizeof(float) +
+                                static_cast<size_t>(widest) * sizeof(float));
     columns = reinterpret_cast<int64_t*>(room);
     rows = reinterpret_cast<float**>(columns + width);
-    spans = reinterpret_cast<Span*>(rows + height);
-    kept = reinterpret_cast<float*>(room + words * 8);
+    taps = reinterpret_cast<Tap*>(rows + height);
+    kept = reinterpret_cast<float*>(taps + most_taps);
     sums = kept + padded * height;
     wide = sums + row;
     staged = reinterpret_cast<uint8_t*>(wide + widened + kTile);
@@ -261,15 +260,15 @@ bool correlate(const View& src, const Window& window, const View& dst, Scratch& 
   if (!check(src, window, dst, &done)) return false;
   if (done) return true;
   const int64_t channels = src.shape[2], width = dst.shape[1] + window.width - 1, height = window.height;
-  const Room room(src, dst, width, height, width * channels, 0, scratch);
+  const Room room(src, dst, width, height, width * channels, 0, height * window.width, scratch);
   const FloatRows source(src, window, width, room.columns, room.staged);
   const SumRow sum = window.fused ? choose<true>() : choose<false>();
   const bool skips = may_skip_zeros(src, window);
-  if (skips) find_spans(window, room.spans);
   for (int64_t next = 0, y = 0; y < dst.shape[0]; ++y) {
     for (; next < y + height; ++next) source.read(next - window.top, room.row(next, height));  // rows not yet read
     for (int64_t i = 0; i < height; ++i) room.rows[i] = room.row(y + i, height);
-    sum({room.rows, &window, channels, dst.shape[1] * channels, room.sums, skips ? room.spans : nullptr});
+    const int64_t taps = list_taps(room.rows, window, channels, skips, room.taps);
+    sum({room.taps, taps, dst.shape[1] * channels, room.sums});
     store_row(room.sums, dst, y, room.staged);
   }
   return true;
@@ -283,16 +282,18 @@ bool correlate_twice(const View& src, const Window& across, const Window& down, 
   if (done) return true;
   const int64_t channels = src.shape[2], width = dst.shape[1] + across.width - 1, height = down.height;
   const int64_t count = dst.shape[1] * channels;
-  const Room room(src, dst, width, height, count, width * channels, scratch);
+  const Room room(src, dst, width, height, count, width * channels, across.width + height, scratch);
+  Tap* const taps_down = room.taps + across.width;
   const FloatRows source(src, across, width, room.columns, room.staged);
   const SumRow sum = choose<false>();
+  list_taps(&room.wide, across, channels, false, room.taps);
   for (int64_t next = 0, y = 0; y < dst.shape[0]; ++y) {
     for (; next < y + height; ++next) {
       source.read(border_position(next - down.top, src.shape[0], down.border), room.wide);
-      sum({&room.wide, &across, channels, count, room.row(next, height)});
+      sum({room.taps, across.width, count, room.row(next, height)});
     }
-    for (int64_t i = 0; i < height; ++i) room.rows[i] = room.row(y + i, height);
-    sum({room.rows, &down, channels, count, room.sums});
+    for (int64_t i = 0; i < height; ++i) taps_down[i] = {room.row(y + i, height), down.weights[i]};
+    sum({taps_down, height, count, room.sums});
     store_row(room.sums, dst, y, room.staged);
   }
   return true;
@@ -314,28 +315,29 @@ bool correlate_sum(const View& src, const Window (&across)[2], const Window (&do
   if (done) return true;
   if (sum_in_words(src, across, down, dst, scratch)) return true;
   const int64_t channels = src.shape[2], width = dst.shape[1] + 2 * most, count = dst.shape[1] * channels;
-  const int64_t taps = down[0].height + down[1].height;
-  // Two rows are kept for each row of the higher window, then the weights of both vertical windows.
-  const Room room(src, dst, width, 2 * high, count, width * channels + taps, scratch);
-  float* const weights = room.wide + width * channels;
-  std::copy_n(down[0].weights, down[0].height, weights);
-  std::copy_n(down[1].weights, down[1].height, weights + down[0].height);
-  const Window source_window{nullptr, 1, 2 * most + 1, 0, most}, joined{weights, taps, 1, 0, 0};
+  const int64_t taps_across = across[0].width + across[1].width, taps_down = down[0].height + down[1].height;
+  // Two rows are kept for each row of the higher window.
+  const Room room(src, dst, width, 2 * high, count, width * channels, taps_across + taps_down, scratch);
+  Tap* const joined = room.taps + taps_across;
+  const Window source_window{nullptr, 1, 2 * most + 1, 0, most};
   const FloatRows source(src, source_window, width, room.columns, room.staged);
   const SumRow sum = choose<false>();
+  Tap* const taps[2] = {room.taps, room.taps + across[0].width};
+  for (int k = 0; k < 2; ++k) {
+    const float* const from = room.wide + (most - across[k].left) * channels;
+    list_taps(&from, across[k], channels, false, taps[k]);
+  }
   const auto kept = [&](int k, int64_t next) { return room.row(k * high + next % high, 2 * high); };
   for (int64_t next = 0, y = 0; y < dst.shape[0]; ++y) {
     for (; next < y + high; ++next) {
       source.read(border_position(next - high / 2, src.shape[0], Border::Reflect101), room.wide);
-      for (int k = 0; k < 2; ++k) {
-        const float* const from = room.wide + (most - across[k].left) * channels;
-        sum({&from, &across[k], channels, count, kept(k, next)});
-      }
+      for (int k = 0; k < 2; ++k) sum({taps[k], across[k].width, count, kept(k, next)});
     }
-    int64_t at = 0;
+    Tap* tap = joined;
     for (int k = 0; k < 2; ++k)
-      for (int64_t i = 0; i < down[k].height; ++i) room.rows[at++] = kept(k, y + high / 2 - down[k].top + i);
-    sum({room.rows, &joined, channels, count, room.sums});
+      for (int64_t i = 0; i < down[k].height; ++i)
+        *tap++ = {kept(k, y + high / 2 - down[k].top + i), down[k].weights[i]};
+    sum({joined, taps_down, count, room.sums});
     store_row(room.sums, dst, y, room.staged);
   }
   return true;

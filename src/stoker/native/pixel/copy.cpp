@@ -92,7 +92,10 @@ class Copy {
     if (last.to != e) return Way::Elements;
     if (last.from == e) {
       run_ = last.extent * e;
-      if (run_ > kSmallRun || count_ == 1) return Way::Runs;
+      if (run_ > kSmallRun || count_ == 1) {
+        inner_ = std::min(count_, 2);
+        return Way::Runs;
+      }
       inner_ = 2;
       const CopyAxis& next = axes_[count_ - 2];
       return next.to == run_ && next.from == -run_ ? Way::ReversedRuns : Way::SmallRuns;
@@ -141,23 +144,21 @@ class Copy {
     }
   }
 
-  // Return how many bytes of a later row to prefetch while one is copied. The processor itself prefetches what follows
-  // in memory, which rows that come backward, or from a window, are not. Sets the row's offset: the next one's, or the one
-  // after it if a row is copied in less time than memory takes to answer.
+  // Return how many bytes of the next row to prefetch while one is mirrored, and set the row's offset. The processor
+  // itself prefetches what follows in memory, which rows that come backward, or from a window, are not.
   int64_t bytes_to_prefetch(Way way) {
     const int outer = count_ - inner_;
-    if (outer < 1 || (way != Way::Runs && way != Way::ReversedRuns && way != Way::Reversed)) return 0;
-    const int64_t items = axes_[count_ - inner_].extent, size = way == Way::ReversedRuns ? run_ : element_;
-    const int64_t bytes = way == Way::Runs ? run_ : items * size, step = axes_[outer - 1].from;
-    if (bytes > kMostPrefetched || (way == Way::Runs && step == bytes)) return 0;
-    next_ = way == Way::Runs ? 2 * step : step - (bytes - size);
+    if (outer < 1 || (way != Way::ReversedRuns && way != Way::Reversed)) return 0;
+    const int64_t size = way == Way::ReversedRuns ? run_ : element_, bytes = axes_[outer].extent * size;
+    if (bytes > kMostPrefetched) return 0;
+    next_ = axes_[outer - 1].from - (bytes - size);
     return bytes;
   }
 
   void move(Way way) const {
     const CopyAxis& last = axes_[count_ - 1];
     switch (way) {
-      case Way::Runs: return run_of_bytes();
+      case Way::Runs: return rows();
       case Way::SmallRuns: return runs(axes_[count_ - 2]);
       case Way::ReversedRuns: return reverse(static_cast<int>(run_), axes_[count_ - 2].extent);
       case Way::Reversed: return reverse(element_, last.extent);
@@ -168,9 +169,19 @@ class Copy {
     }
   }
 
-  void run_of_bytes() const {
-    if (k_.run && run_ <= kMostRun) k_.run(to_, from_, static_cast<int>(run_));
-    else std::memcpy(to_, from_, static_cast<size_t>(run_));
+  // Runs along one axis. A row is copied in less time than memory takes to answer, so the row after the next one is
+  // prefetched, unless the rows are contiguous.
+  void rows() const {
+    const CopyAxis axis = inner_ == 2 ? axes_[count_ - 2] : CopyAxis{1, run_, run_};
+    if (k_.rows && run_ >= k_.least_row && run_ <= kMostRun) {
+      const bool prefetches = axis.from != run_ && run_ <= kMostPrefetched;
+      k_.rows({to_, from_, axis.extent, run_, axis.to, axis.from, 2 * axis.from, prefetches ? run_ : 0});
+      return;
+    }
+    const uint8_t* from = from_;
+    uint8_t* to = to_;
+    for (int64_t i = 0; i < axis.extent; ++i, from += axis.from, to += axis.to)
+      std::memcpy(to, from, static_cast<size_t>(run_));
   }
 
   // Move `axis.extent` runs of Size bytes.
@@ -274,7 +285,7 @@ class Copy {
   int count_ = 0;
   int inner_ = 1;     // axes that the kernel takes
   int64_t run_ = 0;   // bytes of a contiguous run
-  int64_t next_ = 0;  // offset from `from_` of the row that is prefetched
+  int64_t next_ = 0;  // offset from `from_` of the mirrored row that is prefetched
   bool empty_ = false;
 };
 

@@ -37,6 +37,13 @@ using DealFn = void (*)(uint8_t* const* planes, const uint8_t* pixels, int n);
 using WeaveFn = void (*)(uint8_t* pixels, const uint8_t* const* planes, int n);
 // Write n lanes that begin with `first` and increase by `step`.
 using CountFn = void (*)(int32_t* dst, int32_t first, int32_t step, int n);
+// Copy rows of contiguous bytes. `ahead_bytes` bytes at the offset `ahead` from each row are prefetched.
+struct RowCopy {
+  uint8_t* to;
+  const uint8_t* from;
+  int64_t rows, bytes, to_step, from_step, ahead, ahead_bytes;
+};
+using RowsFn = void (*)(const RowCopy& copy);
 using LookupFn = void (*)(void* dst, const uint8_t* src, const void* table, int n);
 
 // Weighted sum of three bytes in float: (((x0 * weight[0] + before) + x1 * weight[1]) + x2 * weight[2]) + after, every
@@ -78,7 +85,8 @@ struct Kernels {
   StoreGroupFn store_group[kMaxGroup + 1][kTypes] = {};
   DealFn deal[9][kMaxGroup + 1] = {};  // [element size][channels]
   WeaveFn weave[9][kMaxGroup + 1] = {};
-  ConvertFn run = nullptr;     // n contiguous bytes; optional
+  RowsFn rows = nullptr;  // optional; for rows of `least_row` bytes or more
+  int least_row = 0;
   ConvertFn reverse[17] = {};  // [bytes of an element or a pixel]: dst[i] = src[n - 1 - i]
   CountFn count = nullptr;
   LookupFn lookup[9] = {};       // [element size of the result]
