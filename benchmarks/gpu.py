@@ -40,7 +40,8 @@ def main() -> int:
     parser.add_argument("--dali", type=Path, help="folder to import nvidia.dali from, if it is not installed")
     parser.add_argument("--models", nargs="*", default=["resnet18", "resnet50"], help="torchvision models to train")
     parser.add_argument("--fed", nargs="*", default=["8:1.0", "8:auto"],
-                        help="trainings: threads and the part of the rows that the GPU decodes, or auto")  # fmt: skip
+                        help="trainings: threads and the part of the rows that the GPU decodes, or auto; "
+                             "with ':index', from the second epoch with an index of the files")  # fmt: skip
     parser.add_argument("--only", nargs="*", choices=("bits", "rates", "times", "first", "augmentation", "kinds",
                                                         "training"),
                         help="only these measurements")  # fmt: skip
