@@ -277,6 +277,27 @@ def test_roi_align_and_its_gradient_have_the_bits_of_torchvision(isa: str, shape
 
 @needs_torchvision
 @pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("samples", [2, 3, 4])
+def test_small_gradients_of_roi_align_have_the_bits_of_torchvision(isa: str, samples: int, dtype: torch.dtype) -> None:
+    """Weights are divided by the number of samples ahead only where no product is below the least normal number."""
+    least = torch.finfo(dtype).tiny
+    x = torch.zeros(2, 45, 13, 17, dtype=dtype)
+    rois = regions(9, 2, dtype)
+    generator = torch.Generator().manual_seed(5)
+    for factor in (1e-2, 1.0, 3.0, 40.0, 1e3, 1e6, 1e9):
+        gradient = factor * least * torch.rand(9, 45, 3, 3, generator=generator, dtype=dtype)
+        gradient[:, ::7] = 0
+        gradient[0, 0, 0] = torch.tensor([float("inf"), float("nan"), -1.0], dtype=dtype)
+        for scale in (0.1, 0.25, 1.0):
+            mine, other = x.clone().requires_grad_(), x.clone().requires_grad_()
+            ops.roi_align(mine, rois, 3, scale, samples, True).backward(gradient)
+            peer().roi_align(other, rois, 3, scale, samples, True).backward(gradient)
+            assert mine.grad is not None and other.grad is not None
+            np.testing.assert_array_equal(mine.grad.numpy(), other.grad.numpy(), f"{factor} {scale}")
+
+
+@needs_torchvision
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("shape", [(2, 5, 13, 17), (1, 33, 1, 1)])
 def test_roi_pool_and_its_gradient_have_the_bits_of_torchvision(isa: str, shape: Any, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(4)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "base/simd.hpp"
 #include "base/tensor.hpp"
@@ -22,7 +23,7 @@ struct Map {
 template <class T>
 void transpose_matrix(const T* from, int64_t from_row, T* to, int64_t to_row, int64_t rows, int64_t columns) {
   typedef T Four __attribute__((vector_size(4 * sizeof(T))));
-  constexpr int64_t kTile = 16;  // columns: lines of both sides stay in the cache
+  constexpr int64_t kTile = 32;  // columns: lines of both sides stay in the cache
   const auto store = [](T* p, const Four& v) { std::memcpy(p, &v, sizeof v); };
   const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
   for (int64_t c0 = 0; c0 < whole_columns; c0 += kTile)
@@ -46,6 +47,14 @@ void transpose_matrix(const T* from, int64_t from_row, T* to, int64_t to_row, in
       }
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c) to[c * to_row + r] = from[r * from_row + c];
+}
+
+// Numbers from one row of a matrix to the next: an odd count of cache lines, since rows at a multiple of 4,096 bytes would
+// compete for the same places in the cache.
+template <class T>
+int64_t padded_row(int64_t columns) {
+  constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
+  return ((columns + kLine - 1) / kLine | 1) * kLine;
 }
 
 // Copy n vectors of `channels` numbers between two layouts; strides in elements. Tiles keep both sides in the cache.
@@ -110,6 +119,7 @@ template <class T>
 struct OverChannels {
   typedef T Lanes __attribute__((vector_size(32)));  // in registers of 32 bytes, or two of 16
   static constexpr int64_t kLanes = 32 / sizeof(T);
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
   template <class V>
   [[gnu::always_inline]] static inline V load(const T* p) {
@@ -122,60 +132,62 @@ struct OverChannels {
     std::memcpy(p, &v, sizeof v);
   }
 
-  // sum[c] += the weighted sum of the four pixels, sample by sample. V: a vector, or T.
-  template <class V>
+  // sum[c] += the weighted sum of the four pixels, sample by sample, for kVectors vectors. V: a vector, or T.
+  template <class V, int kVectors>
   [[gnu::always_inline]] static inline void add_at(T* sum, const T* const pixel[4], const Samples<T>& s, int64_t c) {
-    V total = load<V>(sum + c);
-    const V p0 = load<V>(pixel[0] + c), p1 = load<V>(pixel[1] + c);
-    const V p2 = load<V>(pixel[2] + c), p3 = load<V>(pixel[3] + c);
+    constexpr int64_t kStep = sizeof(V) / sizeof(T);
+    V total[kVectors], p[4][kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      total[v] = load<V>(sum + c + v * kStep);
+      for (int i = 0; i < 4; ++i) p[i][v] = load<V>(pixel[i] + c + v * kStep);
+    }
     for (int k = 0; k < s.count; ++k) {
       const T* const w = s.weight[k];
-      total += w[0] * p0 + w[1] * p1 + w[2] * p2 + w[3] * p3;
+      for (int v = 0; v < kVectors; ++v) total[v] += w[0] * p[0][v] + w[1] * p[1][v] + w[2] * p[2][v] + w[3] * p[3][v];
     }
-    store<V>(sum + c, total);
+    for (int v = 0; v < kVectors; ++v) store<V>(sum + c + v * kStep, total[v]);
   }
   [[gnu::always_inline]] static inline void add_in(T* sum, const T* const pixel[4], const Samples<T>& s, int64_t n) {
     int64_t c = 0;
-    for (; c + kLanes <= n; c += kLanes) add_at<Lanes>(sum, pixel, s, c);
-    for (; c < n; ++c) add_at<T>(sum, pixel, s, c);
+    for (; c + 2 * kLanes <= n; c += 2 * kLanes) add_at<Lanes, 2>(sum, pixel, s, c);
+    for (; c + kLanes <= n; c += kLanes) add_at<Lanes, 1>(sum, pixel, s, c);
+    for (; c < n; ++c) add_at<T, 1>(sum, pixel, s, c);
   }
   [[gnu::always_inline]] static inline void divide_in(const T* __restrict sum, T count, T* __restrict out, int64_t n) {
     for (int64_t c = 0; c < n; ++c) out[c] = sum[c] / count;
   }
 
-  // pixel[i][c] += gradient[c] * weight / count, sample by sample. kExact: multiply by `factor` = 1 / count instead, which
-  // gives the same bits if count is a power of two.
-  template <class V, bool kExact>
+  // pixel[i][c] += gradient[c] * weight / count, sample by sample, for kVectors vectors of channels. kScaled: the weights
+  // are divided by count already.
+  template <class V, int kVectors, bool kScaled>
   [[gnu::always_inline]] static inline void spread_at(T* const pixel[4], const T* gradient, const Samples<T>& s,
-                                                      T count, T factor, int64_t c) {
-    const V g = load<V>(gradient + c);
-    V a = load<V>(pixel[0] + c), b = load<V>(pixel[1] + c), d = load<V>(pixel[2] + c), e = load<V>(pixel[3] + c);
-    for (int k = 0; k < s.count; ++k) {
-      const T* const w = s.weight[k];
-      if constexpr (kExact) {
-        a += g * w[0] * factor;
-        b += g * w[1] * factor;
-        d += g * w[2] * factor;
-        e += g * w[3] * factor;
-      } else {
-        a += g * w[0] / count;
-        b += g * w[1] / count;
-        d += g * w[2] / count;
-        e += g * w[3] / count;
-      }
+                                                      T count, int64_t c) {
+    constexpr int64_t kStep = sizeof(V) / sizeof(T);
+    V g[kVectors], sum[4][kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      g[v] = load<V>(gradient + c + v * kStep);
+      for (int i = 0; i < 4; ++i) sum[i][v] = load<V>(pixel[i] + c + v * kStep);
     }
-    store<V>(pixel[0] + c, a);
-    store<V>(pixel[1] + c, b);
-    store<V>(pixel[2] + c, d);
-    store<V>(pixel[3] + c, e);
+    for (int k = 0; k < s.count; ++k)
+      for (int i = 0; i < 4; ++i) {
+        const T w = s.weight[k][i];
+        for (int v = 0; v < kVectors; ++v) {
+          if constexpr (kScaled) sum[i][v] += g[v] * w;
+          else sum[i][v] += g[v] * w / count;
+        }
+      }
+    for (int i = 0; i < 4; ++i)
+      for (int v = 0; v < kVectors; ++v) store<V>(pixel[i] + c + v * kStep, sum[i][v]);
   }
-  template <bool kExact>
+  template <bool kScaled>
   [[gnu::always_inline]] static inline void spread_all(T* const pixel[4], const T* g, const Samples<T>& s, T count,
-                                                       T factor, int64_t n) {
+                                                       int64_t n) {
     int64_t c = 0;
-    for (; c + kLanes <= n; c += kLanes) spread_at<Lanes, kExact>(pixel, g, s, count, factor, c);
-    for (; c < n; ++c) spread_at<T, kExact>(pixel, g, s, count, factor, c);
+    for (; c + 2 * kLanes <= n; c += 2 * kLanes) spread_at<Lanes, 2, kScaled>(pixel, g, s, count, c);
+    for (; c + kLanes <= n; c += kLanes) spread_at<Lanes, 1, kScaled>(pixel, g, s, count, c);
+    for (; c < n; ++c) spread_at<T, 1, kScaled>(pixel, g, s, count, c);
   }
+  // `factor`: 1 / count if the bits are the same for a multiplication of the weights by it (ScaledWeights), or 0.
   [[gnu::always_inline]] static inline void spread_in(T* const pixel[4], const T* g, const Samples<T>& s, T count,
                                                       T factor, int64_t n) {
     if (s.y0 == s.y1 || s.x0 == s.x1) {  // some of the pixels are the same: one addition after the other
@@ -184,8 +196,23 @@ struct OverChannels {
           for (int64_t c = 0; c < n; ++c) pixel[i][c] += g[c] * s.weight[k][i] / count;
       return;
     }
-    if (factor != T{0}) spread_all<true>(pixel, g, s, count, factor, n);
-    else spread_all<false>(pixel, g, s, count, factor, n);
+    if (factor == T{0}) return spread_all<false>(pixel, g, s, count, n);
+    Samples<T> scaled = s;
+    for (int k = 0; k < s.count; ++k)
+      for (int i = 0; i < 4; ++i) scaled.weight[k][i] = s.weight[k][i] * factor;
+    spread_all<true>(pixel, g, scaled, count, n);
+  }
+
+  // Return the bits of the least magnitude above zero, minus one; the highest number if all are zero.
+  [[gnu::always_inline]] static inline Bits least_in(const T* p, int64_t n) {
+    constexpr Bits kMagnitude = ~Bits{0} >> 1;
+    Bits least = ~Bits{0};
+    for (int64_t c = 0; c < n; ++c) {
+      Bits bits;
+      std::memcpy(&bits, p + c, sizeof bits);
+      least = std::min<Bits>(least, (bits & kMagnitude) - 1);
+    }
+    return least;
   }
 
   using Add = void (*)(T*, const T* const[4], const Samples<T>&, int64_t);
@@ -204,6 +231,11 @@ struct OverChannels {
     spread_in(p, g, s, count, factor, n);
   }
 
+  using Least = Bits (*)(const T*, int64_t);
+  static Bits least_plain(const T* p, int64_t n) { return least_in(p, n); }
+  STOKER_WIDE static Bits least_wide(const T* p, int64_t n) { return least_in(p, n); }
+
+  Least least = has_wide() ? least_wide : least_plain;
   Add add = has_wide() ? add_wide : add_plain;
   Divide divide = has_wide() ? divide_wide : divide_plain;
   Spread spread = has_wide() ? spread_wide : spread_plain;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "detect/channels.hpp"
@@ -176,10 +177,47 @@ void align(const View& features, const View& regions, const RoiAlign& rule, cons
   }
 }
 
+// Conditions under which weights are divided by the number of samples instead of all products with them. The bits are the
+// same if that number is a power of two, unless a product is below the least normal number.
 template <class T>
-bool is_power_of_two(T count) {
-  int exponent = 0;
-  return std::frexp(count, &exponent) == T(0.5);
+class ScaledWeights {
+ public:
+  using Bits = typename OverChannels<T>::Bits;
+
+  ScaledWeights(const Taps2d<T>& taps, const RoiAlign& rule, T count) {
+    int exponent = 0;
+    if (std::frexp(count, &exponent) != T(0.5)) return;
+    // In double, where the product of two weights of T is exact or zero. Twice the bound: weights are rounded.
+    const double weight = least_of(taps.y, rule.height * taps.rows) * least_of(taps.x, rule.width * taps.columns);
+    const double least = 2 * static_cast<double>(std::numeric_limits<T>::min()) * static_cast<double>(count) / weight;
+    if (!(least < 1)) return;
+    factor_ = T(1) / count;
+    const T number = static_cast<T>(least);
+    std::memcpy(&least_, &number, sizeof least_);
+  }
+  // Return 1 / count if weights may be multiplied by it for these gradients, or 0.
+  T factor(const OverChannels<T>& over, const T* gradient, int64_t channels) const {
+    return factor_ != T(0) && over.least(gradient, channels) >= least_ ? factor_ : T(0);
+  }
+
+ private:
+  // Least weight above 0.
+  static double least_of(const Tap<T>* taps, int64_t count) {
+    T least = T(1);
+    for (int64_t i = 0; i < count; ++i)
+      for (const T w : {taps[i].lower, taps[i].upper})
+        if (w > T(0)) least = std::min(least, w);
+    return static_cast<double>(least);
+  }
+
+  T factor_ = T(0);
+  Bits least_ = 0;
+};
+
+// Load the cache lines of `n` numbers into the second level of the cache.
+template <class T>
+void prefetch(const T* numbers, int64_t n) {
+  for (int64_t i = 0; i < n; i += static_cast<int64_t>(64 / sizeof(T))) __builtin_prefetch(numbers + i, 0, 2);
 }
 
 template <class T>
@@ -190,7 +228,8 @@ void align_backward(const View& gradient, const View& regions, const View* chose
   const auto size = static_cast<size_t>(maps * pixels * channels);
   auto* const sums = reinterpret_cast<T*>(scratch[0].get(size * sizeof(T)));
   std::fill(sums, sums + size, T(0));
-  auto* const given = reinterpret_cast<T*>(scratch[1].get(static_cast<size_t>(channels * bins) * sizeof(T)));
+  const int64_t given_row = padded_row<T>(channels);
+  auto* const given = reinterpret_cast<T*>(scratch[1].get(static_cast<size_t>(given_row * bins) * sizeof(T)));
   const OverChannels<T> over;
   for (int64_t k = 0; k < regions.shape[0]; ++k) {
     const Region<T> r(regions, k, rule);
@@ -201,13 +240,16 @@ void align_backward(const View& gradient, const View& regions, const View* chose
     const Runs runs(rule, steps<T>(gradient, 2), steps<T>(gradient, 3));
     for (int64_t i = 0; i < runs.count; ++i)
       transpose(from + i * steps<T>(gradient, 2), steps<T>(gradient, 3), steps<T>(gradient, 1),
-                given + i * runs.bins * channels, channels, int64_t{1}, runs.bins, channels);
+                given + i * runs.bins * given_row, given_row, int64_t{1}, runs.bins, channels);
     const T count = static_cast<T>(taps.rows * taps.columns);
-    const T factor = is_power_of_two(count) ? T(1) / count : T(0);
+    const ScaledWeights<T> scaled(taps, rule, count);
+    const bool has_next = k + 1 < regions.shape[0] && steps<T>(gradient, 0) == channels * bins;
     for (int64_t b = 0; b < bins; ++b) {
       const int64_t by = b / rule.width, bx = b % rule.width;
-      const T* const g = given + b * channels;
+      const T* const g = given + b * given_row;
+      if (has_next) prefetch(from + (bins + b) * channels, channels);  // a part of the next region's gradients
       if (!chosen) {
+        const T factor = scaled.factor(over, g, channels);
         taps.each_run(by, bx, [&](const Samples<T>& s) {
           T* const to[4] = {pixel(s.y0, s.x0), pixel(s.y0, s.x1), pixel(s.y1, s.x0), pixel(s.y1, s.x1)};
           over.spread(to, g, s, count, factor, channels);
