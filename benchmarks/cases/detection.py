@@ -32,7 +32,8 @@ def boxes_of(torch: Any, count: int) -> tuple[Any, Any, Any]:
 
 def _loop(call: Callable[[], Any]) -> Loop:
     def step() -> tuple[int, float]:
-        return 1, float(call().reshape(-1)[-1])
+        result = call()
+        return 1, float(result[(-1,) * result.ndim])  # `reshape` would copy images with channels last
 
     return Loop(step)
 

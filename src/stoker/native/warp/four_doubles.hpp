@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/simd.hpp"
+#include "shared/warp_point.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -43,6 +44,36 @@ STOKER_WIDE inline uint32_t truncated(Doubles4 x) {
   return static_cast<uint32_t>(_mm_cvtsi128_si32(_mm_shuffle_epi8(_mm256_cvttpd_epi32(x), low_bytes)));
 }
 
+// neighbours() of four outputs after the other. `first`: position of the first output, x + 0.5.
+class FourNeighbours {
+ public:
+  STOKER_WIDE FourNeighbours(const Line& line, double first, int32_t last, int32_t stride)
+      : at_(_mm256_add_pd(_mm256_set1_pd(first), _mm256_setr_pd(0, 1, 2, 3))),  // exact, as are its sums with 4
+        step_(_mm256_set1_pd(line.step)),
+        across_(_mm256_set1_pd(line.across)),
+        offset_(_mm256_set1_pd(line.offset)),
+        limit_(_mm256_set1_pd(line.limit)),
+        last_(_mm_set1_epi32(last)),
+        stride_(_mm_set1_epi32(stride)) {}
+  STOKER_WIDE void next(int32_t* a, int32_t* b, double* weight) {
+    __m256d v = _mm256_add_pd(_mm256_add_pd(_mm256_mul_pd(step_, at_), across_), offset_);
+    v = _mm256_min_pd(_mm256_max_pd(v, _mm256_setzero_pd()), limit_);  // the second operand of a maximum replaces NaN
+    v = _mm256_sub_pd(v, _mm256_set1_pd(0.5));
+    const __m256d whole = _mm256_floor_pd(v);
+    const __m128i i = _mm256_cvttpd_epi32(whole);
+    const __m128i low = _mm_max_epi32(i, _mm_setzero_si128());
+    const __m128i high = _mm_min_epi32(_mm_add_epi32(i, _mm_set1_epi32(1)), last_);
+    _mm256_store_pd(weight, _mm256_sub_pd(v, whole));
+    _mm_store_si128(reinterpret_cast<__m128i*>(a), _mm_mullo_epi32(low, stride_));
+    _mm_store_si128(reinterpret_cast<__m128i*>(b), _mm_mullo_epi32(high, stride_));
+    at_ = _mm256_add_pd(at_, _mm256_set1_pd(4));
+  }
+
+ private:
+  __m256d at_, step_, across_, offset_, limit_;
+  __m128i last_, stride_;
+};
+
 #elif defined(__aarch64__)
 #define STOKER_FOUR_DOUBLES 1
 
@@ -63,6 +94,31 @@ inline uint32_t truncated(const Doubles4& x) {
   const uint16x4_t words = vmovn_u32(lanes);
   return vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(words, words))), 0);
 }
+
+// neighbours() of four outputs after the other. `first`: position of the first output, x + 0.5.
+class FourNeighbours {
+ public:
+  FourNeighbours(const Line& line, double first, int32_t last, int32_t stride)
+      : line_(line), first_(first), last_(last), stride_(stride) {}
+  void next(int32_t* a, int32_t* b, double* weight) {
+    for (int k = 0; k < 4; ++k) {
+      double v = line_.step * (first_ + static_cast<double>(k)) + line_.across + line_.offset;
+      v = v > 0.0 ? v : 0.0;
+      v = v < line_.limit ? v : line_.limit;
+      v -= 0.5;
+      const int32_t i = static_cast<int32_t>(v) - static_cast<int32_t>(v < 0.0);  // floor, for values above -1
+      weight[k] = v - static_cast<double>(i);
+      a[k] = std::max(i, 0) * stride_;
+      b[k] = std::min(i + 1, last_) * stride_;
+    }
+    first_ += 4.0;
+  }
+
+ private:
+  Line line_;
+  double first_;
+  int32_t last_, stride_;
+};
 
 #endif
 

@@ -232,24 +232,15 @@ template <class T, int kChannels, bool kPacked>
 // Neighbours of a chunk of outputs along one axis, as byte offsets below 2 GiB, so that vectors hold them.
 constexpr int kChunk = 64;
 struct ChunkNeighbours {
-  int32_t a[kChunk], b[kChunk];
-  double weight[kChunk];
+  alignas(32) int32_t a[kChunk], b[kChunk];
+  alignas(32) double weight[kChunk];
 };
 
 // Compute neighbours() of outputs x0 .. x0 + n - 1, in whole vectors. `last` and `stride` are those of neighbours().
-[[gnu::always_inline]] inline void find_neighbours(const Line& line, int64_t x0, int n, int32_t last, int32_t stride,
-                                                   ChunkNeighbours* to) {
-  const double first = static_cast<double>(x0);
-  for (int k = 0; k < n; ++k) {
-    double v = line.step * (first + static_cast<double>(k) + 0.5) + line.across + line.offset;
-    v = v > 0.0 ? v : 0.0;
-    v = v < line.limit ? v : line.limit;
-    v -= 0.5;
-    const int32_t i = static_cast<int32_t>(v) - static_cast<int32_t>(v < 0.0);  // floor, for values above -1
-    to->weight[k] = v - static_cast<double>(i);
-    to->a[k] = std::max(i, 0) * stride;
-    to->b[k] = std::min(i + 1, last) * stride;
-  }
+STOKER_WIDE inline void find_neighbours(const Line& line, int64_t x0, int n, int32_t last, int32_t stride,
+                                        ChunkNeighbours* to) {
+  FourNeighbours four(line, static_cast<double>(x0) + 0.5, last, stride);
+  for (int k = 0; k < n; k += 4) four.next(to->a + k, to->b + k, to->weight + k);
 }
 
 // sample_span() with the channels of a pixel in one register and the same operations on the same doubles. Two loops,
