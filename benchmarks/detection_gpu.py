@@ -160,25 +160,30 @@ def measure(torch: Any, calls: list[Call], rounds: int) -> list[float]:
 
 
 def measure_chain(arguments: argparse.Namespace, rounds: int = 5) -> None:
-    """Compare SSD300's training chain on the GPU with DALI's."""
+    """Compare SSD300's training chain on the GPU with DALI's, with `box_encoder` on the CPU and on the GPU."""
     files = make_files(arguments.data, arguments.work, arguments.files)
     with tempfile.TemporaryDirectory() as folder:
         annotations = case.write_annotations(files, folder)
         pipelines = {}
         for name in ("stoker", "dali"):
             try:
-                pipelines[name] = case.make_ssd_chain(
-                    library(name), annotations, "gpu", batch_size=BATCH, num_threads=arguments.threads, device_id=0
-                )
+                for encoder in ("cpu", "gpu"):
+                    pipelines[name, encoder] = case.make_ssd_chain(
+                        library(name), annotations, "gpu", encoder=encoder, batch_size=BATCH,
+                        num_threads=arguments.threads, device_id=0,
+                    )  # fmt: skip
             except ImportError as error:
                 print(f"SSD300's chain: no {name} ({error})", flush=True)
-        rates: dict[str, list[float]] = {name: [] for name in pipelines}
+        rates: dict[tuple[str, str], list[float]] = {key: [] for key in pipelines}
         for turn in range(rounds):
-            for name in pipelines if turn % 2 == 0 else reversed(pipelines):
-                rates[name].append(_images_per_second(pipelines[name], arguments.seconds))
-    own, *theirs = (statistics.median(found) for found in rates.values())
-    compared = f", DALI {theirs[0]:,.0f}, ratio {own / theirs[0]:.2f}" if theirs else ""
-    print(f"SSD300's chain, {arguments.threads} threads: {own:,.0f} images/s{compared}", flush=True)
+            for key in pipelines if turn % 2 == 0 else reversed(pipelines):
+                rates[key].append(_images_per_second(pipelines[key], arguments.seconds))
+    medians = {key: statistics.median(found) for key, found in rates.items()}
+    for (name, encoder), rate in medians.items():
+        print(f"SSD300's chain, {arguments.threads} threads, {name}, box_encoder on the {encoder}: {rate:,.0f} images/s")
+    best = [max(medians[name, "cpu"], medians[name, "gpu"]) for name in ("stoker", "dali") if (name, "cpu") in medians]
+    if len(best) > 1:
+        print(f"SSD300's chain, the faster form of each: ratio {best[0] / best[1]:.2f}", flush=True)
 
 
 def _images_per_second(pipeline: Any, seconds: float) -> float:

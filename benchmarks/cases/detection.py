@@ -183,8 +183,16 @@ def run_ssd(data: Data) -> Loop:
         return _ssd_loop(write_annotations(data.files, folder))
 
 
-def make_ssd_chain(library: Any, annotations: str, device: str, **settings: Any) -> Any:
-    """Return the pipeline of SSD300's training chain, with the same source for Stoker and DALI."""
+def make_ssd_chain(library: Any, annotations: str, device: str, *, encoder: str = "cpu", **settings: Any) -> Any:
+    """Return the pipeline of SSD300's training chain, with the same source for Stoker and DALI.
+
+    Args:
+        library: `stoker`, or DALI's module.
+        annotations: path of the annotations in COCO's form.
+        device: "cpu" or "gpu", for images and outputs.
+        encoder: "cpu" or "gpu", for `box_encoder`.
+        settings: arguments of the pipeline.
+    """
     fn, types = library.fn, library.types
     anchors = _ssd_anchors()
 
@@ -210,10 +218,12 @@ def make_ssd_chain(library: Any, annotations: str, device: str, **settings: Any)
         coin = fn.random.coin_flip()
         images = fn.crop_mirror_normalize(images, mirror=coin, mean=[123.0] * 3, std=[58.0] * 3)
         boxes = fn.bb_flip(boxes, ltrb=True, horizontal=coin)
+        if encoder == "gpu":
+            boxes, labels = boxes.gpu(), labels.gpu()
         encoded = fn.box_encoder(
             boxes, labels, anchors=anchors.ravel().tolist(), offset=True, stds=[0.1, 0.1, 0.2, 0.2], scale=300.0
         )
-        return images, *((x.gpu() for x in encoded) if device == "gpu" else encoded)
+        return images, *((x.gpu() for x in encoded) if device != encoder else encoded)
 
     pipeline = chain()
     pipeline.build()  # reads the annotations

@@ -424,6 +424,32 @@ def test_box_encoder(offset: bool) -> None:
     assert (found[2] > 0).any() and (found[1] == 0).all() and targets[0].shape == (700, 4)
 
 
+def test_box_encoder_of_boxes_that_a_crop_on_the_cpu_keeps() -> None:
+    """The number of boxes is known only when the batch runs."""
+    rng = np.random.default_rng(4)
+    corners = rng.uniform(0, 0.7, (300, 2))
+    anchors = np.concatenate([corners, corners + rng.uniform(0.05, 0.3, (300, 2))], 1).astype(np.float32)
+    rows = [anchors[rng.integers(0, 300, n)] for n in (3, 7, 1, 40)]
+    labels = [np.arange(1, len(boxes) + 1, dtype=np.int32) for boxes in rows]
+
+    @pipeline_def(batch_size=len(rows), num_threads=2, seed=5)
+    def pipe(on_gpu: bool) -> Any:
+        boxes, names = (
+            fn.external_source(source=lambda info, column=column: column[info.idx_in_batch], batch=False)
+            for column in (rows, labels)
+        )
+        *_, boxes, names = fn.random_bbox_crop(
+            boxes, names, thresholds=[0.1, 0.5], scaling=[0.3, 1.0], bbox_layout="xyXY", num_attempts=50
+        )
+        boxes = fn.bb_flip(boxes, ltrb=True, horizontal=fn.random.coin_flip())
+        if on_gpu:
+            boxes, names = boxes.gpu(), names.gpu()
+        return fn.box_encoder(boxes, names, anchors=anchors.reshape(-1).tolist(), criteria=0.4, offset=True)
+
+    _, found = compare(pipe)
+    assert all((x > 0).any() for x in found)
+
+
 @pytest.mark.parametrize("dtype", [types.UINT8, types.INT16, types.FLOAT, types.FLOAT64])
 def test_gather(dtype: Any) -> None:
     rng = np.random.default_rng(3)

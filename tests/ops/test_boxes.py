@@ -11,6 +11,7 @@ import pytest
 from stoker import ArgumentError, DataError, UnsupportedError, eager
 from stoker.contract.operator import Operator, Spec
 from stoker.frontends.registry import find
+from stoker.native import _native
 
 BOXES = np.array([[0.1, 0.2, 0.4, 0.5], [0.5, 0.5, 0.9, 0.8], [0.05, 0.6, 0.2, 0.9]], np.float32)
 LABELS = np.array([1, 2, 3], np.int32)
@@ -108,6 +109,32 @@ def test_windows_that_are_refused(x: Any, arguments: dict[str, Any], text: str) 
 def test_targets_that_are_refused(boxes: Any, labels: Any, arguments: dict[str, Any], text: str) -> None:
     with pytest.raises((ArgumentError, DataError), match=text):
         eager.box_encoder(boxes, labels, **{"anchors": ANCHORS, **arguments})
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 16, 203])
+@pytest.mark.parametrize("offset", [False, True])
+def test_every_instruction_set_makes_the_same_targets(count: int, offset: bool) -> None:
+    """Also equal anchors, equal boxes, boxes without area, inverted boxes, and NaN."""
+    rng = np.random.default_rng(count)
+    low = rng.uniform(0, 0.6, (count, 2))
+    anchors = np.concatenate([low, low + rng.uniform(0.05, 0.4, (count, 2))], 1).astype(np.float32)
+    anchors[count // 2] = anchors[-1]
+    rows = [anchors[rng.integers(0, count, n)] + rng.normal(0, 0.03, (n, 4)).astype(np.float32) for n in (0, 1, 5, 30)]
+    rows.append(np.repeat(anchors[:2], 3, 0))
+    rows.append(np.array([[2, 2, 3, 3], [0.5, 0.5, 0.5, 0.9], [np.nan] * 4, [-0.0, -0.0, 0.4, 0.4]], np.float32))
+    rows.append(np.concatenate([rows[3], rows[3][:, [2, 3, 0, 1]], [[0.4, 0.3, np.inf, 0.1], [0.3, 0.3, 0.2, 9]]]))
+    arguments = {"anchors": anchors.ravel().tolist(), "offset": offset, "criteria": 0.3, "scale": 300.0}
+    before = _native.get_isa()
+    for boxes in rows:
+        found = {}
+        for isa in _native.instruction_sets():
+            _native.set_isa(isa)
+            labels = np.arange(1, len(boxes) + 1, dtype=np.int32)
+            found[isa] = eager.box_encoder(boxes.astype(np.float32), labels, **arguments)
+        _native.set_isa(before)
+        for other in found.values():
+            for got, want in zip(other, found["plain"], strict=True):
+                np.testing.assert_array_equal(got.view(np.int32), want.view(np.int32))
 
 
 def test_masks_keep_all_their_polygons() -> None:
