@@ -180,7 +180,7 @@ def measure_chain(arguments: argparse.Namespace, rounds: int = 5) -> None:
                 rates[key].append(_images_per_second(pipelines[key], arguments.seconds))
     medians = {key: statistics.median(found) for key, found in rates.items()}
     for (name, encoder), rate in medians.items():
-        print(f"SSD300's chain, {arguments.threads} threads, {name}, box_encoder on the {encoder}: {rate:,.0f} images/s")
+        print(f"SSD300's chain, {arguments.threads} threads, {name}, encoder on the {encoder}: {rate:,.0f} images/s")
     best = [max(medians[name, "cpu"], medians[name, "gpu"]) for name in ("stoker", "dali") if (name, "cpu") in medians]
     if len(best) > 1:
         print(f"SSD300's chain, the faster form of each: ratio {best[0] / best[1]:.2f}", flush=True)
