@@ -19,6 +19,12 @@ from .deferred import DeferredTensor
 from .program import Program
 
 _MAPPINGS = (dict, UserDict)  # transformers' batches are of the second class
+_LEAVES = frozenset({str, bytes, int, float, bool, type(None), torch.Tensor, np.ndarray})  # classes of plain values
+
+
+def has_lazy(data: Any) -> bool:
+    """Return whether a batch contains anything lazy, materialized or not."""
+    return any(True for _ in _iterate(data, (LazyBase,)))
 
 
 def find_lazy(data: Any) -> list[Any]:
@@ -84,6 +90,8 @@ def iterate_lazy(data: Any) -> Iterator[Any]:
 
 
 def _iterate(data: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
+    if type(data) in _LEAVES:  # faster than the checks of mappings, one of which is an abstract class
+        return
     if issubclass(type(data), kinds):
         yield data
     elif isinstance(data, (*_MAPPINGS, list, tuple)):

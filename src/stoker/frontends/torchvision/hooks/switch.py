@@ -23,6 +23,7 @@ from ....contract.errors import UnsupportedError
 from .. import counts, recording
 from ..collation.deferred import DeferredTensor, reduce_deferred
 from ..loader import delivery, loader
+from ..loader.activity import activity_of, activity_of_fetcher
 from ..materialize import retry
 from ..pillow import augmix, files, image
 from ..tensors import grids, planes
@@ -317,16 +318,34 @@ def _take_over_packages() -> None:
 
 def _get_iterator(original: Callable[[Any], Any], of: DataLoader[Any]) -> Any:
     _take_over_packages()
-    type_checks.scan(of)
+    activity = activity_of(of.dataset)
+    activity.is_scanned = of.num_workers > 0 or not activity.is_idle
+    if activity.is_scanned:
+        type_checks.scan(of)
     return loader.get_iterator(enable_in_worker, delivery.destination, original, of)
 
 
+def _begin_fetch(fetcher: Any) -> bool:
+    """Return whether a fetch is recorded."""
+    activity = activity_of_fetcher(fetcher)
+    if not activity.begin_fetch():
+        return False
+    if not activity.is_scanned:
+        type_checks.scan(fetcher.dataset, fetcher.collate_fn)
+        activity.is_scanned = True
+    return True
+
+
 def _fetch(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
+    if not _begin_fetch(fetcher):
+        return original(fetcher, index)
     with fetching():
         return loader.fetch(original, fetcher, index)
 
 
 def _fetch_stream(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
+    if not _begin_fetch(fetcher):
+        return original(fetcher, index)
     with fetching():
         return loader.fetch_stream(original, fetcher, index)
 

@@ -39,6 +39,7 @@ from ..tensors.lazy_base import become_plain, set_class
 from ..tensors.tensor import LazyTensor, is_lazy, stack_lazy
 from ..transport import descriptors, file_refs, segment
 from . import delivery
+from .activity import activity_of_fetcher
 from .scheduler import BatchScheduler, Relay
 
 _SMALL = 4096  # elements of a tensor that is sent inside a message
@@ -53,22 +54,29 @@ def fetch(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
     """Fetch a batch, and make plain what the data set keeps of it."""
     with recording.tracking():
         result = _fetch(original, fetcher, index)
-        _make_kept_plain(result)
+        _end_fetch(fetcher, result)
     return result
+
+
+def _end_fetch(fetcher: Any, data: Any) -> None:
+    """Make lazy objects plain that outlive their fetch, and note whether there are any."""
+    _thread.has_recorded = True
+    created = recording.take_created()
+    activity_of_fetcher(fetcher).end_fetch(has_lazy=bool(created) or batches.has_lazy(data))
+    _make_kept_plain(created, data)
 
 
 _created_before: deque[list[Any]] = deque()  # in a worker: lazy objects of earlier fetches
 _KEPT_FETCHES = 2  # a worker's objects that are alive after two more fetches are kept by its data set
 
 
-def _make_kept_plain(data: Any) -> None:
-    """Make lazy objects plain that outlive their fetch, except for those that ``data`` contains.
+def _make_kept_plain(created: list[Any], data: Any) -> None:
+    """Make lazy objects of ``created`` plain that outlive their fetch, except for those that ``data`` contains.
 
     A data set that keeps them uses them again, and a plain object is computed once. A worker waits for two more
     fetches: streams and shuffle buffers hold objects that they are about to use. In the main process other code could
     see the objects.
     """
-    created = recording.take_created()
     if recording.is_worker():
         _created_before.append(created)
         created = _created_before.popleft() if len(_created_before) > _KEPT_FETCHES else []
@@ -111,7 +119,7 @@ def fetch_stream(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) 
     try:
         with recording.tracking():
             result = _fetch_once(original, fetcher, index)
-            _make_kept_plain(result)
+            _end_fetch(fetcher, result)
         return result
     finally:
         segment.end_batch()
@@ -155,6 +163,7 @@ def is_on_gpu() -> bool:
 
 class _ThreadState(threading.local):
     delivers_lazy_batches = False  # the iterator that fetches in this thread materializes its batches
+    has_recorded = False  # a fetch was recorded since the thread's iterator was asked for a batch
 
 
 _thread = _ThreadState()
@@ -266,20 +275,29 @@ class WorkerInit:
 class _Iterator:
     """Iterator over a DataLoader that returns plain tensors."""
 
-    _stoker_scheduler: BatchScheduler
+    _stoker_new_scheduler: Callable[[], BatchScheduler]
     _stoker_relay: Relay | None = None
     _stoker_counts: Any = None  # counters of the workers, in shared memory
     _stoker_ref_flag: Any = None  # flag of the workers, in shared memory: stop sending file references
     _stoker_receivers: Sequence[descriptors.Receiver] = ()
     _stoker_pins_memory = False  # batches are pinned here instead of by a thread of the loader
 
+    @functools.cached_property
+    def _stoker_scheduler(self) -> BatchScheduler:
+        """Scheduler of the batches. It is made when the first recorded batch arrives: others do not need it."""
+        return self._stoker_new_scheduler()
+
     def _next_data(self) -> Any:
-        with _replaced(_thread, "delivers_lazy_batches", True):
+        delivered, recorded = _thread.delivers_lazy_batches, _thread.has_recorded  # of an outer loader
+        _thread.delivers_lazy_batches, _thread.has_recorded = True, getattr(self, "_num_workers", 1) > 0
+        try:
             data = super()._next_data()  # type: ignore[misc]
-            data = deliver(data, self._stoker_scheduler, self)
-        data = pin_batch(data, pins=self._stoker_pins_memory)
-        counts.log_once()
-        return data
+            if _thread.has_recorded:
+                data = deliver(data, self._stoker_scheduler, self)
+                counts.log_once()
+        finally:
+            _thread.delivers_lazy_batches, _thread.has_recorded = delivered, recorded
+        return pin_batch(data, pins=self._stoker_pins_memory) if self._stoker_pins_memory else data
 
     def _shutdown_workers(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_finalizing():  # `_close_open_iterators` has ended the threads, and modules have lost their globals
@@ -288,7 +306,7 @@ class _Iterator:
         if self._stoker_relay is not None:
             self._stoker_relay.close()
         super()._shutdown_workers()  # type: ignore[misc]
-        self._stoker_scheduler.close()
+        self._close_scheduler()
         descriptors.close_all(self._stoker_receivers)
         counts.retire(self._stoker_counts)
         file_refs.unregister_flag(self._stoker_ref_flag)
@@ -296,7 +314,12 @@ class _Iterator:
     def _end_threads(self) -> None:
         if self._stoker_relay is not None:
             self._stoker_relay.close()
-        self._stoker_scheduler.close()
+        self._close_scheduler()
+
+    def _close_scheduler(self) -> None:
+        scheduler = vars(self).get("_stoker_scheduler")
+        if scheduler is not None:
+            scheduler.close()
 
 
 _open_iterators: dict[int, weakref.WeakSet[Any]] = {}  # by process: a forked one has none of the threads
@@ -322,7 +345,8 @@ def wrap_iterator(iterator: Any, *, pins: bool = False, destination: Destination
         _classes[kind] = type(kind.__name__, (_Iterator, kind), {"__module__": kind.__module__})
     workers = getattr(iterator, "_num_workers", 0)
     in_order = getattr(iterator, "_in_order", True)
-    iterator._stoker_scheduler = BatchScheduler(
+    iterator._stoker_new_scheduler = functools.partial(
+        BatchScheduler,
         workers,
         in_order=in_order,
         pinned=pinned and bool(workers),
@@ -330,10 +354,10 @@ def wrap_iterator(iterator: Any, *, pins: bool = False, destination: Destination
         device_steps=delivery.device_steps(),
     )
     iterator._stoker_pins_memory = pins
+    iterator.__class__ = _classes[kind]
     if workers and getattr(iterator, "_data_queue", None) is getattr(iterator, "_worker_result_queue", _classes):
         iterator._stoker_relay = Relay(iterator._data_queue, iterator._stoker_scheduler, batches.receive)
         iterator._data_queue = iterator._stoker_relay
-    iterator.__class__ = _classes[kind]
     _open_iterators.setdefault(os.getpid(), weakref.WeakSet()).add(iterator)
     return iterator
 
@@ -415,6 +439,8 @@ def _shared_zeros(rows: int, columns: int) -> torch.Tensor:
 def deliver(data: Any, scheduler: BatchScheduler, iterator: Any) -> Any:
     """Return a batch with plain tensors. If one of its files is damaged, fetch the batch again as without Stoker."""
     hidden = scheduler.take_hidden(data)
+    if not hidden and not batches.has_lazy(data):
+        return data
     for _ in range(_MAX_RETRIES):
         try:
             scheduler.finish(batches.find_lazy([data, hidden]), batches.find_programs([data, hidden]))

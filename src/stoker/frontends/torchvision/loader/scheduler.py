@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing import connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils.data import _utils
@@ -33,6 +33,7 @@ from .pace import Pace
 _POLL_S = 0.2  # how often a waiting thread checks whether it should end
 _CLOSE_S = 5.0  # how long the relay's thread may take to end
 _FEW_WORKERS = 2
+_PLAIN_ITEMS = 8  # items without lazy tensors after which the relay's thread pauses
 _MAX_WAITING = 2  # batches that are taken from the queue before there is memory for their pixels
 
 
@@ -125,6 +126,10 @@ class BatchScheduler:
             self._arrivals += 1
             if number < self._next:  # the numbers start again
                 self._next = number
+            if number == self._next and not lazies and not self._waiting:  # there is nothing for the thread to do
+                self._next += 1
+                self.room.set()
+                return
             self._waiting.append(_Batch(number, lazies, programs))
             self._waiting.sort(key=lambda batch: batch.number)
             if self._thread is None and not self._closed:
@@ -362,25 +367,53 @@ class BatchScheduler:
             self.close()
 
 
+class _Item(NamedTuple):
+    """Item of a loader's queue, or the error of reading it."""
+
+    value: Any
+    error: BaseException | None = None
+    is_last: bool = False  # the relay's thread pauses after this item
+
+
 class Relay:
-    """Replacement of a loader's result queue: a thread takes batches, so that they can start early."""
+    """Replacement of a loader's result queue: a thread takes batches, so that they can start early.
+
+    After some batches without lazy tensors the thread pauses, and the consumer reads the queue itself: nothing can
+    start early, and passing a batch from thread to thread takes time.
+    """
 
     def __init__(self, source: Any, scheduler: BatchScheduler, arrived: Receive) -> None:
-        self._ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue()
+        self._ready: queue.Queue[_Item] = queue.Queue()
         self._stop = threading.Event()
+        self._resume = threading.Event()
+        self._is_paused = False  # known to the consumer only, and true once it has the thread's last item
+        self._source = source
         self._scheduler = scheduler
+        self._arrived = arrived
         self._stop_pipe = os.pipe()  # written to in order to end the thread without delay
-        arguments = (source, scheduler, arrived, self._ready, self._stop, self._stop_pipe[0])
+        arguments = (source, scheduler, arrived, self._ready, self._stop, self._resume, self._stop_pipe[0])
         self._thread = threading.Thread(target=_relay, args=arguments, name="stoker-relay", daemon=True)
         self._thread.start()
 
     def get(self, timeout: float | None = None) -> Any:
         """Return the next item, like the queue's ``get``."""
+        if self._is_paused:
+            return self._read(timeout)
         if self._ready.empty():
             self._scheduler.room.set()
-        item, error = self._ready.get(timeout=timeout)
-        if error is not None:
-            raise error
+        item = self._ready.get(timeout=timeout)
+        self._is_paused = item.is_last
+        if item.error is not None:
+            raise item.error
+        return item.value
+
+    def _read(self, timeout: float | None) -> Any:
+        """Read the queue on the consumer's thread, and let the relay's thread go on if there is anything lazy."""
+        with recording.tracking() as created:
+            item = self._source.get(timeout=timeout)
+        if _arrive(self._scheduler, item, created, self._arrived):
+            self._is_paused = False
+            self._resume.set()
         return item
 
     def close(self) -> None:
@@ -389,6 +422,7 @@ class Relay:
             return
         self._stop.set()
         self._scheduler.room.set()
+        self._resume.set()
         os.write(self._stop_pipe[1], b"!")
         self._thread.join(_CLOSE_S)
         if self._thread.is_alive():
@@ -401,11 +435,13 @@ def _relay(
     source: Any,
     scheduler: BatchScheduler,
     arrived: Receive,
-    ready: Any,
-    stop: Any,
+    ready: queue.Queue[_Item],
+    stop: threading.Event,
+    resume: threading.Event,
     stop_end: int,
 ) -> None:
     reader = getattr(source, "_reader", None)  # of a multiprocessing queue; a thread's queue has none
+    plain_items = 0
     while not stop.is_set():
         scheduler.room.clear()
         if scheduler.is_full and not ready.empty():
@@ -416,25 +452,36 @@ def _relay(
                 return
             with recording.tracking() as created:
                 item = source.get(timeout=_POLL_S)
-            _arrive(scheduler, item, created, arrived)
+            plain_items = 0 if _arrive(scheduler, item, created, arrived) else plain_items + 1
         except queue.Empty:
             continue
         except Exception as error:  # noqa: BLE001 - the queue's reader raises it
             if stop.is_set():
                 return
-            ready.put((None, error))
+            ready.put(_Item(None, error))
             time.sleep(_POLL_S)
             continue
-        ready.put((item, None))
+        resume.clear()
+        ready.put(_Item(item, is_last=plain_items >= _PLAIN_ITEMS))
+        if plain_items >= _PLAIN_ITEMS:
+            item = None  # the consumer owns it
+            if not stop.is_set():  # set before `resume`, which this thread may have cleared afterwards
+                resume.wait()
+            plain_items = 0
 
 
-def _arrive(scheduler: BatchScheduler, item: Any, created: list[Any], arrived: Receive) -> None:
-    """Process an item of a loader's queue: (number, data), or a worker's message that another epoch may begin."""
+def _arrive(scheduler: BatchScheduler, item: Any, created: list[Any], arrived: Receive) -> bool:
+    """Process an item of a loader's queue: (number, data), or a worker's message that another epoch may begin.
+
+    Returns:
+        Whether the item contains anything lazy.
+    """
     number = item[0] if isinstance(item, tuple) and item else None
     if isinstance(number, _utils.worker._ResumeIteration):
         scheduler.forget()
-    else:
-        data = item[1] if isinstance(item, tuple) and len(item) > 1 else item
-        lazies, programs, hidden = arrived(data, created)
-        scheduler.hide(data, hidden)
-        scheduler.arrive(number if type(number) is int else None, lazies, programs)
+        return False
+    data = item[1] if isinstance(item, tuple) and len(item) > 1 else item
+    lazies, programs, hidden = arrived(data, created)
+    scheduler.hide(data, hidden)
+    scheduler.arrive(number if type(number) is int else None, lazies, programs)
+    return bool(lazies or programs or hidden)
