@@ -14,5 +14,6 @@ def refuse_direct_io(args: Mapping[str, Any]) -> None:
     if args.get("use_o_direct"):
         raise UnsupportedError(
             "expected `use_o_direct` False, got True: files are read through the page cache into host memory, without "
-            "O_DIRECT and without GPUDirect Storage (cuFile, kvikio). Leave the argument out; the bytes are the same"
+            "O_DIRECT (for arrays on a GPU, STOKER_GDS selects GPUDirect Storage). Leave the argument out; the bytes "
+            "are the same"
         )

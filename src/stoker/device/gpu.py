@@ -16,6 +16,7 @@ from ..native import _native
 from ..settings import default_threads, gpu_multiprocessors
 from .compilation_pool import CompilationPool
 from .compile import compile_kernels
+from .file_reads import open_file_reads
 from .generate import generate
 from .own import own_sources
 
@@ -26,11 +27,13 @@ class Gpu:
     Attributes:
         device: the device, as the run loop uses it.
         quota: memory in use and the limit, for runs and the libraries that they call.
+        file_reads: reads of files into the device's memory; None if all files are staged.
     """
 
     def __init__(self, device: _native.gpu.Device, memory_limit: int) -> None:
         self.device = device
         self.quota = _native.gpu.MemoryQuota(memory_limit)
+        self.file_reads = open_file_reads(device)
         self._modules: dict[str, _native.gpu.Module] = {}
         self._compilations = CompilationPool(self.compiled, default_threads())
         self._shared: dict[Any, Any] = {}

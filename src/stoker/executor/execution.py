@@ -41,7 +41,7 @@ from .opening import offer_workers, open_sources, open_workers
 from .planning import Planning
 from .read_ahead import ReadAhead
 from .record_prefetch import RecordPrefetcher
-from .report import Assignment, Report
+from .report import Assignment, Report, file_reads_report
 from .run import OpenGpu, Run
 from .schedule import AtEnd, Rows, Schedule
 from .source_puller import SourcePuller
@@ -539,9 +539,11 @@ class Execution(Exclusive):
         shards = next((s.shards for s in self.sources.values()), Shards())
         gpu = self.gpu.device.number if self.gpu is not None else None
         assignment = Assignment(shards.id, shards.number, gpu, tuple(sorted(self._launcher)))
+        reads = self.gpu.file_reads if self.gpu is not None else None
         return replace(
-            report, assignment=assignment, codecs=self._report_of_codecs(), read_ahead=self._read_ahead.report()
-        )
+            report, assignment=assignment, codecs=self._report_of_codecs(), read_ahead=self._read_ahead.report(),
+            file_reads=file_reads_report(reads.report()) if reads is not None else None,
+        )  # fmt: skip
 
     def _report_of_codecs(self) -> dict[str, Any]:
         loaded = self._planning.loaded

@@ -140,6 +140,45 @@ class ReadAheadReport:
         )
 
 
+@dataclass(frozen=True)
+class FileReadsReport:
+    """Reads of files by GPUDirect Storage, and the way of later reads.
+
+    Attributes:
+        way: "measuring", "direct", "staged" (through page-locked memory, which was faster) or "failed" (staged, too).
+        direct, staged: number of reads.
+        direct_gb_s, staged_gb_s: their rates on one thread, in 10^9 bytes per second; 0 without reads.
+        reason: error of the library, if it failed.
+    """
+
+    way: str
+    direct: int
+    staged: int
+    direct_gb_s: float
+    staged_gb_s: float
+    reason: str
+
+    def __str__(self) -> str:
+        rates = (
+            f"{self.direct} reads by GPUDirect Storage ({self.direct_gb_s:.2f} GB/s on a thread), {self.staged} "
+            f"through page-locked memory ({self.staged_gb_s:.2f} GB/s)"
+        )
+        later = {
+            "measuring": "both are being measured", "direct": "later ones are direct",
+            "staged": "later ones go through page-locked memory, which was faster",
+            "failed": f"later ones go through page-locked memory: {self.reason}",
+        }  # fmt: skip
+        return f"{rates}; {later[self.way]}"
+
+
+def file_reads_report(found: tuple[int, tuple[int, int, int], tuple[int, int, int], str]) -> FileReadsReport:
+    """Return the report of the native reads: state, (reads, bytes, ns) of both ways, and the reason of a failure."""
+    state, direct, staged, reason = found
+    rates = [bytes_read / ns if ns else 0.0 for _, bytes_read, ns in (direct, staged)]
+    way = ("measuring", "direct", "staged", "failed")[state]
+    return FileReadsReport(way, direct[0], staged[0], rates[0], rates[1], reason)
+
+
 @dataclass
 class HandOver:
     """Rows that a node's native kernel left to its slower Python twin.
@@ -190,6 +229,7 @@ class Report:
         codecs: sections of the codecs in use, by name. "jpeg" has ``known`` and ``engines``.
         assignment: this process's part of every epoch, and its GPU.
         read_ahead: records that were read ahead from a cold disk; None: rows have not waited for a disk.
+        file_reads: reads of files by GPUDirect Storage; None if it is off.
     """
 
     rows: int
@@ -207,6 +247,7 @@ class Report:
     assignment: Assignment = Assignment()
     codecs: Mapping[str, Any] = field(default_factory=dict)
     read_ahead: ReadAheadReport | None = None
+    file_reads: FileReadsReport | None = None
 
     @property
     def rows_per_second(self) -> float:
@@ -267,6 +308,7 @@ class Report:
             ),
             f"limited by {self.limit}",
             *([str(self.read_ahead)] if self.read_ahead is not None else []),
+            *([str(self.file_reads)] if self.file_reads is not None else []),
             *self._decoded(),
         ]
 

@@ -45,6 +45,10 @@ class OpenGpu(KernelsOnGpu, CodecGpu, Protocol):
     def quota(self) -> _native.gpu.MemoryQuota:
         """Return the accounting of device memory: bytes in use and the limit."""
 
+    @property
+    def file_reads(self) -> _native.gpu.FileReads | None:
+        """Return the reads of files into the device's memory; None if all files are staged."""
+
 
 _live: LiveObjects[Run] = LiveObjects()
 
@@ -68,7 +72,7 @@ class Run:
         self._samples = Samples(plan, sources)
         on_gpu = any(s.on_gpu for s in plan.steps)
         self.engine = (
-            _native.Engine(loaded.native, threads, gpu.device, gpu.quota, *limits)
+            _native.Engine(loaded.native, threads, gpu.device, gpu.quota, *limits, gpu.file_reads)
             if on_gpu and gpu is not None
             else _native.Engine(loaded.native, threads, max_batch_bytes=limits.host)
         )

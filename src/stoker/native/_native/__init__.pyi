@@ -239,6 +239,7 @@ class Engine:
         quota: gpu.MemoryQuota | None = None,
         max_batch_bytes: int = 0,
         max_batch_bytes_on_device: int = 0,
+        file_reads: gpu.FileReads | None = None,
     ) -> None: ...
     @property
     def closed(self) -> bool: ...

@@ -19,6 +19,10 @@ class MemoryQuota:
     @property
     def taken(self) -> int: ...
 
+class FileReads:
+    def __init__(self, device: Device, library: str, always: bool) -> None: ...
+    def report(self) -> tuple[int, tuple[int, int, int], tuple[int, int, int], str]: ...
+
 class Device:
     separate_allocations: bool
     @property

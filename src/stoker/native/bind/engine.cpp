@@ -17,6 +17,7 @@
 #include "bind/arrays.hpp"
 #include "bind/gil.hpp"
 #include "bind/gpu.hpp"
+#include "gpu/file_reads.hpp"
 
 namespace nb = nanobind;
 
@@ -146,7 +147,7 @@ void bind_run(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
       .def(nb::new_([](std::shared_ptr<Plan> plan, int threads, std::shared_ptr<gpu::Device> device,
                        std::shared_ptr<gpu::MemoryQuota> quota, uint64_t max_batch_bytes,
-                       uint64_t max_batch_bytes_on_device) {
+                       uint64_t max_batch_bytes_on_device, std::shared_ptr<gpu::FileReads> file_reads) {
              const auto limit = [](uint64_t bytes) { return bytes ? bytes : BatchLimits::kNone; };
              const BatchLimits limits{limit(max_batch_bytes), limit(max_batch_bytes_on_device)};
              std::unique_ptr<gpu::DeviceResources> resources;
@@ -154,11 +155,12 @@ void bind_run(nb::module_& m) {
                resources = std::make_unique<gpu::DeviceResources>();
                resources->device = std::move(device);
                if (quota) resources->quota = std::move(quota);
+               resources->file_reads = std::move(file_reads);
              }
              return own_with_threads(new Engine(std::move(plan), threads, std::move(resources), limits));
            }),
            nb::arg("plan"), nb::arg("threads"), nb::arg("device") = nb::none(), nb::arg("quota") = nb::none(),
-           nb::arg("max_batch_bytes") = 0, nb::arg("max_batch_bytes_on_device") = 0)
+           nb::arg("max_batch_bytes") = 0, nb::arg("max_batch_bytes_on_device") = 0, nb::arg("file_reads") = nb::none())
       .def("acquire", [](std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t seed,
                          const nb::tuple& indices) { return JobBox{e, acquire_rows(*e, keys, epochs, seed, indices)}; })
       .def("release", [](Engine& e, JobBox& b) { release(e, b.job); })

@@ -23,6 +23,7 @@
 #include "bind/dlpack_exchange.hpp"
 #include "bind/gil.hpp"
 #include "bind/gpu.hpp"
+#include "gpu/file_reads.hpp"
 #include "gpu/host_call.hpp"
 #include "gpu_kernels/gpu_with_cpu_fallback.hpp"
 #include "gpu_kernels/jpeg_index.hpp"
@@ -407,6 +408,16 @@ void bind_gpu(nb::module_& m) {
       .def_prop_ro("rows_in_part", &jpeg::gpu::Index::rows_in_part)
       .def_prop_ro("rows_wrong", &jpeg::gpu::Index::rows_wrong);
   gpu_module.def("jpeg_index", &make_jpeg_index);
+  nb::class_<gpu::FileReads>(gpu_module, "FileReads")
+      .def(nb::new_([](const std::shared_ptr<gpu::Device>& device, const std::string& library, bool always) {
+             return without_gil([&] { return std::make_shared<gpu::FileReads>(device, library, always); });
+           }),
+           nb::arg("device"), nb::arg("library"), nb::arg("always"))
+      .def("report", [](const gpu::FileReads& reads) {
+        const gpu::FileReads::Report r = reads.report();
+        const auto way = [](const gpu::FileReads::Way& w) { return nb::make_tuple(w.reads, w.bytes, w.ns); };
+        return nb::make_tuple(static_cast<int>(r.state), way(r.direct), way(r.staged), r.reason);
+      });
   nb::class_<gpu::MemoryQuota>(gpu_module, "MemoryQuota")
       .def(
           "__init__", [](gpu::MemoryQuota* self, uint64_t limit) { (new (self) gpu::MemoryQuota)->limit = limit; },

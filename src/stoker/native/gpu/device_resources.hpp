@@ -12,6 +12,8 @@
 
 namespace stoker::gpu {
 
+class FileReads;
+
 // Device time of each step of a plan, measured in one of `kEvery` batches: events between all batches would keep the
 // end of one launch from overlapping with the beginning of the next.
 class StepTimes {
@@ -63,7 +65,9 @@ struct DeviceResources {
   std::shared_ptr<DeviceBackingPool> backing_pool;  // device memory of uploads; set by the engine
   std::shared_ptr<PinnedPool> pinned_pool;          // files that are read; set by the engine
   std::shared_ptr<HighWaterMark> input_mark = std::make_shared<HighWaterMark>();
-  std::shared_ptr<BatchOrder> order;  // set by the engine
+  std::shared_ptr<BatchOrder> order;               // set by the engine
+  std::shared_ptr<FileReads> file_reads;           // null: all files are staged
+  std::shared_ptr<DeviceBackingPool> file_memory;  // device memory of direct reads; set by the engine
 };
 
 }  // namespace stoker::gpu

@@ -2,12 +2,14 @@
 // Kernels that take an array, or a region of it, from an .npy file: one reads the file, one has its bytes.
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "container/npy.hpp"
+#include "gpu/direct_input.hpp"
 #include "io/files.hpp"
 #include "kernels/records.hpp"
 #include "plan/check.hpp"
@@ -68,6 +70,8 @@ class NpyBytes {
       : file_(&file), path_(path), size_(size), name_("'" + path + "'") {}
   NpyBytes(const uint8_t* memory, uint64_t size) : memory_(memory), size_(size), name_("the record") {}
   uint64_t size() const { return size_; }
+  bool is_file() const { return file_ != nullptr; }
+  int descriptor() const { return file_->descriptor(); }
   // The name in messages.
   const std::string& name() const { return name_; }
   // Read bytes; return false with an error if there are not as many.
@@ -149,8 +153,20 @@ class NpyRegion : public Kernel {
       }
     for (int i = 0; i < out.rank; ++i) out.shape[i] = region[i].extent;
     out.set_contiguous_strides();
+    const Part part = part_of(out, header, region);
+    auto* const direct = part.is_plain && from.is_file() ? dynamic_cast<gpu::DirectInput*>(c.allocator) : nullptr;
+    if (direct && direct->wants_direct(part.bytes))
+      if (const gpu::Address address = direct->read_directly(from.descriptor(), part.offset, part.bytes)) {
+        out.data = reinterpret_cast<uint8_t*>(address);
+        out.device = true;
+        return true;
+      }
     out.data = c.allocator->get(static_cast<size_t>(bytes) + 1);
-    return fill_region(c, from, header, region);
+    const auto start = std::chrono::steady_clock::now();
+    if (!fill_region(c, from, header, region, part)) return false;
+    const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
+    if (direct) direct->record_staged(part.bytes, static_cast<uint64_t>(spent.count()));
+    return true;
   }
 
  private:
@@ -213,33 +229,53 @@ class NpyRegion : public Kernel {
     return std::abs(x) < kMost ? std::to_string(static_cast<int64_t>(x)) : std::string("an impossible number");
   }
 
-  // Read the rows of the slowest axis that the region has, and copy the region out of them.
-  bool fill_region(const Call& c, const NpyBytes& from, const NpyHeader& header, const Span* region) const {
-    const View& out = *c.out[0];
+  // Part of the region that the array has, and the rows of the slowest axis of the file that have it.
+  struct Part {
+    int64_t begin[kMaxRank], extent[kMaxRank];
+    int slowest;
+    bool is_inside = true;  // the region has no elements outside of the array
+    bool is_empty = false;  // all of them are
+    bool is_direct;         // the rows have the region alone, in its order
+    bool is_plain;          // and their bytes are those of the output
+    uint64_t offset;        // of the rows in the file
+    size_t bytes;           // of the rows
+  };
+
+  static Part part_of(const View& out, const NpyHeader& header, const Span* region) {
+    Part p;
     const int rank = out.rank;
     const int64_t item = size_of(out.dtype);
-    int64_t begin[kMaxRank], extent[kMaxRank];  // of the part of the region that the array has
-    bool is_inside = true, is_empty = false, whole_rows = !header.is_fortran;
-    const int slowest = header.is_fortran ? rank - 1 : 0;
+    bool whole_rows = !header.is_fortran;
+    p.slowest = header.is_fortran ? rank - 1 : 0;
     for (int i = 0; i < rank; ++i) {
-      begin[i] = std::clamp<int64_t>(region[i].begin, 0, header.shape[i]);
-      extent[i] = std::clamp<int64_t>(region[i].begin + region[i].extent, begin[i], header.shape[i]) - begin[i];
-      is_inside = is_inside && extent[i] == region[i].extent;
-      is_empty = is_empty || extent[i] == 0;
+      p.begin[i] = std::clamp<int64_t>(region[i].begin, 0, header.shape[i]);
+      p.extent[i] = std::clamp<int64_t>(region[i].begin + region[i].extent, p.begin[i], header.shape[i]) - p.begin[i];
+      p.is_inside = p.is_inside && p.extent[i] == region[i].extent;
+      p.is_empty = p.is_empty || p.extent[i] == 0;
       whole_rows = whole_rows && (i == 0 || (region[i].begin == 0 && region[i].extent == header.shape[i]));
     }
-    if (!is_inside) fill_all(out);
-    if (is_empty) return true;
     int64_t row = item;
-    for (int i = 0; i < rank; ++i) row *= i == slowest ? 1 : header.shape[i];
-    const int64_t rows = rank > 0 ? extent[slowest] : 1, first = rank > 0 ? begin[slowest] : 0;
-    const bool is_direct = whole_rows || rank == 0;  // the region's rows are contiguous in the file and the output
-    uint8_t* const to_region = out.data + (rank > 0 ? (begin[0] - region[0].begin) * out.stride[0] : 0);
-    const auto bytes = static_cast<size_t>(rows * row);
-    uint8_t* const memory = is_direct ? to_region : c.work[0].get(bytes);
-    if (!from.read(header.data + static_cast<uint64_t>(first * row), memory, bytes, *c.error)) return false;
-    if (header.is_swapped) swap_bytes(memory, static_cast<int64_t>(bytes) / item, item);
-    if (!is_direct) copy_region(out, header, region, begin, extent, memory, slowest, item);
+    for (int i = 0; i < rank; ++i) row *= i == p.slowest ? 1 : header.shape[i];
+    const int64_t rows = rank > 0 ? p.extent[p.slowest] : 1, first = rank > 0 ? p.begin[p.slowest] : 0;
+    p.is_direct = whole_rows || rank == 0;
+    p.is_plain = p.is_direct && p.is_inside && !p.is_empty && !header.is_swapped;
+    p.offset = header.data + static_cast<uint64_t>(first * row);
+    p.bytes = static_cast<size_t>(rows * row);
+    return p;
+  }
+
+  // Read the rows of the slowest axis that the region has, and copy the region out of them.
+  bool fill_region(const Call& c, const NpyBytes& from, const NpyHeader& header, const Span* region,
+                   const Part& part) const {
+    const View& out = *c.out[0];
+    const int64_t item = size_of(out.dtype);
+    if (!part.is_inside) fill_all(out);
+    if (part.is_empty) return true;
+    uint8_t* const to_region = out.data + (out.rank > 0 ? (part.begin[0] - region[0].begin) * out.stride[0] : 0);
+    uint8_t* const memory = part.is_direct ? to_region : c.work[0].get(part.bytes);
+    if (!from.read(part.offset, memory, part.bytes, *c.error)) return false;
+    if (header.is_swapped) swap_bytes(memory, static_cast<int64_t>(part.bytes) / item, item);
+    if (!part.is_direct) copy_region(out, header, region, part.begin, part.extent, memory, part.slowest, item);
     return true;
   }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/scratch.hpp"
+#include "gpu/direct_input.hpp"
 #include "gpu/gpu.hpp"
 
 namespace stoker {
@@ -72,10 +73,14 @@ class BatchMemory {
 };
 
 // Allocator of a row's memory whose size a kernel learns while it runs. The last request counts.
-class ChargedAllocator final : public BufferAllocator {
+class ChargedAllocator final : public BufferAllocator, public gpu::DirectInput {
  public:
   ChargedAllocator(BufferAllocator& from, BatchMemory& memory, int64_t row, bool for_device)
-      : from_(from), memory_(memory), row_(row), for_device_(for_device) {}
+      : from_(from),
+        direct_(for_device ? dynamic_cast<gpu::DirectInput*>(&from) : nullptr),
+        memory_(memory),
+        row_(row),
+        for_device_(for_device) {}
   uint8_t* get(size_t bytes) override {
     if (bytes > charged_) {
       memory_.charge(Side::Host, row_, bytes - charged_);
@@ -84,9 +89,18 @@ class ChargedAllocator final : public BufferAllocator {
     }
     return from_.get(bytes);
   }
+  bool wants_direct(size_t bytes) override { return direct_ && direct_->wants_direct(bytes); }
+  gpu::Address read_directly(int descriptor, uint64_t offset, size_t bytes) override {
+    memory_.charge(Side::Device, row_, bytes);
+    return direct_->read_directly(descriptor, offset, bytes);
+  }
+  void record_staged(size_t bytes, uint64_t ns) noexcept override {
+    if (direct_) direct_->record_staged(bytes, ns);
+  }
 
  private:
   BufferAllocator& from_;
+  gpu::DirectInput* const direct_;
   BatchMemory& memory_;
   const int64_t row_;
   const bool for_device_;

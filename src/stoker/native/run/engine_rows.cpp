@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "gpu/file_reads.hpp"
 #include "run/engine.hpp"
 #include "run/sizes.hpp"
 
@@ -28,12 +29,21 @@ bool has_no_elements(const Step& step, const Call& call) {
 
 // Staging memory for kernels that learn their output's size while they run. If there are several requests, the last one
 // counts.
-class InputAllocator final : public BufferAllocator {
+class InputAllocator final : public BufferAllocator, public gpu::DirectInput {
  public:
-  explicit InputAllocator(gpu::JobOnDevice* job) : job_(job) {}
+  // `reads_directly`: no step on the host reads the elements, so they may exist in device memory alone.
+  InputAllocator(gpu::JobOnDevice* job, bool reads_directly)
+      : job_(job), reads_(job && reads_directly ? job->file_reads() : nullptr) {}
   uint8_t* get(size_t bytes) override {
     written();
     return piece_ = job_->allocate_input(bytes);
+  }
+  bool wants_direct(size_t bytes) override { return reads_ && reads_->wants(bytes); }
+  gpu::Address read_directly(int descriptor, uint64_t offset, size_t bytes) override {
+    return job_->read_directly(descriptor, offset, bytes);
+  }
+  void record_staged(size_t bytes, uint64_t ns) noexcept override {
+    if (reads_ && bytes >= gpu::FileReads::kLeastBytes) reads_->record_staged(bytes, ns);
   }
   // Declare the memory complete: nothing is written to it any more.
   void written() {
@@ -43,8 +53,11 @@ class InputAllocator final : public BufferAllocator {
 
  private:
   gpu::JobOnDevice* job_;
+  gpu::FileReads* reads_;
   uint8_t* piece_ = nullptr;
 };
+
+bool may_be_on_device_alone(const Value& value) { return value.storage == Storage::Upload && !value.is_read_on_host; }
 
 }  // namespace
 
@@ -172,7 +185,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   double* params = context->params.data();
   for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
   BufferAllocator* allocator = nullptr;
-  InputAllocator input(job->on_device.get());
+  InputAllocator input(job->on_device.get(), allocates && may_be_on_device_alone(plan_->values[step.out[0]]));
   std::optional<ChargedAllocator> charged;
   std::optional<RowAllocator> in_output;
   if (allocates) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/copy_view.hpp"
+#include "gpu/file_reads.hpp"
 #include "plan/plan.hpp"
 #include "run/sizes.hpp"
 
@@ -113,6 +114,18 @@ void JobOnDevice::deliver(const View& row, Address to) {
   deliveries_.push_back({row.data, to, bytes});
 }
 
+Address JobOnDevice::read_directly(int descriptor, uint64_t offset, size_t bytes) {
+  resources_.device->enter();
+  DeviceBackingPool::Memory memory;
+  try {
+    std::lock_guard<std::mutex> hold(reading_directly_);
+    direct_.reserve(direct_.size() + 1);
+    memory = resources_.file_memory->take(bytes);
+    direct_.push_back(memory);
+  } catch (const std::bad_alloc&) { return 0; }
+  return file_reads()->read(descriptor, offset, memory.at, bytes) ? memory.at : 0;
+}
+
 void JobOnDevice::follow(uintptr_t stream) {
   if (std::find(followed_.begin(), followed_.end(), stream) == followed_.end()) followed_.push_back(stream);
 }
@@ -146,6 +159,8 @@ void JobOnDevice::begin(int64_t rows) {
 void JobOnDevice::finish() {
   std::fill(constants_.begin(), constants_.end(), Constant{});
   inputs_.finish();
+  for (const DeviceBackingPool::Memory& memory : direct_) resources_.file_memory->release(memory);
+  direct_.clear();
   upload_.release_device_memory();
   if (work_) resources_.work_arenas->release(std::move(work_));
 }

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/file_reads.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <type_traits>
+#include <utility>
+
+namespace stoker::gpu {
+
+namespace {
+
+// The part of cuFile's interface that is used here, as in its documentation (cuFile API 1.6 and later).
+using Handle = void*;
+struct Error {
+  int code = 0;         // 0: success
+  int driver_code = 0;  // of CUDA's driver
+};
+constexpr int kDescriptorType = 1;  // a descriptor of Linux
+struct Descriptor {
+  int type = kDescriptorType;
+  union {
+    int number;
+    void* handle;
+  };
+  const void* operations = nullptr;
+};
+static_assert(sizeof(Error) == 8 && sizeof(Descriptor) == 24, "as in cuFile's header");
+
+std::string text_of(const Error& error) {
+  return "cuFile status " + std::to_string(error.code) +
+         (error.driver_code ? ", CUDA error " + std::to_string(error.driver_code) : "");
+}
+
+// A file that is opened again around the page cache, which reads from the disk to the device require.
+class UncachedFile {
+ public:
+  explicit UncachedFile(int descriptor) {
+#ifdef O_DIRECT
+    const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_DIRECT);
+#else
+    (void)descriptor;
+#endif
+  }
+  ~UncachedFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  UncachedFile(const UncachedFile&) = delete;
+  UncachedFile& operator=(const UncachedFile&) = delete;
+  int descriptor() const { return fd_; }  // -1: the file system has no such reads
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace
+
+struct FileReads::Api {
+  void* library = nullptr;
+  Error (*open)();
+  Error (*add)(Handle*, Descriptor*);
+  void (*remove)(Handle);
+  ssize_t (*read)(Handle, void*, size_t, off_t, off_t);
+
+  explicit Api(const std::string& path) : library(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (!library) throw DeviceFailure(std::string("expected cuFile's library: ") + ::dlerror());
+    const auto find = [&](auto& function, const char* name) {
+      void* const symbol = ::dlsym(library, name);
+      if (!symbol) throw DeviceFailure(std::string("cuFile's library has no ") + name);
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
+    };
+    try {
+      find(open, "cuFileDriverOpen");
+      find(add, "cuFileHandleRegister");
+      find(remove, "cuFileHandleDeregister");
+      find(read, "cuFileRead");
+      if (const Error error = open(); error.code) throw DeviceFailure("cuFile cannot be opened: " + text_of(error));
+    } catch (...) {
+      ::dlclose(library);
+      throw;
+    }
+  }
+  Api(const Api&) = delete;
+  Api& operator=(const Api&) = delete;
+
+  // Return the library, which the process opens once and never closes: closing it would end the reads of all pipelines.
+  static const Api& of(const std::string& path) {
+    static std::mutex opening;
+    static auto* const opened = new std::map<std::string, std::unique_ptr<const Api>>();  // not destroyed at exit
+    std::lock_guard<std::mutex> hold(opening);
+    std::unique_ptr<const Api>& api = (*opened)[path];
+    if (!api) api = std::make_unique<const Api>(path);
+    return *api;
+  }
+};
+
+FileReads::FileReads(const std::shared_ptr<Device>& device, const std::string& library, bool always)
+    : api_([&]() -> const Api& {
+        const Visit here(device.get());
+        return Api::of(library);
+      }()),
+      state_(always ? State::Direct : State::Measuring) {}
+
+bool FileReads::wants(size_t bytes) noexcept {
+  if (bytes < kLeastBytes) return false;
+  std::lock_guard<std::mutex> hold(mutex_);
+  return state_ == State::Direct || (state_ == State::Measuring && turn_++ % 2 == 0);
+}
+
+bool FileReads::read(int descriptor, uint64_t offset, Address to, size_t bytes) noexcept {
+  const auto start = std::chrono::steady_clock::now();
+  Handle handle = nullptr;
+  size_t have = 0;
+  try {
+    const UncachedFile uncached(descriptor);
+    Descriptor d;
+    d.number = uncached.descriptor() >= 0 ? uncached.descriptor() : descriptor;
+    if (const Error error = api_.add(&handle, &d); error.code)
+      return fail("a file cannot be registered: " + text_of(error)), false;
+    while (have < bytes) {
+      const ssize_t count = api_.read(handle, reinterpret_cast<void*>(to), bytes - have,
+                                      static_cast<off_t>(offset + have), static_cast<off_t>(have));
+      if (count < 0) {
+        const std::string why = count == -1 ? std::strerror(errno) : "cuFile status " + std::to_string(-count);
+        api_.remove(handle);
+        return fail("a file cannot be read: " + why), false;
+      }
+      if (count == 0) break;
+      have += static_cast<size_t>(count);
+    }
+    api_.remove(handle);
+  } catch (const std::exception& error) { return fail(error.what()), false; }
+  if (have < bytes) return false;
+  const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
+  std::lock_guard<std::mutex> hold(mutex_);
+  ++direct_.reads;
+  direct_.bytes += bytes;
+  direct_.ns += static_cast<uint64_t>(spent.count());
+  decide();
+  return true;
+}
+
+void FileReads::record_staged(size_t bytes, uint64_t ns) noexcept {
+  std::lock_guard<std::mutex> hold(mutex_);
+  ++staged_.reads;
+  staged_.bytes += bytes;
+  staged_.ns += ns;
+  decide();
+}
+
+void FileReads::decide() {
+  if (state_ != State::Measuring || direct_.reads < kTrials || staged_.reads < kTrials) return;
+  state_ = direct_.ns_per_byte() < staged_.ns_per_byte() ? State::Direct : State::Staged;
+}
+
+void FileReads::fail(std::string reason) noexcept {
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (state_ == State::Failed) return;
+  state_ = State::Failed;
+  reason_ = std::move(reason);
+}
+
+FileReads::Report FileReads::report() const {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return {state_, direct_, staged_, reason_};
+}
+
+}  // namespace stoker::gpu
