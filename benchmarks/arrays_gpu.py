@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks.arrays_gpu``: rate at which arrays in files reach a GPU, from the page cache.
+"""``python -m benchmarks.arrays_gpu``: rate at which arrays in files reach a GPU.
 
-Contenders alternate: staging through page-locked memory (``STOKER_GDS=off``) and cuFile (``on``). Without
-NVIDIA's driver for GPUDirect Storage, cuFile copies through host memory, if ``CUFILE_ALLOW_COMPAT_MODE=true``.
+Contenders alternate: staging through page-locked memory (``STOKER_GDS=off``), which reads from the page cache, and
+cuFile (``on``), which reads around it where the file system can. Without NVIDIA's driver for GPUDirect Storage, cuFile
+copies through host memory, if ``CUFILE_ALLOW_COMPAT_MODE=true``.
 """
 
 from __future__ import annotations
