@@ -29,6 +29,7 @@ PACKAGES = {
         "paddle",
         "ray",
         "tensorflow",
+        "triton",  # comes with a torch for GPUs
     }  # their own environments do
     for page in PAGES
 }
