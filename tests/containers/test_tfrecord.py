@@ -306,7 +306,7 @@ def test_checksums_are_those_of_the_definition(isa: str) -> None:
         assert _native.crc32c(b"123456789") == 0xE3069283
         assert all(
             _native.crc32c(data[:n]) == crc32c(data[:n])
-            for n in [*range(33), 3839, 3840, 3848, 7935, 7936, 7937, 16999]
+            for n in [*range(33), 511, 512, 513, 575, 576, 1023, 1024, 1095, 3839, 3840, 3848, 7935, 7936, 7937, 16999]
         )
         assert _native.crc32c(data[100:], _native.crc32c(data[:100])) == crc32c(data)
         for piece in (1, 100, len(data), len(data) + 1):
