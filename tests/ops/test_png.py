@@ -61,7 +61,13 @@ FILES["transparent gray"] = png(samples(0, 8, 7, 40), 0, 8, before=chunk(b"tRNS"
 FILES["transparent colour"] = png(samples(2, 8, 7, 40), 2, 8, before=chunk(b"tRNS", b"\0\7\0\7\0\7"))
 FILES |= {f"level {level}": file_of(2, 8, 60, 70, level=level) for level in (0, 1, 9)}
 FILES |= {f"chunks of {n}": file_of(2, 8, 9, 17, data_bytes=n) for n in (1, 7, 100)}
-FILES |= {f"filter {kind}": file_of(colours, 8, 9, 70, filters=[kind]) for kind in range(5) for colours in (0, 2, 4, 6)}
+FILES |= {
+    f"filter {kind} of {colours}": file_of(colours, 8, 9, 70, filters=[kind])
+    for kind in range(5) for colours in (0, 2, 4, 6)
+}  # fmt: skip
+FILES |= {  # neighbours that are often equal, and predictions that are equally near
+    f"filter {kind} of few values": png(samples(0, 8, 60, 70) % 4, 0, 8, filters=[kind]) for kind in (3, 4)
+}
 
 
 @pytest.mark.parametrize("output_type", [RGB, BGR, GRAY, ANY])

@@ -65,33 +65,37 @@ void sub(uint8_t* row, size_t size) {
   }
 }
 
+// A pixel waits for the one before it, so what counts is the number of dependent operations: values stay words, whose
+// upper halves are cleared by one of them.
 template <int kPixel>
 void average(uint8_t* row, const uint8_t* above, size_t size) {
+  if constexpr (kPixel == 1) {  // without vectors, which a byte would have to be moved to and from
+    int left = 0;
+    for (size_t i = 0; i < size; ++i) {
+      left = (row[i] + ((left + above[i]) >> 1)) & 255;
+      row[i] = static_cast<uint8_t>(left);
+    }
+    return;
+  }
   Words left{};
   for (size_t i = 0; i < size; i += kPixel) {
-    const Bytes pixel = load<kPixel>(row + i) + narrow((left + widen(load<kPixel>(above + i))) >> 1);
-    store<kPixel>(row + i, pixel);
-    left = widen(pixel);
+    left = (widen(load<kPixel>(row + i)) + ((left + widen(load<kPixel>(above + i))) >> 1)) & 255;
+    store<kPixel>(row + i, narrow(left));
   }
 }
 
-inline Words magnitude(Words x) {
-  const Words negative = -x;
-  return x > negative ? x : negative;
-}
-
+// Of a (left), b (above) and c (above left) the filter takes the one nearest to a + b - c, in doubt a, then b. With low
+// and high as the smaller and the larger one of a and b, that is low if high <= 3 c - a - b, high if low >= 3 c - a - b,
+// otherwise c. If both hold, low = high = c, and a sum of both differences from c is right. To compare distances, as the
+// definition does, takes twice as many dependent operations.
 template <int kPixel>
 void paeth(uint8_t* row, const uint8_t* above, size_t size) {
-  Words a{}, c{};  // left, and above left
+  Words a{}, c{};
   for (size_t i = 0; i < size; i += kPixel) {
-    const Words b = widen(load<kPixel>(above + i));
-    const Words across = b - c, down = a - c;  // distances of a and b from the prediction a + b - c
-    const Words from_a = magnitude(across), from_b = magnitude(down), from_c = magnitude(across + down);
-    const Words nearer = from_b <= from_c ? b : c;
-    const Words best = (from_a <= from_b) & (from_a <= from_c) ? a : nearer;
-    const Bytes pixel = load<kPixel>(row + i) + narrow(best);
-    store<kPixel>(row + i, pixel);
-    a = widen(pixel);
+    const Words b = widen(load<kPixel>(above + i)), coded = widen(load<kPixel>(row + i)) + c;
+    const Words limit = 3 * c - b - a, low = a < b ? a : b, high = a < b ? b : a;
+    a = (coded + ((high <= limit) & (low - c)) + ((low >= limit) & (high - c))) & 255;
+    store<kPixel>(row + i, narrow(a));
     c = b;
   }
 }
