@@ -56,6 +56,21 @@ def hostile_boxes(count: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.T
 
 @needs_torchvision
 @pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("scale", [1.0, 3e-20, 1e17])
+def test_nms_of_overlaps_next_to_the_threshold(isa: str, scale: float, dtype: torch.dtype) -> None:
+    """Boxes of whole numbers, so that many overlaps are the threshold itself; also with areas that are not normal."""
+    rng = np.random.default_rng(8)
+    corner = rng.integers(0, 20, (600, 2))
+    boxes = torch.from_numpy(np.concatenate([corner, corner + rng.integers(1, 7, (600, 2))], 1) * scale).to(dtype)
+    scores = torch.from_numpy(scores_of(8, 600)).to(dtype)
+    for share in (1 / 3, 0.5, 0.25, 2 / 3, 0.2, 1e-3, 1.0):
+        for near in (np.float32(share), np.nextafter(np.float32(share), 0), np.nextafter(np.float32(share), 2), share):
+            want = peer().nms(boxes, scores, float(near))
+            assert torch.equal(ops.nms(boxes, scores, float(near)), want), (share, near)
+
+
+@needs_torchvision
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 31, 33, 100, 300, 1000])
 def test_nms_keeps_the_boxes_that_torchvision_keeps(isa: str, count: int, dtype: torch.dtype) -> None:
     boxes, scores = hostile_boxes(count, dtype)

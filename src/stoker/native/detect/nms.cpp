@@ -8,6 +8,9 @@
 #include "detect/columns.hpp"
 #include "detect/groups.hpp"
 #include "shared/rotated_box.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace stoker::detect {
 
@@ -56,36 +59,76 @@ struct Columns {
   }
 };
 
+// Area that a box and the one at `j` have in common. The comparisons have the operands in the order that std::max and
+// std::min use, because of NaN.
+template <class T>
+[[gnu::always_inline]] inline T common(const Columns<T>& c, const Box<T>& b, int64_t j) {
+  const T l = b.x0 < c.x0[j] ? c.x0[j] : b.x0, t = b.y0 < c.y0[j] ? c.y0[j] : b.y0;
+  const T r = c.x1[j] < b.x1 ? c.x1[j] : b.x1, u = c.y1[j] < b.y1 ? c.y1[j] : b.y1;
+  T w = r - l, h = u - t;
+  w = T{0} < w ? w : T{0};
+  h = T{0} < h ? h : T{0};
+  return w * h;
+}
+
+#if defined(__x86_64__)
+
+// Lanes of boxes from `k` on whose overlap may be near; the operations of is_any_near().
+STOKER_WIDE inline __m256 near_of_eight(const Columns<float>& c, const Box<float>& b, int64_t k, float near) {
+  const __m256 zero = _mm256_setzero_ps();
+  const __m256 l = _mm256_max_ps(_mm256_loadu_ps(c.x0 + k), _mm256_set1_ps(b.x0));
+  const __m256 t = _mm256_max_ps(_mm256_loadu_ps(c.y0 + k), _mm256_set1_ps(b.y0));
+  const __m256 r = _mm256_min_ps(_mm256_loadu_ps(c.x1 + k), _mm256_set1_ps(b.x1));
+  const __m256 u = _mm256_min_ps(_mm256_loadu_ps(c.y1 + k), _mm256_set1_ps(b.y1));
+  const __m256 w = _mm256_max_ps(_mm256_sub_ps(r, l), zero), h = _mm256_max_ps(_mm256_sub_ps(u, t), zero);
+  const __m256 both = _mm256_mul_ps(w, h), areas = _mm256_add_ps(_mm256_set1_ps(b.area), _mm256_loadu_ps(c.area + k));
+  const __m256 bound = _mm256_mul_ps(_mm256_set1_ps(near), _mm256_sub_ps(areas, both));
+  return _mm256_cmp_ps(both, bound, _CMP_GE_OQ);
+}
+STOKER_WIDE inline bool is_any_near_of_block(const Columns<float>& c, const Box<float>& b, int64_t begin, float near) {
+  static_assert(kBlock == 16);
+  return _mm256_movemask_ps(_mm256_or_ps(near_of_eight(c, b, begin, near), near_of_eight(c, b, begin + 8, near))) != 0;
+}
+
+#endif
+
+// Whether the overlap with a box of the block that begins at `begin` may be 1 / 0.999 of `near` or more.
+template <bool kWide, class T>
+[[gnu::always_inline]] inline bool is_any_near(const Columns<T>& c, const Box<T>& b, int64_t begin, T near) {
+#if defined(__x86_64__)
+  if constexpr (kWide && sizeof(T) == 4) return is_any_near_of_block(c, b, begin, near);
+#endif
+  using Mask = typename Columns<T>::Mask;
+  Mask any = 0;
+  for (int64_t k = begin; k < begin + kBlock; ++k) {
+    const T both = common(c, b, k);
+    any |= both >= near * (b.area + c.area[k] - both) ? Mask{-1} : Mask{0};
+  }
+  return any != 0;
+}
+
 // Mark the boxes [begin, end) whose overlap with `b` is `least` or more, and those of the last block after `end`: there
 // are boxes of other cells, for which this is right if they come later and has no effect otherwise, and unused memory.
-// `skips`: boxes without a common area have no such overlap, which holds for thresholds from 0 on.
-template <class T>
+// `near`: a number below `least`, so that no overlap of `least` or more is missed by a product in place of the division;
+// 0 if `least` is not above 0, which makes all exact computations necessary.
+template <bool kWide, class T>
 [[gnu::always_inline]] inline void suppress_in(const Columns<T>& c, const Box<T>& b, int64_t begin, int64_t end,
-                                               T least, bool skips) {
+                                               T least, T near) {
   using Mask = typename Columns<T>::Mask;
-  const T X0 = b.x0, Y0 = b.y0, X1 = b.x1, Y1 = b.y1, A = b.area;
-  const T *x0 = c.x0, *y0 = c.y0, *x1 = c.x1, *y1 = c.y1, *area = c.area;
-  Mask* const dead = c.dead;
-  // The comparisons have the operands in the order that std::max and std::min use, because of NaN.
-  const auto overlap = [&](int64_t j) {
-    const T l = X0 < x0[j] ? x0[j] : X0, t = Y0 < y0[j] ? y0[j] : Y0;
-    const T r = x1[j] < X1 ? x1[j] : X1, u = y1[j] < Y1 ? y1[j] : Y1;
-    T w = r - l, h = u - t;
-    w = T{0} < w ? w : T{0};
-    h = T{0} < h ? h : T{0};
-    const T both = w * h;
-    return both / (A + area[j] - both);
+  const auto exact = [&](int64_t k) {
+    const T both = common(c, b, k);
+    return both / (b.area + c.area[k] - both) >= least ? Mask{-1} : Mask{0};
   };
   for (int64_t j = begin; j < end; j += kBlock) {
-    Mask any = 0;
-    for (int64_t k = j; k < j + kBlock; ++k) {  // negated, so that a NaN counts as a possible overlap
-      const Mask apart = (x0[k] >= X1 ? Mask{-1} : Mask{0}) | (x1[k] <= X0 ? Mask{-1} : Mask{0}) |
-                         (y0[k] >= Y1 ? Mask{-1} : Mask{0}) | (y1[k] <= Y0 ? Mask{-1} : Mask{0});
-      any |= ~apart;
-    }
-    if (skips && any == 0) continue;
-    for (int64_t k = j; k < j + kBlock; ++k) dead[k] |= overlap(k) >= least ? Mask{-1} : Mask{0};
+    if (near > T{0} && !is_any_near<kWide>(c, b, j, near)) continue;
+    for (int64_t k = j; k < j + kBlock; ++k) c.dead[k] |= exact(k);
   }
+}
+
+// The quotient is rounded to `least` from at least (1 - 2^-24) `least`, and the product is not rounded past the area.
+template <class T>
+T near_below(T least) {
+  return least > T{0} ? least * T(0.999) : T{0};
 }
 
 // Boxes whose centres are in one cell of a grid, in the order of visit, with bounds of their corners: a box that ends
@@ -133,16 +176,18 @@ class Visit {
         begin_(begin),
         end_(end),
         least_(least),
+        near_(near_below(least)),
         skips_(least > T{0}) {
     const int64_t n = end - begin;
     while (skips_ && side_ < kMostCells && n > (side_ + 1) * side_ * kBoxesPerCell) ++side_;
     arrange();
   }
 
-  void run(int64_t most, uint8_t* kept) { has_wide() ? run_wide(most, kept) : run_in(most, kept); }
+  void run(int64_t most, uint8_t* kept) { has_wide() ? run_wide(most, kept) : run_in<false>(most, kept); }
 
  private:
-  STOKER_WIDE void run_wide(int64_t most, uint8_t* kept) { run_in(most, kept); }
+  STOKER_WIDE void run_wide(int64_t most, uint8_t* kept) { run_in<true>(most, kept); }
+  template <bool kWide>
   [[gnu::always_inline]] void run_in(int64_t most, uint8_t* kept) {
     const int64_t count = side_ * side_;
     for (int64_t i = begin_, found = 0; i < end_ && found < most; ++i) {
@@ -155,7 +200,7 @@ class Visit {
         Cell<T>& cell = cell_[k];
         if (skips_ && cell.is_apart(b)) continue;
         while (cell.head < cell.end && number(cell.head) <= i) ++cell.head;
-        suppress_in(cells_, b, cell.head, cell.end, least_, skips_);
+        suppress_in<kWide>(cells_, b, cell.head, cell.end, least_, near_);
         if (++cell.visits >= kVisitsPerPass) remove_dead(cell);
       }
     }
@@ -209,7 +254,7 @@ class Visit {
   uint32_t* place_;
   Cell<T>* cell_;
   int64_t begin_, end_, side_ = 1;
-  T least_;
+  T least_, near_;
   bool skips_;
 };
 
