@@ -84,9 +84,12 @@ def open(
     )  # fmt: skip
 
 
-def write(path: str | os.PathLike[str], frames: Any, fps: float = 25) -> None:
+def write(
+    path: str | os.PathLike[str], frames: Any, fps: float = 25, *, audio: Any = None, sample_rate: int | None = None
+) -> None:
     """Write a video file, to look at a clip: H.264 (.mp4, .mov, .mkv) or VP9 (.webm) of good quality, which is lossy.
 
+    Audio is AAC, or Opus in a .webm file, and is lossy too. It begins with the first frame. Neither is cut.
     The file says BT.709 and the limited range. It appears when it is complete, and replaces one of this name.
 
     >>> import numpy as np
@@ -100,13 +103,17 @@ def write(path: str | os.PathLike[str], frames: Any, fps: float = 25) -> None:
             H.264 has a chroma sample for 2 x 2 pixels if the height and the width are even, and one for each pixel
             otherwise, which browsers do not play.
         fps: frames per second, from 0.1 to 1000. Matroska and WebM round times to milliseconds.
+        audio: samples of the audio track, float32 from -1 to 1 or int16, ``(samples,)`` or ``(samples, channels)`` with
+            1 or 2 channels. By default the file has none.
+        sample_rate: sampling rate of ``audio`` in Hz: one of AAC (8000, 16000, 22050, 44100, 48000 and others), or of
+            Opus (8000, 12000, 16000, 24000, 48000).
 
     Raises:
         ArgumentError: an argument is wrong, or the frames have several shapes.
         OSError: the file cannot be written.
         UnsupportedError: PyAV is not installed (the extra ``video``), or has no encoder.
     """
-    write_video(path, frames, fps)
+    write_video(path, frames, fps, audio, sample_rate)
 
 
 class Video:

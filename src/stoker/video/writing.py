@@ -1,33 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Video files of frames, for looking at clips: H.264 or VP9, with colors of BT.709 and the limited range."""
+"""Video files of frames, for looking at clips: H.264 or VP9, with colors of BT.709 and the limited range, and audio."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..contract.errors import ArgumentError, UnsupportedError
 from ..contract.file_path import as_path
 from ..contract.text import brief, reason_of
+from .audio_writing import Sound, SoundTrack, sound_of
 from .pyav import pyav
 
 _SUBJECT = "eager.video.write"
 _BT709, _LIMITED = 1, 1  # FFmpeg's numbers of the matrix and the range
-# By the ending of a name: FFmpeg's muxer, its encoder and the encoder's options. The rates are those of good quality.
 _H264 = ("libx264", {"crf": "18", "preset": "veryfast"})
 _VP9 = ("libvpx-vp9", {"crf": "24", "b": "0", "cpu-used": "6", "row-mt": "1"})
-_FORMS = {".mp4": ("mp4", *_H264), ".mov": ("mov", *_H264), ".mkv": ("matroska", *_H264), ".webm": ("webm", *_VP9)}
+
+
+class _Form(NamedTuple):
+    """FFmpeg's muxer of a file, its encoder of pictures with options, whose rates are of good quality, and of audio."""
+
+    muxer: str
+    encoder: str
+    options: dict[str, str]
+    audio_encoder: str
+
+
+_FORMS = {
+    ".mp4": _Form("mp4", *_H264, "aac"), ".mov": _Form("mov", *_H264, "aac"), ".mkv": _Form("matroska", *_H264, "aac"),
+    ".webm": _Form("webm", *_VP9, "libopus"),
+}  # fmt: skip
 _MOST_FPS, _LEAST_FPS = 1000.0, 0.1
 _MOST_SIDE, _LEAST_SIDE = 16384, 2  # libx264 needs two columns and rows
 
 
-def write_video(path: str | os.PathLike[str], frames: Any, fps: float) -> None:
+def write_video(path: str | os.PathLike[str], frames: Any, fps: float, audio: Any, sample_rate: Any) -> None:
     """Write a video file; ``eager.video.write`` explains the arguments and errors."""
     name = as_path(path)
     if name is None or "\0" in os.fsdecode(name):
@@ -39,6 +53,7 @@ def write_video(path: str | os.PathLike[str], frames: Any, fps: float) -> None:
             f"`{_SUBJECT}`: expected a path that ends in {', '.join(_FORMS)}, got {brief(target.suffix)} at the end"
         )
     rate = _rate_of(fps)
+    sound = sound_of(audio, sample_rate, form.audio_encoder)
     rows = iter(_frames_of(frames))
     first = next(rows, None)
     if first is None:
@@ -47,30 +62,30 @@ def write_video(path: str | os.PathLike[str], frames: Any, fps: float) -> None:
     part = target.with_name(f".{target.name}.part")
     try:
         with open(part, "wb") as file:
-            _encode(file, form, rate, pixels, rows)
+            _encode(file, form, rate, sound, chain([pixels], rows))
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
 
 
-def _encode(
-    file: Any, form: tuple[str, str, dict[str, str]], rate: Fraction, first: np.ndarray, rows: Iterable[Any]
-) -> None:
+def _encode(file: Any, form: _Form, rate: Fraction, sound: Sound | None, rows: Iterator[Any]) -> None:
     av = pyav()
-    muxer, encoder, options = form
-    if encoder not in av.codecs_available:
-        raise UnsupportedError(
-            f"`{_SUBJECT}`: expected a package `av` (PyAV) whose FFmpeg has the encoder {encoder}, got one without it. "
-            "The wheels of `pip install av` have it"
-        )
+    for encoder in (form.encoder, form.audio_encoder if sound else form.encoder):
+        if encoder not in av.codecs_available:
+            raise UnsupportedError(
+                f"`{_SUBJECT}`: expected a package `av` (PyAV) whose FFmpeg has the encoder {encoder}, got one without "
+                "it. The wheels of `pip install av` have it"
+            )
+    first = next(rows)
     height, width, _ = first.shape
-    with av.open(file, "w", format=muxer) as container:
-        stream = container.add_stream(encoder, rate=rate, options=options)
+    with av.open(file, "w", format=form.muxer) as container:
+        stream = container.add_stream(form.encoder, rate=rate, options=form.options)
         stream.width, stream.height = width, height
         # H.264 with a chroma sample for 2 x 2 pixels has even sizes only.
-        is_odd = encoder == "libx264" and (height | width) & 1
+        is_odd = form.encoder == "libx264" and (height | width) & 1
         stream.pix_fmt = "yuv444p" if is_odd else "yuv420p"
         stream.codec_context.colorspace, stream.codec_context.color_range = _BT709, _LIMITED
+        track = SoundTrack(av, container, form.audio_encoder, sound) if sound else None
         for number, row in enumerate(chain([first], rows)):
             pixels = row if number == 0 else _pixels_of(row, number)
             if pixels.shape != first.shape:
@@ -81,7 +96,11 @@ def _encode(
             frame = av.VideoFrame.from_ndarray(pixels, format="gray" if pixels.shape[2] == 1 else "rgb24")
             frame = frame.reformat(format=stream.pix_fmt, dst_colorspace=_BT709, dst_color_range=_LIMITED)
             container.mux(stream.encode(frame))
+            if track:
+                container.mux(track.packets_to(float((number + 1) / rate)))
         container.mux(stream.encode(None))
+        if track:
+            container.mux(track.packets_to(None))
 
 
 def _rate_of(fps: Any) -> Fraction:
