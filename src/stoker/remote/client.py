@@ -48,7 +48,9 @@ class Client:
             if store is None:
                 endpoint = os.environ.get("AWS_ENDPOINT_URL", "") if parts.scheme.startswith("s3") else root
                 options: dict[str, Any] = {"timeout": f"{REQUEST_S}s", "connect_timeout": "5s"}
-                if endpoint.startswith("http://"):
+                # An emulator of Google's store has no certificate. These options hide obstore's own variable.
+                is_emulated = parts.scheme == "gs" and os.environ.get("GOOGLE_ALLOW_HTTP", "").lower() in ("1", "true")
+                if endpoint.startswith("http://") or is_emulated:
                     options["allow_http"] = True
                 once = {"max_retries": 0, "retry_timeout": datetime.timedelta(seconds=REQUEST_S)}
                 store = self._store_module.from_url(root, client_options=options, retry_config=once)
