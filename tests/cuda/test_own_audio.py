@@ -47,6 +47,72 @@ def test_a_transform_that_does_not_fit_into_shared_memory() -> None:
     )
 
 
+def test_complex_spectra_and_back() -> None:
+    """Sizes of all radices, odd ones, Bluestein's algorithm, steps beyond a window; signals shorter than a frame."""
+    rows = [*signals(700, 1, 3100), np.where(np.arange(500) == 250, np.nan, 0.1).astype(np.float32)]
+
+    def transformed(x: Any) -> Any:
+        found = []
+        for n, length, step in ((512, 60, 23), (200, 200, 50), (27, 27, 9), (74, 50, 60), (37, 37, 5), (2, 2, 1)):
+            form = {"nfft": n, "window_length": length, "window_step": step}
+            spectra = fn.stft(x, reflect_padding=n != 200, **form)
+            found += [spectra, fn.istft(spectra, **form), fn.istft(spectra, length=600, center_windows=False, **form)]
+        return tuple(found)
+
+    compare_rows([rows], [""], transformed)
+    inside = {"nfft": 81, "window_length": 50, "window_step": 20, "center_windows": False}
+    inside["window_fn"] = np.random.default_rng(1).normal(0, 1, 50).tolist()
+    compare_rows([signals(400, 81, 95)], [""], lambda x: (fn.istft(fn.stft(x, **inside), **inside),))
+
+
+def test_complex_spectra_that_do_not_fit_into_shared_memory() -> None:
+    form = {"nfft": 65536, "window_length": 3000, "window_step": 1500}
+    compare_rows([signals(3000, 5000)], [""], lambda x: (fn.stft(x, **form), fn.istft(fn.stft(x, **form), **form)))
+
+
+def test_spectra_in_another_order_of_axes() -> None:
+    """Views: signals of one channel among several, turned spectra."""
+    stereo = [np.random.default_rng(n).normal(0, 0.1, (n, 2)).astype(np.float32) for n in (700, 90)]
+
+    def transformed(x: Any) -> Any:
+        form = {"window_length": 64, "window_step": 20}
+        spectra = fn.stft(x[:, 1:], **form)
+        turned = fn.transpose(fn.copy(fn.transpose(spectra, perm=[2, 1, 0])), perm=[2, 1, 0])
+        power = fn.spectrogram(x[:, 1:], layout="tf", **form)
+        return fn.istft(turned, **form), fn.griffin_lim(power, n_iter=2, **form)
+
+    compare_rows([stereo], [""], transformed)
+
+
+def test_phases_of_magnitudes() -> None:
+    """With and without momentum, powers and magnitudes, no iteration, zeros."""
+    rows = [*signals(700, 333), np.zeros(200, np.float32)]
+
+    def estimated(x: Any) -> Any:
+        form: dict[str, Any] = {"nfft": 100, "window_length": 80, "window_step": 20}
+        power, magnitude = fn.spectrogram(x, **form), fn.spectrogram(x, power=1, **form)
+        return (
+            fn.griffin_lim(power, n_iter=3, **form), fn.griffin_lim(magnitude, power=1, n_iter=2, momentum=0.0, **form),
+            fn.griffin_lim(power, n_iter=0, **form),
+        )  # fmt: skip
+
+    compare_rows([rows], [""], estimated)
+
+
+def test_other_tempos() -> None:
+    """Rates per row, more bins than a block has threads, silence."""
+    rows = [*signals(1700, 333, 5), np.zeros(200, np.float32)]
+    rates = [np.float32(r) for r in (1.3, 0.6, 2.0, 0.25)]
+
+    def stretched(x: Any, rate: Any) -> Any:
+        return (
+            fn.time_stretch(x, rate=rate, window_length=256, window_step=64),
+            fn.time_stretch(x, rate=0.9, nfft=100, window_length=80, window_step=20),
+        )
+
+    compare_rows([rows, rates], ["", ""], stretched)
+
+
 def test_frames_within_the_signal_and_a_window() -> None:
     window = np.random.default_rng(1).normal(0, 1, 50).tolist()
     arguments = {"window_length": 50, "window_step": 20, "center_windows": False, "window_fn": window}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of a signal that a block transforms: the part that both kernels of `spectrogram` have in common.
+// Frames of a signal that a block transforms: the part that `stft` and both kernels of `spectrogram` have in common.
 #pragma once
 #include "device/own.cuh"
 #include "shared/border.hpp"

@@ -47,19 +47,22 @@ void require_transform(int32_t nfft, int64_t step) {
   if (step < 1 || step > kFarApart) throw std::invalid_argument("expected a positive step");
 }
 
-// Complex spectra of the frames of a signal [n]. Inputs: the signal, a window [length]. Parameters: first sample of the
-// first frame's window. Output: [bins, frames, 2].
+// Complex spectra of the frames of a signal [n]. Inputs: the signal, a window [length], a table of fft_table. Parameters:
+// frames of the row, first sample of the first frame's window. Output: [bins, frames, 2].
 class Stft : public Kernel {
  public:
-  Stft(int32_t nfft, int64_t step, bool reflect) : factors_(nfft), step_(step), reflect_(reflect) {}
-  Ports ports() const override { return {.kernel = "stft", .in = {kSignal, kSignal}, .out = {kSpectra}, .params = 1}; }
+  Stft(int32_t nfft, int64_t step, bool reflect) : plan_(fft::plan_of(nfft)), step_(step), reflect_(reflect) {}
+  Ports ports() const override {
+    return {.kernel = "stft", .in = {kSignal, kSignal, kSignal}, .out = {kSpectra}, .params = 2};
+  }
   bool fits(const Call& c) const override {
     const View &window = *c.in[1], &out = *c.out[0];
-    if (c.in[0]->shape[0] > 0 && window.shape[0] > 0 && window.shape[0] <= factors_.plan.samples &&
-        out.shape[0] == factors_.plan.bins && out.shape[2] == 2)
+    if (c.in[0]->shape[0] > 0 && window.shape[0] > 0 && window.shape[0] <= plan_.samples &&
+        c.in[2]->shape[0] == plan_.floats && out.shape[1] == offset_of(c.params[0]) && out.shape[0] == plan_.bins &&
+        out.shape[2] == 2)
       return true;
-    *c.error = "expected a signal with samples, and a window and an output for " +
-               std::to_string(factors_.plan.samples) + " points";
+    *c.error = "expected a signal with samples, and a window, a table and an output for " +
+               std::to_string(plan_.samples) + " points";
     return false;
   }
   Outcome run(const Call& c) const override {
@@ -70,19 +73,19 @@ class Stft : public Kernel {
                                 x.stride[0] / static_cast<int64_t>(sizeof(float)),
                                 out.shape[1],
                                 step_,
-                                offset_of(c.params[0]),
+                                offset_of(c.params[1]),
                                 length,
                                 reflect_,
                                 in_order(*c.in[1], c.work[1]),
-                                (factors_.plan.samples - length) / 2};
-    uint8_t* memory = c.work[0].get(static_cast<size_t>(signal::transform_bytes(factors_.plan, length)));
-    signal::transforms().forward(frames, factors_.plan, factors_.table.data(), {floats_of(&out), 2 * out.shape[1], 2},
+                                (plan_.samples - length) / 2};
+    uint8_t* memory = c.work[0].get(static_cast<size_t>(signal::transform_bytes(plan_, length)));
+    signal::transforms().forward(frames, plan_, in_order(*c.in[2], c.work[2]), {floats_of(&out), 2 * out.shape[1], 2},
                                  memory);
     return Outcome::Ok;
   }
 
  private:
-  Factors factors_;
+  fft::Plan plan_;
   int64_t step_;
   bool reflect_;
 };
@@ -93,21 +96,26 @@ std::shared_ptr<Kernel> make_stft(int32_t nfft, int64_t step, bool reflect) {
 }
 
 // Signal [n] from the spectra of its frames: the sum of the frames with their windows, over the sum of the windows'
-// squares. Inputs: [bins, frames, 2], a window [length]. Parameters: first sample of the first frame's window.
+// squares. Inputs: [bins, frames, 2], a window [length], a table of fft_table. Parameters: first sample of the first frame's window.
 class Istft : public Kernel {
  public:
-  Istft(int32_t nfft, int64_t step) : factors_(nfft), step_(step) {}
-  Ports ports() const override { return {.kernel = "istft", .in = {kSpectra, kSignal}, .out = {kSignal}, .params = 1}; }
+  Istft(int32_t nfft, int64_t step) : plan_(fft::plan_of(nfft)), step_(step) {}
+  Ports ports() const override {
+    return {.kernel = "istft", .in = {kSpectra, kSignal, kSignal}, .out = {kSignal}, .params = 1};
+  }
   bool fits(const Call& c) const override {
     const View &x = *c.in[0], &window = *c.in[1];
-    if (x.shape[0] == factors_.plan.bins && x.shape[2] == 2 && window.shape[0] <= factors_.plan.samples) return true;
-    *c.error = "expected spectra of " + std::to_string(factors_.plan.bins) + " complex bins (" +
-               std::to_string(factors_.plan.samples) + " points), got " + std::to_string(x.shape[0]) + " bins of " +
-               std::to_string(x.shape[2]) + " numbers";
+    if (x.shape[0] == plan_.bins && x.shape[2] == 2 && window.shape[0] <= plan_.samples &&
+        c.in[2]->shape[0] == plan_.floats)
+      return true;
+    *c.error = "expected spectra of " + std::to_string(plan_.bins) + " complex bins (" + std::to_string(plan_.samples) +
+               " points), got " + std::to_string(x.shape[0]) + " bins of " + std::to_string(x.shape[2]) +
+               " numbers, or another table";
     return false;
   }
   Outcome run(const Call& c) const override {
-    const fft::Plan& plan = factors_.plan;
+    const fft::Plan& plan = plan_;
+    const float* table = in_order(*c.in[2], c.work[3]);
     const signal::Transforms& transforms = signal::transforms();
     const View& x = *c.in[0];
     const int64_t frames = x.shape[1], length = c.in[1]->shape[0], n = c.out[0]->shape[0];
@@ -115,15 +123,16 @@ class Istft : public Kernel {
     const signal::Spectra in{const_cast<float*>(in_order(x, c.work[1])), 2 * frames, 2};
     const float* window = in_order(*c.in[1], c.work[2]);
     const auto bytes = static_cast<size_t>(signal::transform_bytes(plan, 0));
-    uint8_t* memory = c.work[0].get(bytes + static_cast<size_t>(transforms.group * plan.samples) * sizeof(float));
+    const int64_t group = transforms.group * plan.samples;
+    uint8_t* memory = c.work[0].get(bytes + static_cast<size_t>(group + n) * sizeof(float));
     auto* parts = reinterpret_cast<float*>(memory + bytes);
-    auto* weights = reinterpret_cast<float*>(c.work[3].get(static_cast<size_t>(n) * sizeof(float) + 1));
+    float* weights = parts + group;
     float* y = floats_of(c.out[0]);
     std::fill_n(y, n, 0.0f);
     std::fill_n(weights, n, 0.0f);
     for (int64_t first = 0; first < frames; first += transforms.group) {
       const int64_t count = std::min(transforms.group, frames - first);
-      transforms.inverse(in, first, count, plan, factors_.table.data(), parts, memory);
+      transforms.inverse(in, first, count, plan, table, parts, memory);
       for (int64_t t = 0; t < count; ++t) {
         const int64_t at = start + (first + t) * step_;
         const float* part = parts + t * plan.samples + offset;
@@ -139,7 +148,7 @@ class Istft : public Kernel {
 
  private:
   static constexpr float kLeastWeight = 1e-11f;  // below it, windows leave a sample undetermined
-  Factors factors_;
+  fft::Plan plan_;
   int64_t step_;
 };
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ...contract import expr as ex
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.samples import Rows, each
-from ...contract.step import ALIASES, Joint, Launches, Tiles, Value, ViewOp
+from ...contract.step import ALIASES, MAX_SHARED_BYTES, Joint, Launches, Tiles, Value, ViewOp
 from ...contract.streaming import StreamRule, elementwise
 from ...contract.types import DType
 
@@ -21,6 +21,8 @@ _MOST_WEIGHTS = 1 << 24  # of a table that is made while planning (native/kernel
 SPECTRA = "spectra"  # the joint of a filter, a spectrogram and weighted sums (contract.step.Joint)
 _THREADS = 256  # sums of a GPU block (native/device/own_project.cuh)
 MAX_NFFT = 1 << 20  # native/shared/fft.hpp
+MOST_FRAMES = 16  # of a GPU block that transforms any number of points
+_SHARED_BYTES = 96 * 1024  # of a block with several frames, so that a multiprocessor has two blocks
 _LONGEST = 1 << 40  # native/base/whole.hpp: kFarApart
 
 
@@ -91,6 +93,57 @@ def _projected(c: Lowering, x: Value, axis: int, rows: int, weights: Value) -> V
         "project", [x, weights], [(DType.FLOAT, shape, x.layout)], attrs=(axis,), params=(axis,), own=own, tiles=tiles,
         joint=Joint(SPECTRA),
     )[0]  # fmt: skip
+
+
+def fft_table(c: Lowering, nfft: int) -> Value:
+    """Return the factors of a transform."""
+    table = c.opaque(DType.FLOAT, 1)
+    c.emit("fft_table", [], [table], attrs=(nfft,), memory=ALIASES)
+    return table
+
+
+def complex_points(nfft: int) -> int:
+    """Return the complex points of a real transform (native/shared/fft.hpp)."""
+    return nfft if nfft % 2 else nfft // 2
+
+
+def without_factors(n: int) -> int:
+    """Return a number without its factors 2, 3 and 5."""
+    for factor in (2, 3, 5):
+        while n % factor == 0:
+            n //= factor
+    return n
+
+
+class FrameBlocks(NamedTuple):
+    """GPU blocks that transform frames (native/device/own_transforms.cuh).
+
+    Attributes:
+        frames: frames of a block.
+        shared_bytes: shared memory of a block; 0: a frame does not fit.
+        device_bytes: device memory of a frame, which then has the transform.
+    """
+
+    frames: int
+    shared_bytes: int
+    device_bytes: int
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Numbers of the kernel: frames of a block, and whether its memory is shared memory."""
+        return self.frames, int(self.shared_bytes > 0)
+
+
+def blocks_of_frames(nfft: int) -> FrameBlocks:
+    """Return the blocks for a transform. A frame has two pairs of arrays; every sixteenth element is unused."""
+    length = complex_points(nfft)
+    if without_factors(length) != 1:  # Bluestein's algorithm (native/shared/fft.hpp)
+        length = 1 << (2 * length - 2).bit_length()
+    frame_bytes = 4 * 4 * (length + length // 16 + 1)
+    if frame_bytes > MAX_SHARED_BYTES:
+        return FrameBlocks(1, 0, frame_bytes)
+    count = max(1, min(MOST_FRAMES, _SHARED_BYTES // frame_bytes))
+    return FrameBlocks(count, count * frame_bytes, 0)
 
 
 def across_time(axis: int, time: int) -> StreamRule:

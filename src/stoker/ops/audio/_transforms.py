@@ -12,12 +12,13 @@ from ...contract.argument import arg
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Value
+from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType
 from ...native import _native
-from ._signals import MAX_NFFT, at_least
+from ._signals import MAX_NFFT, at_least, blocks_of_frames, fft_table
 
 PAIR = "ftC"  # layout of complex spectra; C: real and imaginary part
+_SAMPLES = 1024  # of a GPU block that adds frames (native/device/own_istft.cuh)
 
 
 class FrameArguments(Operator):
@@ -44,9 +45,14 @@ def window_of(given: Any, length: int) -> Any:
 
 
 class Framing:
-    """Checked arguments of frames: points, window, step, and the first sample of the first frame's window."""
+    """Checked arguments of frames: points, window, step, and the first sample of the first frame's window.
 
-    def __init__(self, c: Lowering) -> None:
+    Args:
+        on_gpu: give steps their GPU forms; an operator with a step that has none needs all on the CPU.
+    """
+
+    def __init__(self, c: Lowering, on_gpu: bool = True) -> None:
+        self.on_gpu = on_gpu
         length, self.step = at_least(c, "window_length", 1), at_least(c, "window_step", 1)
         self.nfft = length if c.const("nfft") is None else at_least(c, "nfft", 1)
         c.expect(
@@ -75,10 +81,18 @@ class Framing:
             c.require(n >= self.nfft, "expected a signal of at least {1} samples (`nfft`), got {0}", n, self.nfft)
             frames = ex.maximum(n - self.nfft, 0) // self.step + 1
         shape = (self.bins, frames, 2)
+        block, start = blocks_of_frames(self.nfft), self.start(center)
+        own = Launches("Stft", {"frames": self._launch(frames)}, frames * block.device_bytes)
+        reflect = center and reflect
         return c.native(
-            "stft", [x, c.constant(self.window)], [(DType.FLOAT, shape, PAIR)],
-            attrs=(self.nfft, self.step, center and reflect), params=(self.start(center),),
+            "stft", [x, c.constant(self.window), fft_table(c, self.nfft)], [(DType.FLOAT, shape, PAIR)],
+            attrs=(self.nfft, self.step, reflect), own=own if self.on_gpu else None,
+            params=(frames, start, self.nfft, self.step, int(reflect), 0, 0, *block.numbers),
         )[0]  # fmt: skip
+
+    def _launch(self, frames: Scalar) -> LaunchPass:
+        block = blocks_of_frames(self.nfft)
+        return LaunchPass((frames + block.frames - 1) // block.frames, 256, block.shared_bytes, block.shared_bytes)
 
     def whole_length(self, frames: Scalar, center: bool) -> Scalar:
         """Return the samples that frames cover, without the extension of a centred signal."""
@@ -88,9 +102,13 @@ class Framing:
 
     def inverse(self, c: Lowering, x: Value, center: bool, length: Scalar) -> Value:
         """Return the signal with these spectra."""
+        frames, block = x.shape[1], blocks_of_frames(self.nfft)
+        passes = {"frames": self._launch(frames), "join": (length + _SAMPLES - 1) // _SAMPLES}
+        own = Launches("Istft", passes, frames * (4 * self.nfft + block.device_bytes))
         return c.native(
-            "istft", [x, c.constant(self.window)], [(DType.FLOAT, (length,), "")], attrs=(self.nfft, self.step),
-            params=(self.start(center),),
+            "istft", [x, c.constant(self.window), fft_table(c, self.nfft)], [(DType.FLOAT, (length,), "")],
+            attrs=(self.nfft, self.step), params=(self.start(center), self.nfft, self.step, *block.numbers),
+            own=own if self.on_gpu else None,
         )[0]  # fmt: skip
 
 

@@ -13,13 +13,14 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
 from ...contract.samples import Rows, each
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ._signals import at_least, frequency_axis, signals
 from ._transforms import PAIR, FrameArguments, Framing, PlainFrames
 
 _MOST_ITERATIONS = 1000
 _TINY = 1e-16
+_ELEMENTS = 1024  # of a GPU block (native/device/own_phased.cuh)
 
 
 class GriffinLim(FrameArguments, name="griffin_lim"):
@@ -31,7 +32,6 @@ class GriffinLim(FrameArguments, name="griffin_lim"):
     Griffin-Lim algorithm" (2013); the values of ``torchaudio.functional.griffinlim(rand_init=False)``.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     power = arg("int", 2, choices=(1, 2), doc="Exponent of the magnitudes in the input (`spectrogram`).")
     n_iter = arg("int", 32, doc="Iterations, at most 1000.")
@@ -64,12 +64,19 @@ class GriffinLim(FrameArguments, name="griffin_lim"):
         c.require(frames > 0, "expected frames, got none")
         root, length = c.const("power") == 2, framing.whole_length(frames, True)
         outputs = [(DType.FLOAT, (framing.bins, frames, 2), PAIR)]
-        (spectra,) = c.native("phased", [x, x, x], outputs, attrs=(0.0, True, root))
+        own = Launches("Phased", {"apply": (framing.bins * frames + _ELEMENTS - 1) // _ELEMENTS})
+
+        def phased(rebuilt: Value, before: Value, share: float, zero: bool) -> Value:
+            numbers = (share, zero, root)
+            params = tuple(map(float, numbers))
+            return c.native("phased", [x, rebuilt, before], outputs, attrs=numbers, params=params, own=own)[0]
+
+        spectra = phased(x, x, 0.0, True)
         before: Value | None = None
         for _ in range(count):
             rebuilt = framing.forward(c, framing.inverse(c, spectra, True, length), True, True)
             share = 0.0 if before is None else momentum / (1 + momentum)
-            (spectra,) = c.native("phased", [x, rebuilt, before or rebuilt], outputs, attrs=(share, False, root))
+            spectra = phased(rebuilt, before or rebuilt, share, False)
             before = rebuilt
         return framing.inverse(c, spectra, True, length)
 

@@ -30,7 +30,6 @@ class Istft(FrameArguments, name="istft"):
     ``torch.istft`` and ``librosa.istft``.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     center_windows = arg("bool", True, doc="The frames have their centres at multiples of the step (`stft`).")
     length = arg("int", None, per_row=True, doc="Samples of the output; by default those that the frames cover.")

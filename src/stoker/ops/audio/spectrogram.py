@@ -15,11 +15,24 @@ from ...contract.expr import Scalar, is_static
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
-from ...contract.step import ALIASES, MAX_SHARED_BYTES, Joint, Launches, LaunchPass, Value
+from ...contract.step import Joint, Launches, LaunchPass, Value
 from ...contract.streaming import StreamRule, framed
 from ...contract.types import DType
 from ...native import _native
-from ._signals import MAX_NFFT, SPECTRA, at_least, expect_floats, in_tiles, mono, signals
+from ._signals import (
+    MAX_NFFT,
+    MOST_FRAMES,
+    SPECTRA,
+    at_least,
+    blocks_of_frames,
+    complex_points,
+    expect_floats,
+    fft_table,
+    in_tiles,
+    mono,
+    signals,
+    without_factors,
+)  # fmt: skip
 
 
 class Spectrogram(Operator, name="spectrogram"):
@@ -81,8 +94,7 @@ class Spectrogram(Operator, name="spectrogram"):
         by_time = c.const("layout") == "tf"
         bins = nfft // 2 + 1
         shape = (frames, bins) if by_time else (bins, frames)
-        table = c.opaque(DType.FLOAT, 1)
-        c.emit("fft_table", [], [table], attrs=(nfft,), memory=ALIASES)
+        table = fft_table(c, nfft)
         attrs = (nfft, step, center and c.const("reflect_padding"), c.const("power") == 1, by_time)
         own, numbers = _launches(nfft, frames)
         joint = Joint(SPECTRA, partial(_short_launches, nfft, frames)) if not numbers else None
@@ -128,21 +140,18 @@ def window_of(given: Any, length: int) -> Any:
     return (0.5 * (1 - turns)).astype(np.float32)
 
 
-_FRAMES = 16  # of a GPU block, at most
-_SHARED_BYTES = 96 * 1024  # of a block with several frames, so that a multiprocessor has two blocks
 _BLOCK_POINTS = 4096  # of all frames of a block that transforms them in registers, 16 for each of its 256 threads
 _SHARED_TABLE = 2048  # points of the longest transform with its factors in shared memory, fewer than two floats a point
 
 
 def _launches(nfft: int, frames: Scalar) -> tuple[Launches, tuple[int, ...]]:
     """Return the form for GPUs, and its numbers."""
-    length = nfft if nfft % 2 else nfft // 2
-    has_chirp = _without_factors(length) != 1
-    if 1 < length <= _BLOCK_POINTS and not has_chirp:
+    length = complex_points(nfft)
+    if 1 < length <= _BLOCK_POINTS and without_factors(length) == 1:
         return _short_launches(nfft, frames), ()
-    if has_chirp:  # Bluestein's algorithm (native/shared/fft.hpp)
-        length = 1 << (2 * length - 2).bit_length()
-    return _long_launches(length, frames)
+    block = blocks_of_frames(nfft)
+    one = LaunchPass((frames + block.frames - 1) // block.frames, 256, block.shared_bytes, block.shared_bytes)
+    return Launches("Spectrogram", {"frames": one}, frames * block.device_bytes), block.numbers
 
 
 def _short_launches(nfft: int, frames: Scalar, filters: bool = False, sums: Scalar = 0) -> Launches:
@@ -154,30 +163,10 @@ def _short_launches(nfft: int, frames: Scalar, filters: bool = False, sums: Scal
         filters: filter the signal first.
         sums: rows of weights of sums over the bins; 0: return the bins themselves.
     """
-    length = nfft if nfft % 2 else nfft // 2
-    count = 1 << min(_BLOCK_POINTS // length, 2 * _FRAMES).bit_length() - 1
+    length = complex_points(nfft)
+    count = 1 << min(_BLOCK_POINTS // length, 2 * MOST_FRAMES).bit_length() - 1
     points = length + (length - 1) // 16 | 1  # of a frame, with unused ones
     projects = not (is_static(sums) and sums == 0)
     shared = 8 * (count * points + (length if length <= _SHARED_TABLE else 0))
     one = LaunchPass((frames + count - 1) // count, 256, shared, shared, resident_threads=1024)
     return Launches("ShortSpectrogram", {"frames": one}, constants=(nfft, count, int(filters), int(projects)))
-
-
-def _long_launches(length: int, frames: Scalar) -> tuple[Launches, tuple[int, int]]:
-    """Return the form for all sizes, and its numbers: the frames of a block, and whether they fit into shared memory.
-
-    A frame has two pairs of arrays, in which every sixteenth element is unused (native/device/own_spectrogram.cuh).
-    """
-    frame_bytes = 4 * 4 * (length + length // 16 + 1)
-    if frame_bytes > MAX_SHARED_BYTES:
-        return Launches("Spectrogram", {"frames": frames}, frames * frame_bytes), (1, 0)
-    count = max(1, min(_FRAMES, _SHARED_BYTES // frame_bytes))
-    one = LaunchPass((frames + count - 1) // count, 256, count * frame_bytes, count * frame_bytes)
-    return Launches("Spectrogram", {"frames": one}), (count, 1)
-
-
-def _without_factors(n: int) -> int:
-    for factor in (2, 3, 5):
-        while n % factor == 0:
-            n //= factor
-    return n

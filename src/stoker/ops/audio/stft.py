@@ -26,7 +26,6 @@ class Stft(FrameArguments, name="stft"):
     ``output.view(numpy.complex64)[..., 0]``. The largest error is about 4e-7 of a frame's largest value.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     center_windows = arg(
         "bool", True, doc="Extend the signal, so that frames have their centres at multiples of the step."

@@ -15,12 +15,13 @@ from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
 from ...contract.samples import Rows
-from ...contract.step import Value
+from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType
 from ._signals import expect_floats, mono, signals
 from ._transforms import PAIR, FrameArguments, Framing, PlainFrames
 
 _SLOWEST, _FASTEST = 0.01, 100.0
+_THREADS = 64  # of a GPU block, each for a bin
 _ROUNDING = 1e-9  # of a quotient that is a whole number
 
 
@@ -33,7 +34,6 @@ class TimeStretch(FrameArguments, name="time_stretch"):
     ``window_length=2048, window_step=512``, the defaults. For speech, frames of 512 samples at 16 kHz smear less.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     window_length = arg("int", 2048, doc="Samples of a frame.")
     window_step = arg("int", 512, doc="Samples from one frame to the next.")
@@ -64,12 +64,15 @@ def checked_rate(c: Lowering, rate: Scalar, name: str) -> Scalar:
     return within
 
 
-def stretched(c: Lowering, x: Value, rate: Scalar) -> Value:
+def stretched(c: Lowering, x: Value, rate: Scalar, on_gpu: bool = True) -> Value:
     """Return a signal at another tempo, by the scope's arguments of frames."""
-    framing = Framing(c)
+    framing = Framing(c, on_gpu)
     spectra = framing.forward(c, x, True, False)
     frames = ex.ceil(spectra.shape[1] / rate - _ROUNDING)
-    (moved,) = c.native("phase_vocoder", [spectra], [(DType.FLOAT, (framing.bins, frames, 2), PAIR)], params=(rate,))
+    blocks = (framing.bins + _THREADS - 1) // _THREADS
+    own = Launches("PhaseVocoder", {"bins": LaunchPass(blocks, _THREADS)}) if on_gpu else None
+    outputs = [(DType.FLOAT, (framing.bins, frames, 2), PAIR)]
+    (moved,) = c.native("phase_vocoder", [spectra], outputs, params=(rate,), own=own)
     return framing.inverse(c, moved, True, ex.round_even(x.shape[0] / rate))
 
 
