@@ -50,6 +50,7 @@ Error cuFileDriverOpen() {
 }
 Error cuFileHandleRegister(void** handle, Descriptor* descriptor) {
   if (descriptor->type != 1 || descriptor->operations) return {5022, 0};
+  if (::fcntl(descriptor->number, F_GETFL) & O_NONBLOCK) return {5019, 0};  // as the real library does
   if (add_status) return {add_status, 0};
   ++files;
   *handle = new File{descriptor->number};

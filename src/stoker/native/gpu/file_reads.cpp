@@ -45,7 +45,7 @@ class UncachedFile {
   explicit UncachedFile(int descriptor) {
 #ifdef O_DIRECT
     const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_DIRECT);
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);  // cuFile refuses files with O_NONBLOCK
 #else
     (void)descriptor;
 #endif
