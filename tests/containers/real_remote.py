@@ -60,6 +60,24 @@ def write_lmdb(folder: Path) -> None:
     (folder / "data.mdb").write_bytes(containers.lmdb(records))
 
 
+def write_tensors(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    records = {
+        f"{i:03}".encode(): containers.tensors(containers.tensor(content(i + 1), 4), containers.tensor([i], 2))
+        for i in range(COUNT)
+    }
+    (folder / "data.mdb").write_bytes(containers.lmdb(records))
+
+
+def write_fits(folder: Path) -> None:
+    from astropy.io import fits
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for i in range(COUNT):
+        image = np.arange((2 + i % 3) * 5, dtype="i2").reshape(-1, 5) + i
+        fits.HDUList([fits.PrimaryHDU(), fits.CompImageHDU(image)]).writeto(folder / f"{i:02}.fits")
+
+
 def write_coco(folder: Path) -> None:
     images, boxes = [], []
     for i in range(COUNT):
@@ -128,6 +146,8 @@ CASES: dict[str, Case] = {
     "numpy": (write_arrays, lambda r, **o: fn.readers.numpy(file_root=r, **o)),
     "numpy_region": (write_arrays, lambda r, **o: fn.readers.numpy(file_root=r, **REGION, **o)),
     "caffe": (write_lmdb, lambda r, **o: fn.readers.caffe(path=r, **o)),
+    "caffe2": (write_tensors, lambda r, **o: fn.readers.caffe2(path=r, **o)),
+    "fits": (write_fits, lambda r, **o: fn.experimental.readers.fits(file_root=r, hdu_indices=[2], **o)),
     "coco": (write_coco, lambda r, **o: fn.readers.coco(file_root=r, annotations_file=f"{r}/labels.json", **o)),
     "sequence": (write_sequences, lambda r, **o: fn.readers.sequence(file_root=r, sequence_length=2, stride=2, **o)),
     "nemo_asr": (write_speech, lambda r, **o: fn.readers.nemo_asr(f"{r}/all.json", **o)),
