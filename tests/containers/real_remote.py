@@ -19,6 +19,7 @@ from stoker import ArgumentError, DataError, fn
 from stoker import tfrecord as features
 from stoker.ops.audio._wav import write_wav
 from stoker.remote import block_cache, client, copies
+from tests.clips import write_video
 from tests.containers.data import epoch, pipeline, plain, rows
 from tests.containers.real_stores import Server
 from tests.containers.real_stores import cache as cache
@@ -76,6 +77,12 @@ def write_fits(folder: Path) -> None:
     for i in range(COUNT):
         image = np.arange((2 + i % 3) * 5, dtype="i2").reshape(-1, 5) + i
         fits.HDUList([fits.PrimaryHDU(), fits.CompImageHDU(image)]).writeto(folder / f"{i:02}.fits")
+
+
+def write_videos(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in "ab":
+        write_video(folder / f"{name}.mp4", "mpeg4", frames=30)
 
 
 def write_coco(folder: Path) -> None:
@@ -148,6 +155,8 @@ CASES: dict[str, Case] = {
     "caffe": (write_lmdb, lambda r, **o: fn.readers.caffe(path=r, **o)),
     "caffe2": (write_tensors, lambda r, **o: fn.readers.caffe2(path=r, **o)),
     "fits": (write_fits, lambda r, **o: fn.experimental.readers.fits(file_root=r, hdu_indices=[2], **o)),
+    "video": (write_videos, lambda r, **o: fn.readers.video(
+        filenames=[f"{r}/a.mp4", f"{r}/b.mp4"], sequence_length=5, **o)),
     "coco": (write_coco, lambda r, **o: fn.readers.coco(file_root=r, annotations_file=f"{r}/labels.json", **o)),
     "sequence": (write_sequences, lambda r, **o: fn.readers.sequence(file_root=r, sequence_length=2, stride=2, **o)),
     "nemo_asr": (write_speech, lambda r, **o: fn.readers.nemo_asr(f"{r}/all.json", **o)),
