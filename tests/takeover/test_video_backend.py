@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``torchvision.set_video_backend("stoker")``: frames, times and audio of ``torchvision.io.read_video``."""
+"""``torchvision.set_video_backend("stoker")``: frames, times and audio of ``read_video``, frames of ``VideoReader``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RATE = 8000
 def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("STOKER_INDEX_CACHE", str(tmp_path / "cache"))
     assert stoker.torchvision is not None
-    before = {name: vars(torchvision.io).get(name) for name in ("read_video", "read_video_timestamps")}
+    before = {name: vars(torchvision.io).get(name) for name in ("read_video", "read_video_timestamps", "VideoReader")}
     assert torchvision.get_video_backend() != "stoker"
     torchvision.set_video_backend("stoker")
     torchvision.set_video_backend("stoker")  # a second call has no effect
@@ -109,3 +109,48 @@ def test_refusals(path: str, tmp_path: Path) -> None:
     (tmp_path / "text.mp4").write_text("no video")
     with pytest.raises(DataError):
         read(str(tmp_path / "text.mp4"))
+
+
+def reader(*arguments: Any, **more: Any) -> Any:
+    return importlib.import_module("torchvision.io").VideoReader(*arguments, **more)
+
+
+def test_reader_of_frames(path: str) -> None:
+    expected = torch.from_numpy(np.stack(fully_decoded(path))).permute(0, 3, 1, 2)
+    content = Path(path).read_bytes()
+    for source in (path, content, torch.frombuffer(bytearray(content), dtype=torch.uint8)):
+        frames = list(reader(source))
+        assert [f["pts"] for f in frames] == [n / 30 for n in range(FRAMES)]
+        assert torch.equal(torch.stack([f["data"] for f in frames]), expected)
+    opened = reader(path, "video:0", num_threads=2)
+    assert opened.get_metadata() == {"video": {"duration": [1.0], "fps": [30.0]}}
+    assert next(opened)["pts"] == 0
+    for time, first in ((-1, 0), (0, 0), (7 / 30, 7), (0.25, 8), (0.5, 15), (5, FRAMES)):
+        assert [f["pts"] for f in opened.seek(time)] == [n / 30 for n in range(first, FRAMES)], time
+    with pytest.raises(StopIteration):
+        next(opened)
+    assert opened.set_current_stream("video") and torch.equal(next(opened)["data"], expected[0])
+
+
+def test_reader_seeks_key_frames(tmp_path: Path) -> None:
+    path = str(write_video(tmp_path / "k.mp4", "libx264", {"g": "10", "sc_threshold": "0", "threads": "1"}, frames=30))
+    opened = reader(path)
+    for time, first in ((0, 0), (0.3, 0), (10 / 30, 10), (0.65, 10), (0.7, 20), (9, 20), (-1, 0)):
+        assert next(opened.seek(time, keyframes_only=True))["pts"] == first / 30, time
+
+
+def test_reader_refusals(path: str, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="File not found"):
+        reader(str(tmp_path / "missing.mp4"))
+    for stream in ("audio", "video:1", "text"):
+        with pytest.raises(ValueError, match="`stream`"):
+            reader(path, stream)
+        with pytest.raises(ValueError, match="`stream`"):
+            reader(path).set_current_stream(stream)
+    for source in ("", b"", torch.empty(0, dtype=torch.uint8), 3):
+        with pytest.raises(ValueError, match="`src`"):
+            reader(source)
+    with pytest.raises(ValueError, match="`time_s`"):
+        reader(path).seek(math.nan)
+    with pytest.raises(DataError):
+        reader(b"no video")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``torchvision.set_video_backend("stoker")``: torchvision's readers of videos, with Stoker's frames.
 
-``torchvision.io.read_video`` and ``read_video_timestamps`` are then Stoker's, also in releases of torchvision that have
-removed them. Another backend brings back what torchvision had.
+``torchvision.io.read_video``, ``read_video_timestamps`` and ``VideoReader`` are then Stoker's, also in releases of
+torchvision that have removed them. Another backend brings back what torchvision had.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+
+from .video_reader import VideoReader
 
 if TYPE_CHECKING:
     from ....video.frame_index import FrameIndex
@@ -34,7 +36,9 @@ def register_in(module: Any) -> None:
     original: Callable[[str], None] | None = getattr(module, "set_video_backend", None)
     if original is None or hasattr(original, "offers_stoker"):
         return
-    own = {"read_video": read_video, "read_video_timestamps": read_video_timestamps}
+    own: dict[str, Any] = {
+        "read_video": read_video, "read_video_timestamps": read_video_timestamps, "VideoReader": VideoReader
+    }  # fmt: skip
     replaced: dict[str, Any] = {}
 
     @functools.wraps(original)
@@ -47,11 +51,11 @@ def register_in(module: Any) -> None:
             return
         if replaced:
             module._video_backend = replaced.pop("_video_backend")
-            for name, function in replaced.items():
-                if function is None:
+            for name, member in replaced.items():
+                if member is None:
                     vars(module.io).pop(name, None)
                 else:
-                    setattr(module.io, name, function)
+                    setattr(module.io, name, member)
             replaced.clear()
         original(backend)
 
