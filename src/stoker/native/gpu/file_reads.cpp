@@ -39,23 +39,23 @@ std::string text_of(const Error& error) {
          (error.driver_code ? ", CUDA error " + std::to_string(error.driver_code) : "");
 }
 
-// A file that is opened again around the page cache, which reads from the disk to the device require.
-class UncachedFile {
+// A regular file that is opened again: around the page cache if its file system can, which reads from the disk to the
+// device require, and without O_NONBLOCK, which cuFile refuses.
+class ReopenedFile {
  public:
-  explicit UncachedFile(int descriptor) {
-#ifdef O_DIRECT
+  explicit ReopenedFile(int descriptor) {
     const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);  // cuFile refuses files with O_NONBLOCK
-#else
-    (void)descriptor;
+#ifdef O_DIRECT
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
 #endif
+    if (fd_ < 0) fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   }
-  ~UncachedFile() {
+  ~ReopenedFile() {
     if (fd_ >= 0) ::close(fd_);
   }
-  UncachedFile(const UncachedFile&) = delete;
-  UncachedFile& operator=(const UncachedFile&) = delete;
-  int descriptor() const { return fd_; }  // -1: the file system has no such reads
+  ReopenedFile(const ReopenedFile&) = delete;
+  ReopenedFile& operator=(const ReopenedFile&) = delete;
+  int descriptor() const { return fd_; }  // -1: it cannot be opened
 
  private:
   int fd_ = -1;
@@ -120,9 +120,10 @@ bool FileReads::read(int descriptor, uint64_t offset, Address to, size_t bytes) 
   Handle handle = nullptr;
   size_t have = 0;
   try {
-    const UncachedFile uncached(descriptor);
+    const ReopenedFile file(descriptor);
+    if (file.descriptor() < 0) return false;
     Descriptor d;
-    d.number = uncached.descriptor() >= 0 ? uncached.descriptor() : descriptor;
+    d.number = file.descriptor();
     if (const Error error = api_.add(&handle, &d); error.code)
       return fail("a file cannot be registered: " + text_of(error)), false;
     while (have < bytes) {
