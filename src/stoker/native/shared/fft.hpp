@@ -4,7 +4,7 @@
 // Every function is straight-line code over a complex type `C` with members `re` and `im`. On the CPU a member is a
 // vector whose lanes are different frames; on a GPU it is a float of one thread. Lanes never meet, so neither the
 // width of the vectors nor the threads change a bit. No product is fused with a sum. Twiddle factors come from tables
-// (signal/fft_table.cpp), which are made in double.
+// (signal/tables.cpp), which are made in double.
 #pragma once
 #include <cstdint>
 
