@@ -8,6 +8,7 @@ import os
 from ..contract.errors import DeviceError
 from ..native import _native
 from ..settings import gpu_direct_storage
+from .cuda_library import find_cuda_library
 
 _DRIVER = "/proc/driver/nvidia-fs/stats"  # exists where NVIDIA's driver for GPUDirect Storage is loaded
 _HINT = "With STOKER_GDS=off files go through page-locked memory"
@@ -19,17 +20,10 @@ def find_library() -> str:
     Raises:
         DeviceError: the library is not found.
     """
-    try:
-        from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
-    except ImportError:
-        return "libcufile.so.0"  # the loader may find it
-    try:
-        return load_nvidia_dynamic_lib("cufile").abs_path or "libcufile.so.0"
-    except (DynamicLibNotFoundError, RuntimeError) as error:
-        raise DeviceError(
-            f"expected cuFile's library for GPUDirect Storage, got: {error}. It is the extra `gds`: "
-            f"`pip install 'nvidia-cufile>=1.15'`. {_HINT}"
-        ) from error
+    return find_cuda_library(
+        "cufile", "libcufile.so.0", "cuFile's library for GPUDirect Storage",
+        f"It is the extra `gds`: `pip install 'nvidia-cufile>=1.15'`. {_HINT}",
+    )  # fmt: skip
 
 
 def open_file_reads(device: _native.gpu.Device) -> _native.gpu.FileReads | None:

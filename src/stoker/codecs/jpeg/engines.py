@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ...contract.errors import DeviceError
+from ...device.cuda_library import find_cuda_library
 from ...native import _native
 
 # Kernels that copy the engines' pictures to their outputs, and compare some with the exact decoder's.
@@ -20,17 +21,10 @@ def find_library() -> str:
     Raises:
         DeviceError: the library is not found.
     """
-    try:
-        from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
-    except ImportError:
-        return "libnvjpeg.so.13"  # the loader may find it
-    try:
-        return load_nvidia_dynamic_lib("nvjpeg").abs_path or "libnvjpeg.so.13"
-    except (DynamicLibNotFoundError, RuntimeError) as error:
-        raise DeviceError(
-            f"expected nvJPEG's library for the GPU's JPEG engines, got: {error}. It is the extra `nvjpeg`: "
-            f"`pip install 'nvidia-nvjpeg>=13,<14'`. {_HINT}"
-        ) from error
+    return find_cuda_library(
+        "nvjpeg", "libnvjpeg.so.13", "nvJPEG's library for the GPU's JPEG engines",
+        f"It is the extra `nvjpeg`: `pip install 'nvidia-nvjpeg>=13,<14'`. {_HINT}",
+    )  # fmt: skip
 
 
 def open_engines(device: _native.gpu.Device, quota: _native.gpu.MemoryQuota, smooth: bool) -> _native.gpu.JpegEngines:
