@@ -40,6 +40,10 @@ def main() -> None:
     parser.add_argument("--dali", type=Path, help="folder to import nvidia.dali from, if it is not installed")
     parser.add_argument("--threads", type=int, default=min(8, len(os.sched_getaffinity(0))))
     parser.add_argument("--seconds", type=float, default=1.5, help="length of a round of the chain")
+    parser.add_argument("--batch", type=int, default=BATCH, help="images of a batch of the chain")
+    parser.add_argument("--depth", type=int, default=2, help="prefetched batches of the chain")
+    parser.add_argument("--report", action="store_true", help="show which operators of Stoker's chain take the time")
+    parser.add_argument("--chain", action="store_true", help="measure the chain alone")
     arguments = parser.parse_args()
     if arguments.dali:
         sys.path.insert(0, str(arguments.dali))
@@ -48,7 +52,8 @@ def main() -> None:
     now = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {now} UTC")
     peer = _torchvision(torch)
-    for name, calls in (_boxes(torch, peer) | _regions(torch, peer) | _warps(torch)).items():
+    cases = {} if arguments.chain else _boxes(torch, peer) | _regions(torch, peer) | _warps(torch)
+    for name, calls in cases.items():
         _print_case(torch, name, calls, arguments.rounds)
     if arguments.data:
         measure_chain(arguments)
@@ -169,36 +174,53 @@ def measure_chain(arguments: argparse.Namespace, rounds: int = 5) -> None:
             try:
                 for encoder in ("cpu", "gpu"):
                     pipelines[name, encoder] = case.make_ssd_chain(
-                        library(name), annotations, "gpu", encoder=encoder, batch_size=BATCH,
-                        num_threads=arguments.threads, device_id=0,
+                        library(name), annotations, "gpu", encoder=encoder, batch_size=arguments.batch,
+                        num_threads=arguments.threads, device_id=0, prefetch_queue_depth=arguments.depth,
                     )  # fmt: skip
             except ImportError as error:
                 print(f"SSD300's chain: no {name} ({error})", flush=True)
-        rates: dict[tuple[str, str], list[float]] = {key: [] for key in pipelines}
-        for turn in range(rounds):
-            for key in pipelines if turn % 2 == 0 else reversed(pipelines):
-                rates[key].append(_images_per_second(pipelines[key], arguments.seconds))
-    medians = {key: statistics.median(found) for key, found in rates.items()}
+        rates = _chain_rates(pipelines, arguments, rounds)
+        for (name, encoder), pipeline in pipelines.items() if arguments.report else ():
+            if name == "stoker":
+                print(f"Stoker's chain, encoder on the {encoder}:\n{pipeline.report()}")
+    medians = {key: statistics.median(rate for rate, _ in found) for key, found in rates.items()}
     for (name, encoder), rate in medians.items():
-        print(f"SSD300's chain, {arguments.threads} threads, {name}, encoder on the {encoder}: {rate:,.0f} images/s")
+        cpu_us = statistics.median(us for _, us in rates[name, encoder])
+        print(
+            f"SSD300's chain, {arguments.threads} threads, {name}, encoder on the {encoder}: {rate:,.0f} images/s, "
+            f"{cpu_us:.0f} us of the process's CPU time an image"
+        )
     best = [max(medians[name, "cpu"], medians[name, "gpu"]) for name in ("stoker", "dali") if (name, "cpu") in medians]
     if len(best) > 1:
         print(f"SSD300's chain, the faster form of each: ratio {best[0] / best[1]:.2f}", flush=True)
 
 
-def _images_per_second(pipeline: Any, seconds: float) -> float:
+def _chain_rates(
+    pipelines: dict[tuple[str, str], Any], arguments: argparse.Namespace, rounds: int
+) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Return the results of :func:`_images_per_second` for each pipeline; the pipelines take turns."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {key: [] for key in pipelines}
+    for turn in range(rounds):
+        for key in pipelines if turn % 2 == 0 else reversed(pipelines):
+            found[key].append(_images_per_second(pipelines[key], arguments.seconds, arguments.batch))
+    return found
+
+
+def _images_per_second(pipeline: Any, seconds: float, batch: int) -> tuple[float, float]:
+    """Return the rate, and the microseconds of CPU time of all threads for an image."""
     import torch
 
     total = torch.zeros((), dtype=torch.float64, device="cuda")
     for _ in range(4):  # batches that were prefetched
         consume(pipeline.run(), total)
     torch.cuda.synchronize()
-    batches, start = 0, time.perf_counter()
+    batches, start, cpu = 0, time.perf_counter(), time.process_time()
     while time.perf_counter() - start < seconds:
         consume(pipeline.run(), total)
         batches += 1
     torch.cuda.synchronize()
-    return batches * BATCH / (time.perf_counter() - start)
+    images = batches * batch
+    return images / (time.perf_counter() - start), (time.process_time() - cpu) / images * 1e6
 
 
 if __name__ == "__main__":
