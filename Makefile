@@ -29,6 +29,7 @@
 #   make test-triton                          exported models in a real Triton server on this machine
 #   make test-servers                         the servers of the guide (FastAPI, LitServe, KServe, BentoML) on this machine
 #   make test-containers                      files of the formats' own libraries; stores of objects on this machine
+#   make test-dali                            rows of readers of containers against those of NVIDIA DALI, on a CPU
 #   make video-zoo [ZOO="h264 ts"] [SECONDS=60]  every frame of 170 made videos with a full decode; spoilt videos
 #   make trainers                             train, validate and resume in Lightning, Hugging Face, Accelerate, DDP and FSDP
 #   make dry-run                              add a throw-away native operator, test it, list the touched files, remove it
@@ -61,7 +62,7 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run sweep test test-complete test-containers test-jax test-mxnet test-paddle test-ray test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-processors test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
+.PHONY: demo dry-run sweep test test-complete test-containers test-dali test-jax test-mxnet test-paddle test-ray test-servers test-tf test-triton test-features test-packages test-torchvision test-older test-newest recipes test-neon test-processors test-tsan test-xmath test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers wheel
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -191,6 +192,10 @@ test-features: .venv-features/.package
 
 test-containers: .venv-containers/.package
 	@.venv-containers/bin/python -m pytest -W ignore::DeprecationWarning tests/containers/real_*.py tests/containers/test_tables.py $(TESTS)
+
+# The tests compare Stoker's rows with the record that this target compares with the rows of the real library.
+test-dali: .venv-dali/.dali-needs
+	@.venv-dali/bin/python -W ignore -m tests.containers.dali_values --check
 
 trainers: .venv-trainers/.package
 	@.venv-trainers/bin/python -m pytest -W ignore tests/frameworks/*_loops.py $(TESTS)

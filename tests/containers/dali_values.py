@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of DALI's readers of containers for the arguments on which both libraries agree.
 
-``python -m tests.containers.dali_values`` writes them to ``dali_values.json``, in an environment with DALI
-(``.venv-bench``). The tests compare Stoker's rows with it.
+``python -m tests.containers.dali_values`` writes them to ``dali_values.json``, in an environment with DALI (a CPU is
+enough). The tests compare Stoker's rows with the record; ``make test-dali`` compares DALI's rows with it.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 from containers import MAGIC, example, image_record, recordio, tar, tfrecord
+from tests.containers import dali_records
 
 VALUES = Path(__file__).with_name("dali_values.json")
 
@@ -62,6 +64,7 @@ def write_files(folder: Path) -> None:
     array = np.arange(24, dtype=np.uint8).reshape(4, 6)
     np.save(folder / "c.npy", array)
     np.save(folder / "f.npy", np.asfortranarray(array))
+    dali_records.write_files(folder)
 
 
 def cases(types: Any, tf: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -107,9 +110,10 @@ def cases(types: Any, tf: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
         part = {"num_shards": 3, "shard_id": shard, "stick_to_shard": True, "pad_last_batch": True}
         yield f"webdataset shard {shard}", "webdataset", {**shards, "ext": ["left.jpg", "f32"], **part}
         yield f"mxnet shard {shard}", "mxnet", {"path": ["a.rec", "b.rec"], "index_path": ["ab.idx"], **part}
+    yield from dali_records.cases(types)
 
 
-PATHS = ("path", "index_path", "paths", "files")
+PATHS = ("path", "index_path", "paths", "files", "file_root", "annotations_file", "manifest_filepaths")
 
 
 def absolute(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -127,7 +131,8 @@ def as_plain(x: Any) -> list[Any]:
     return [str(array.dtype), list(array.shape), array.tolist()]
 
 
-def main() -> None:
+def found_by_dali() -> dict[str, Any]:
+    """Return DALI's rows of all cases."""
     from nvidia.dali import Pipeline, fn, types
     from nvidia.dali import tfrecord as tf
 
@@ -145,6 +150,18 @@ def main() -> None:
             meta = pipe.reader_meta("r")
             count = meta["epoch_size_padded"] // meta["number_of_shards"]
             found[case] = [[as_plain(o.at(0)) for o in pipe.run()] for _ in range(count)]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare with the record, and do not write it")
+    found = found_by_dali()
+    if parser.parse_args().check:
+        recorded = json.loads(VALUES.read_text())
+        unlike = sorted(k for k in found.keys() | recorded.keys() if found.get(k) != recorded.get(k))
+        print(f"{len(found)} cases, {len(unlike)} unlike the record{''.join(f'; {k}' for k in unlike)}")
+        sys.exit(bool(unlike))
     VALUES.write_text(json.dumps(found, separators=(",", ":")).replace('],"', '],\n"') + "\n")
 
 

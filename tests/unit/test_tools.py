@@ -145,6 +145,7 @@ def test_requirements_come_from_one_place() -> None:
         ("recipes", {"build", "recipes"}),
         ("test-features", {"build", "features"}),
         ("trainers", {"build", "trainers"}),
+        ("test-dali", {"dali"}),
         ("changelog", {"release"}),
         (".venv-bench/.bench-needs", {"bench"}),
     ],
