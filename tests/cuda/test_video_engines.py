@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from fake_nvcuvid import FakeEngines
 
-from stoker import DataError, fn, pipeline_def, types
+from stoker import DataError, StateError, fn, pipeline_def, types
 from stoker.device import video_engines
 from stoker.native import _native
 from stoker.settings import default_threads
@@ -145,25 +145,93 @@ def test_contents_of_files(device: Any, tmp_path: Path) -> None:
         assert device.converted >= 2 * 5 * 14, "the engines decode every frame"
 
 
-@pytest.mark.parametrize("where", ["gpu", "mixed"])
-def test_fed_videos_are_copied_to_the_gpu(where: str, device: Any, tmp_path: Path) -> None:
-    data = np.fromfile(made(tmp_path, "h264"), np.uint8)
+def fed(contents: list[Any], where: str, *, reads: str = "flip", **arguments: Any) -> list[Any]:
+    """Return the sequences of videos that are fed one after the other, or the texts of failed batches."""
 
-    def rows(where: str) -> list[Any]:
-        @pipeline_def(batch_size=3, num_threads=2, device_id=0, prefetch_queue_depth=1)
-        def pipeline() -> Any:
-            video = fn.experimental.inputs.video(name="video", sequence_length=13, device=where)
+    @pipeline_def(batch_size=3, num_threads=2, device_id=0, prefetch_queue_depth=2, seed=5)
+    def pipeline() -> Any:
+        video = fn.experimental.inputs.video(name="video", device=where, **{"sequence_length": 4, **arguments})
+        if reads == "flip":
             return fn.flip(video)
+        if reads == "none":
+            return video
+        number = fn.random.uniform(range=(0.0, 1.0))
+        return video, fn.python_function(number, function=lambda x: x + 1)  # its type is unknown
 
-        with pipeline() as pipe:
-            pipe.feed_input("video", [data])
-            (out,) = pipe.run()
-            return [np.asarray(x) for x in (out if where == "cpu" else out.as_cpu())]
+    found: list[Any] = []
+    with pipeline() as pipe:
+        for content in contents:
+            pipe.feed_input("video", [content])
+        while True:
+            try:
+                outputs = pipe.run()
+            except StateError:  # nothing is left
+                return found
+            except DataError as error:
+                found.append(str(error))
+                continue
+            for out in outputs:
+                found += [np.asarray(x) for x in (out.as_cpu() if out.device == "gpu" else out)]
 
-    expected = rows("cpu")
-    assert [len(x) for x in expected] == [13, 13, 4]
-    require_equal(rows(where), expected)
-    assert device is None or not device.converted, "the CPU decodes"
+
+@pytest.mark.parametrize("where", ["gpu", "mixed"])
+@pytest.mark.parametrize("arguments", [{}, {"last_sequence_policy": "pad", "image_type": types.BGR}])
+def test_fed_videos(where: str, arguments: dict[str, Any], device: Any, tmp_path: Path) -> None:
+    contents = []
+    for number, form in enumerate(("h264", "hevc, ten bits", "h264, full range, turned", "h264 in ts", "vp9", "h264")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        contents.append(np.fromfile(made(folder, form), np.uint8))
+    expected = fed(contents, "cpu", **arguments)
+    assert len(expected) == 6 * 8 and len(expected[7]) == (4 if arguments else 2)
+    for reads in ("flip", "none"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = fed(contents, where, reads=reads, **arguments)
+        require_equal(found, expected if reads == "flip" else [x[:, :, ::-1] for x in expected])
+    if device is not None:
+        assert device.converted == 2 * 6 * FRAMES, "the engines decode every frame once"
+        assert device.created <= 2 * 3, "a decoder goes from video to video of its kind"
+
+
+def test_fed_videos_beside_a_function(device: Any, tmp_path: Path) -> None:
+    contents = [np.fromfile(made(tmp_path, "h264"), np.uint8)]
+    expected = fed(contents, "cpu", reads="function")
+    require_equal(fed(contents, "gpu", reads="function"), expected)
+    assert device is None or device.converted == FRAMES - 3 * 4, "after the batch that shows the function's types"
+
+
+def test_fed_videos_that_the_engines_leave(fake_video_engines: FakeEngines, tmp_path: Path) -> None:
+    data = [np.fromfile(made(tmp_path, "h264"), np.uint8)]
+    expected = fed(data, "cpu")
+    fake_video_engines.status = 9  # concealed
+    with pytest.warns(RuntimeWarning, match="as the video engines fail: .*report a damaged picture"):
+        require_equal(fed(data, "gpu"), expected)
+    fake_video_engines.status, fake_video_engines.is_supported = 2, False
+    with pytest.warns(RuntimeWarning, match="is decoded on the CPU"):
+        require_equal(fed(data, "gpu"), expected)
+    fake_video_engines.is_supported = True
+    path = write_video(tmp_path / "b.mp4", "mpeg4", frames=12, size=SIZE)
+    other, before = [np.fromfile(path, np.uint8)], fake_video_engines.converted
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        require_equal(fed(other, "gpu", reduction=2), fed(other, "cpu", reduction=2))
+    assert fake_video_engines.converted == before, "the CPU decodes at a reduced size"
+
+
+def test_fed_videos_with_damage_fail_as_on_the_cpu(fake_video_engines: FakeEngines, tmp_path: Path) -> None:
+    content = np.fromfile(made(tmp_path, "h264"), np.uint8)
+    spoilt = content.copy()
+    at = content.tobytes().index(b"mdat") + len(content) // 3
+    spoilt[at : at + 300] = 0
+    expected = fed([spoilt, content], "cpu")
+    assert any(isinstance(x, str) for x in expected) and not isinstance(expected[-1], str)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = fed([spoilt, content], "gpu")
+    assert len(found) == len(expected)
+    for x, y in zip(found, expected, strict=True):
+        assert x == y if isinstance(y, str) else np.array_equal(x, y)
 
 
 def test_damage_that_the_engines_report(fake_video_engines: FakeEngines, tmp_path: Path) -> None:

@@ -92,6 +92,13 @@ class Feeder(ABC):
     device: Any = None
     fed_by_hand: bool = False  # the data come from calls of `feed` or `convert`
 
+    def use_gpu(self, gpu: Any) -> None:  # noqa: B027 - most have nothing to do
+        """Take the open GPU of runs whose GPU steps alone read the outputs, which may be a :class:`GpuArray` then.
+
+        Args:
+            gpu: the GPU (``contract.gpu.KernelsOnGpu``).
+        """
+
     def use(self, workers: WorkerPool) -> None:  # noqa: B027 - most have nothing to do
         """Run the source in these worker processes."""
 

@@ -103,6 +103,7 @@ class Execution(Exclusive):
         self.codecs = OpenCodecs(gpu, config.codec_options)
         self._failures = Failures(graph, config.on_error, self.schedule, self.sources, bool(self._feeders))
         self._planning = Planning(graph, find, config, gpu, self.codecs, self.sources, self._feeders, self._failures)
+        self._offer_gpu()
         self._run: Run | None = None
         self._queue: deque[Queued] = deque()
         self._meter = Meter()
@@ -122,9 +123,20 @@ class Execution(Exclusive):
         if self._workers is not None:
             self._workers.start()
 
+    def _offer_gpu(self) -> None:
+        """Give the open GPU to the sources whose outputs only steps on the GPU read, once these are known."""
+        plan = self.plan
+        if plan is None or self.gpu is None:
+            return
+        for node, feeder in self._feeders.items():
+            values = [value for (own, _), value in plan.fed.items() if own == node]
+            if values and plan.fed_on_gpu.issuperset(values):
+                feeder.use_gpu(self.gpu)
+
     def _start(self, rows: Rows, feeds: Feeds) -> Run:
         if self.plan is None:
             self._planning.discover(rows, feeds)
+            self._offer_gpu()
         loaded, config = self._planning.loaded, self.config
         assert loaded is not None
         limits = batch_limits(config, self.ahead, self.gpu.device if self.gpu is not None else None)

@@ -5251,8 +5251,8 @@ class experimental:
             Then follows the video that was fed next. Frames and colors are those of `readers.video`. A damaged picture is an
             error of its batch, and the next run continues after that batch.
 
-            Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`). With `device="gpu"` or "mixed" the
-            frames are copied to the GPU. The GPU's video engines decode for `readers.video` and `decoders.video`.
+            Videos are decoded by FFmpeg, from the package `av` (extra `video`), or with `device="gpu"` or "mixed" by the GPU's
+            video engines (NVDEC) to the same frames, as `readers.video` says.
 
             Args:
                 sequence_length: Number of frames of a sequence.

@@ -18,8 +18,10 @@ from ..contract.types import DType, ImageType
 from ..video.clip import ClipPixels
 from ..video.colors import CHANNEL_ORDERS
 from ..video.decoder import VideoDecoder
+from ..video.engine_clips import as_result, shared_engines
 from ..video.frame_index import Ints
 from ..video.indexing import open_video
+from ..video.pool import VideoFile, VideoOwner
 from ..video.reduction import REDUCTION_DOC, require_reduction
 from ._declared import Declared
 from ._feeding import Column, ManualFeeder
@@ -36,8 +38,8 @@ class VideoInput(Source, name="experimental.inputs.video"):
     Then follows the video that was fed next. Frames and colors are those of `readers.video`. A damaged picture is an
     error of its batch, and the next run continues after that batch.
 
-    Videos are decoded on the CPU by FFmpeg, from the package `av` (extra `video`). With `device="gpu"` or "mixed" the
-    frames are copied to the GPU. The GPU's video engines decode for `readers.video` and `decoders.video`.
+    Videos are decoded by FFmpeg, from the package `av` (extra `video`), or with `device="gpu"` or "mixed" by the GPU's
+    video engines (NVDEC) to the same frames, as `readers.video` says.
     """
 
     devices = ("cpu",)
@@ -99,7 +101,9 @@ class VideoFeeder(ManualFeeder):
         super().__init__(Declared.of(1, DType.UINT8, 1, None), name, repeats=False, waits=waits, copies=copies)
         self._pixels, self._length, self._pads = pixels, length, pads
         self._decoder: VideoDecoder | None = None
+        self._file: VideoFile | None = None  # the one that is being decoded, for the engines
         self._next = 0  # first frame that was not returned
+        self._gpu: Any = None
 
     @property
     def specs(self) -> tuple[Spec, ...]:
@@ -108,6 +112,10 @@ class VideoFeeder(ManualFeeder):
     @property
     def ready(self) -> bool:
         return self._decoder is not None or bool(self._queue)
+
+    def use_gpu(self, gpu: Any) -> None:
+        """Decode by the video engines of a GPU, where they can. Frames are in the GPU's memory then."""
+        self._gpu = gpu
 
     def feed(self, data: Any, limit: int, layout: str | None) -> None:
         rows = getattr(data, "shape", None) or (len(data) if isinstance(data, (list, tuple)) else 0,)
@@ -121,22 +129,40 @@ class VideoFeeder(ManualFeeder):
         raise StateError(f"`{self.subject}`: expected videos from `feed_input`, of which each gives several batches")
 
     def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
-        if self._decoder is None:
+        if self._decoder is None or self._file is None:
             source = np.ascontiguousarray(self._queue.popleft()[0][0]).data
-            self._decoder, self._next = open_video(source, self._pixels.reduction), 0
-        decoder, frames = self._decoder, len(self._decoder.index)
+            decoder = self._decoder = open_video(source, self._pixels.reduction)
+            self._file, self._next = VideoFile(VideoOwner(), 0, source, lambda: decoder.index), 0
+        decoder, file, frames = self._decoder, self._file, len(self._decoder.index)
         wanted = [self._sequence(first, frames) for first in range(self._next, frames, self._length)[:count]]
         self._next += self._length * len(wanted)
         try:
-            clips = self._pixels.decode(decoder, wanted)
+            clips = self._decoded(decoder, file, wanted)
         finally:
             if self._next >= frames:
-                decoder.close()
-                self._decoder = None
+                self._end(decoder, file)
         failed = next((c for c in clips if isinstance(c, BaseException)), None)
         if failed is not None:
             raise failed
-        return (clips,)
+        return ([as_result(c, on_gpu=self._gpu is not None) for c in clips],)
+
+    def _decoded(self, decoder: VideoDecoder, file: VideoFile, wanted: list[Ints]) -> list[Any]:
+        """Decode sequences: by the engines if there are some, and by the CPU what these leave."""
+        on_gpu: dict[int, Any] = {}
+        if self._gpu is not None and self._pixels.reduction == 1:
+            on_gpu = shared_engines(self._gpu).decode(file, dict(enumerate(wanted)), self._pixels, decoder)
+        left = [k for k in range(len(wanted)) if k not in on_gpu]
+        on_cpu = self._pixels.decode(decoder, [wanted[k] for k in left]) if left else []
+        found = on_gpu | dict(zip(left, on_cpu, strict=True))
+        return [found[k] for k in range(len(wanted))]
+
+    def _end(self, decoder: VideoDecoder, file: VideoFile) -> None:
+        """Close the video. Its decoder on the engines is used for the next one."""
+        decoder.close()
+        file.owner.is_closed = True
+        self._decoder = self._file = None
+        if self._gpu is not None:
+            shared_engines(self._gpu).sweep()
 
     def _sequence(self, first: int, frames: int) -> Ints:
         """Return the numbers of the frames of a sequence, -1 for those past the end."""

@@ -21,7 +21,7 @@ from ..settings import default_threads
 from .clip import ClipPixels
 from .decoder import VideoDecoder
 from .engine_decoder import EngineDecoders, NotForEnginesError, StreamFacts, facts_of
-from .pool import POOL, VideoFile
+from .pool import POOL, VideoFile, VideoKey
 from .pyav import Source, name_of
 
 Wanted = TypeVar("Wanted", bound=Hashable)
@@ -41,30 +41,32 @@ class ClipsOnEngines:
         engines = VideoEngines(gpu)
         self._decoders = EngineDecoders(engines, default_threads())
         self._lock = threading.Lock()
-        self._facts: dict[int, StreamFacts | None] = {}  # None: the file is not for the engines
+        self._facts: dict[VideoKey, StreamFacts | None] = {}  # None: the file is not for the engines
         self._warned = set[str]()
 
     def decode(
-        self, file: VideoFile, clips: Mapping[Wanted, npt.NDArray[np.int64]], pixels: ClipPixels
-    ) -> dict[Wanted, _native.gpu.DeviceArray]:
+        self, file: VideoFile, clips: Mapping[Wanted, npt.NDArray[np.int64]], pixels: ClipPixels,
+        video: VideoDecoder | None = None,
+    ) -> dict[Wanted, _native.gpu.DeviceArray]:  # fmt: skip
         """Decode clips of one file. Return those that the engines have decoded.
 
         Args:
             file: the file.
             clips: numbers of the frames of each clip, -1 for constant frames.
             pixels: form of the pixels.
+            video: decoder of the file on the CPU; by default one of the pool.
 
         Raises:
             OSError: the system fails.
         """
 
         def decode() -> list[Any]:
-            facts = self._facts_of(file)
+            facts = self._facts_of(file, video)
             if facts is None:
                 return []
-            index = POOL.index(file)
+            index = POOL.index(file) if video is None else video.index
             first = min(int(f[f >= 0].min()) for f in clips.values())
-            with self._decoders.borrow(file.number, file.source, index, facts, first) as decoder:
+            with self._decoders.borrow(file.key, file.source, index, facts, first) as decoder:
                 return list(decoder.decode(pixels, list(clips.values())))
 
         return self._taken(clips, decode, file.source, lambda: self._keep(file, None))
@@ -86,7 +88,7 @@ class ClipsOnEngines:
 
         def decode() -> list[Any]:
             facts = facts_of(video)
-            with self._decoders.borrow(-1, source, video.index, facts, 0, keeps=False) as decoder:
+            with self._decoders.borrow(None, source, video.index, facts, 0) as decoder:
                 return list(decoder.decode(pixels, [frames]))
 
         return self._taken({0: frames}, decode, source, lambda: None).get(0)
@@ -117,12 +119,15 @@ class ClipsOnEngines:
             self._warn(f"clips of {name_of(source)} are decoded on the CPU, as the video engines fail", text)
         return {w: x for w, x in found.items() if not isinstance(x, Exception)}
 
-    def _facts_of(self, file: VideoFile) -> StreamFacts | None:
+    def _facts_of(self, file: VideoFile, video: VideoDecoder | None) -> StreamFacts | None:
         with self._lock:
-            if file.number in self._facts:
-                return self._facts[file.number]
-        with POOL.borrow(file, 0) as decoder:
-            facts = facts_of(decoder)
+            if file.key in self._facts:
+                return self._facts[file.key]
+        if video is not None:
+            facts = facts_of(video)
+        else:
+            with POOL.borrow(file, 0) as decoder:
+                facts = facts_of(decoder)
         self._keep(file, facts)
         return facts
 
@@ -130,7 +135,7 @@ class ClipsOnEngines:
         with self._lock:
             if len(self._facts) >= _MAX_FACTS:
                 self._facts.clear()
-            self._facts[file.number] = facts
+            self._facts[file.key] = facts
 
     def _warn(self, what: str, reason: str) -> None:
         """Warn, once for each kind of reason."""
@@ -140,6 +145,10 @@ class ClipsOnEngines:
             self._warned.add(kind)
         if is_new:
             warn(f"{what}: {reason}", stacklevel=2)
+
+    def sweep(self, *, waits: bool = True) -> None:
+        """Take the decoders of closed owners from their files, as `EngineDecoders.sweep` does."""
+        self._decoders.sweep(waits=waits)
 
     def close(self) -> None:
         """Close the decoders. Idempotent."""

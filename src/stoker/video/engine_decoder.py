@@ -24,6 +24,7 @@ from .clip import ClipPixels, excess_of
 from .colors import MATRICES, form_of, frame_colors, weights
 from .decoder import PacketDecoder, VideoDecoder
 from .frame_index import FrameIndex
+from .pool import VideoKey
 from .pyav import Source
 
 _ORDER_OF_WEIGHTS = ("luma_zero", "chroma_zero", "luma", "red_v", "green_u", "green_v", "blue_u")
@@ -268,24 +269,23 @@ class EngineDecoders:
     def __init__(self, engines: VideoEngines, most: int) -> None:
         self._engines, self._most = engines, most
         self._lock = threading.Lock()
-        self._idle: OrderedDict[int, list[EngineDecoder]] = OrderedDict()  # by file, least recently used first
+        self._idle: OrderedDict[VideoKey, list[EngineDecoder]] = OrderedDict()  # least recently used first
         self._free: list[tuple[tuple[str, int], _native.gpu.VideoDecoder]] = []  # of no file, by codec and bits
         self._count = 0
         self._is_closed = False
 
     @contextlib.contextmanager
     def borrow(
-        self, file: int, source: Source, index: FrameIndex, facts: StreamFacts, first: int, *, keeps: bool = True
+        self, file: VideoKey | None, source: Source, index: FrameIndex, facts: StreamFacts, first: int
     ) -> Iterator[EngineDecoder]:
         """Lend a decoder of a file: of the idle ones that which reaches frame ``first`` first, or another file's.
 
         Args:
-            file: number of the file.
+            file: what identifies the file among later calls; None: there are none.
             source: the file.
             index: its frame index.
             facts: facts of its stream.
             first: the first frame that is wanted.
-            keeps: the file may be wanted again.
 
         Raises:
             DeviceFailure: the engines do not decode such a stream.
@@ -298,13 +298,36 @@ class EngineDecoders:
         except BaseException:  # its state is unknown
             self._discard(decoder)
             raise
-        self._release(file, decoder, keeps)
+        self._release(file, decoder)
 
-    def _taken(self, file: int, source: Source, index: FrameIndex, facts: StreamFacts, first: int) -> EngineDecoder:
+    def sweep(self, *, waits: bool = True) -> None:
+        """Take the decoders of closed owners from their files, for other files.
+
+        Args:
+            waits: wait for other threads. Without it the call may have no effect; the garbage collector may make it in
+                a thread that holds the lock.
+        """
+        if self._lock.acquire(blocking=waits):
+            try:
+                self._free_closed()
+            finally:
+                self._lock.release()
+
+    def _free_closed(self) -> None:
+        """Do the work of `sweep`. The caller has the lock."""
+        for file in [f for f in self._idle if f[0].is_closed]:
+            for decoder in self._idle.pop(file):
+                decoder.video.close()
+                self._free.append((decoder.kind, decoder.native))
+
+    def _taken(
+        self, file: VideoKey | None, source: Source, index: FrameIndex, facts: StreamFacts, first: int
+    ) -> EngineDecoder:
         kind = (index.codec_name, facts.bits)
         with self._lock:
-            idle = self._idle.get(file)
-            if idle:
+            self._free_closed()
+            idle = self._idle.get(file) if file is not None else None
+            if idle and file is not None:
                 best = min(idle, key=lambda d: d.video.cost(first))
                 idle.remove(best)
                 if not idle:
@@ -352,14 +375,14 @@ class EngineDecoders:
         with self._lock:
             self._count -= 1
 
-    def _release(self, file: int, decoder: EngineDecoder, keeps: bool) -> None:
-        if not keeps:
+    def _release(self, file: VideoKey | None, decoder: EngineDecoder) -> None:
+        if file is None:
             decoder.video.close()
         with self._lock:
-            if not self._is_closed and not keeps:
+            if not self._is_closed and file is None:
                 self._free.append((decoder.kind, decoder.native))
                 return
-            if not self._is_closed:
+            if not self._is_closed and file is not None:
                 self._idle.setdefault(file, []).append(decoder)
                 self._idle.move_to_end(file)
                 return

@@ -31,6 +31,9 @@ class VideoOwner:
         self.is_closed = False
 
 
+VideoKey = tuple[VideoOwner, int]
+
+
 @dataclass(frozen=True)
 class VideoFile:
     """Video that an owner uses.
@@ -50,6 +53,11 @@ class VideoFile:
     find_index: Callable[[], FrameIndex] = field(compare=False)
     state: tuple[int, int] | None = field(compare=False, default=None)
     reduction: int = field(compare=False, default=1)
+
+    @property
+    def key(self) -> VideoKey:
+        """Return the facts that identify the video, without its contents."""
+        return self.owner, self.number
 
 
 class DecoderPool:
