@@ -5,6 +5,7 @@
 // counts of values are the numbers of values that are copied; every instruction set has the same checksum; polygons that
 // are painted part by part are those of the whole, in bounded memory.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +24,7 @@
 #include "container/group.hpp"
 #include "container/lz4.hpp"
 #include "container/masks.hpp"
-#include "container/npy.hpp"
+#include "container/npy_region.hpp"
 #include "container/scan.hpp"
 
 namespace {
@@ -32,7 +33,7 @@ using namespace stoker;  // NOLINT: a program of one file
 
 struct Counts {
   uint64_t runs = 0, records = 0, members = 0, joined = 0, features = 0, masks = 0, zipped = 0, values = 0, fields = 0,
-           blocks = 0, polygons = 0;
+           blocks = 0, polygons = 0, regions = 0, padded = 0, labels = 0;
 } counts;
 
 void report() {
@@ -40,9 +41,10 @@ void report() {
   std::fprintf(
       stderr,
       "runs %llu, records %llu, members %llu, joined %llu, features %llu, masks %llu, zipped %llu, values %llu, "
-      "fields %llu, blocks %llu, polygons %llu\n",
+      "fields %llu, blocks %llu, polygons %llu, regions %llu, padded %llu, labels %llu\n",
       n(counts.runs), n(counts.records), n(counts.members), n(counts.joined), n(counts.features), n(counts.masks),
-      n(counts.zipped), n(counts.values), n(counts.fields), n(counts.blocks), n(counts.polygons));
+      n(counts.zipped), n(counts.values), n(counts.fields), n(counts.blocks), n(counts.polygons), n(counts.regions),
+      n(counts.padded), n(counts.labels));
 }
 
 [[noreturn]] void broken_law(const char* law) {
@@ -143,6 +145,85 @@ void run_tar(const uint8_t* data, size_t size) {
   counts.members += members.data.size();
 }
 
+// Numbers that depend on the input alone.
+class Numbers {
+ public:
+  Numbers(const uint8_t* data, size_t size) {
+    for (size_t i = 0; i < size; ++i) state_ = (state_ ^ data[i]) * 0x100000001b3u;
+  }
+  uint64_t below(uint64_t n) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return (state_ >> 33) % n;
+  }
+
+ private:
+  uint64_t state_ = 0xcbf29ce484222325u;
+};
+
+// A bound near an extent, as an index or a share of it; one in 16 is hostile.
+double some_bound(Numbers& numbers, NpyRegion::Bound bound, int64_t extent) {
+  static constexpr double kHostile[] = {NAN, INFINITY, -INFINITY, 1e15, -1e15, 9.99e14, 1e300, -0.0, 0.5, 4.5e9};
+  if (numbers.below(16) == 0) return kHostile[numbers.below(std::size(kHostile))];
+  const double near = static_cast<double>(numbers.below(static_cast<uint64_t>(std::min<int64_t>(extent, 1000)) + 5));
+  const bool is_share = bound == NpyRegion::Bound::Relative || bound == NpyRegion::Bound::RelativeShape;
+  const double index = numbers.below(4) == 0 ? near - 2 : near / (1.0 + static_cast<double>(numbers.below(3)));
+  return is_share ? index / static_cast<double>(std::max<int64_t>(extent, 1)) : std::floor(index);
+}
+
+// Copy the region as the kernels do, in memory of exactly its size, and compare it with a walk over its indices.
+void check_region(const uint8_t* data, const NpyHeader& header, Numbers& numbers) {
+  NpyRegion rule;
+  const auto item = static_cast<size_t>(size_of(header.dtype));
+  rule.start = static_cast<NpyRegion::Bound>(numbers.below(3));
+  rule.end = static_cast<NpyRegion::Bound>(numbers.below(5));
+  rule.policy = static_cast<NpyRegion::Outside>(numbers.below(3));
+  for (int axis = 0; axis < header.rank; ++axis)
+    if (numbers.below(3) > 0) rule.axes.push_back(axis);
+  for (size_t i = 0; i < item; ++i) rule.fill.push_back(static_cast<uint8_t>(0xA0 + i));
+  std::vector<double> bounds;
+  for (const NpyRegion::Bound bound : {rule.start, rule.end})
+    for (const int axis : rule.axes)
+      if (bound != NpyRegion::Bound::None) bounds.push_back(some_bound(numbers, bound, header.shape[axis]));
+  require(bounds.size() == rule.bounds(), "every axis has its bounds");
+  NpyPart part;
+  std::string error;
+  if (!find_npy_part(rule, bounds.data(), header, 1 << 16, part, error)) {
+    require(!error.empty(), "a refused region has a reason");
+    return;
+  }
+  require(part.is_empty || (part.offset >= header.data && part.bytes <= header.bytes &&
+                            part.offset - header.data <= header.bytes - part.bytes),
+          "rows lie in the array");
+  const auto bytes = static_cast<size_t>(part.region_bytes);
+  const std::unique_ptr<uint8_t[]> region(new uint8_t[bytes]());
+  if (!part.is_inside) fill_npy_region(part, rule.fill, region.get());
+  if (!part.is_empty) {
+    const std::unique_ptr<uint8_t[]> own(part.is_direct ? nullptr : new uint8_t[part.bytes]);
+    uint8_t* const rows = part.is_direct ? place_of_npy_rows(header, part, region.get()) : own.get();
+    std::memcpy(rows, data + part.offset, part.bytes);
+    put_npy_rows(header, part, rows, region.get());
+  }
+  int64_t index[kMaxRank] = {};
+  for (size_t at = 0; at < bytes; at += item) {
+    int64_t element = 0;
+    bool is_inside = true;
+    for (int k = 0; k < header.rank; ++k) {
+      const int axis = header.is_fortran ? header.rank - 1 - k : k;  // the axis that runs fastest comes last
+      const int64_t i = part.region_begin[axis] + index[axis];
+      is_inside = is_inside && i >= 0 && i < header.shape[axis];
+      if (is_inside) element = element * header.shape[axis] + i;
+    }
+    const uint8_t* const from = data + header.data + static_cast<size_t>(is_inside ? element : 0) * item;
+    for (size_t b = 0; b < item; ++b) {
+      const uint8_t wanted = !is_inside ? rule.fill[b] : from[header.is_swapped ? item - 1 - b : b];
+      require(region[at + b] == wanted, "a region has the array's elements, and the given one outside");
+    }
+    counts.padded += !is_inside;
+    for (int axis = header.rank - 1; axis >= 0 && ++index[axis] == part.region_extent[axis]; --axis) index[axis] = 0;
+  }
+  ++counts.regions;
+}
+
 void run_npy(const uint8_t* data, size_t size) {
   NpyHeader header;
   std::string error;
@@ -154,6 +235,9 @@ void run_npy(const uint8_t* data, size_t size) {
   int64_t bytes = size_of(header.dtype);
   for (int i = 0; i < header.rank; ++i) bytes *= header.shape[i];
   require(bytes >= 0 && static_cast<uint64_t>(bytes) == header.bytes, "the size is that of the elements");
+  if (header.bytes > size || header.data > size - header.bytes) return;
+  Numbers numbers(data, size);
+  for (int i = 0; i < 4; ++i) check_region(data, header, numbers);
 }
 
 void run_zip(const uint8_t* data, size_t size) {
@@ -193,6 +277,11 @@ void run_parts(const uint8_t* data, size_t size) {
               "a field lies in its record");
       ++counts.fields;
     }
+  uint64_t labels = 0;
+  if (recordio::read_label_count(data, size, labels)) {
+    require(recordio::kImageHeader + 4 * labels <= size, "labels lie in their record");
+    ++counts.labels;
+  }
   const size_t bytes = size > 0 ? data[size - 1] : 0;
   const std::unique_ptr<uint8_t[]> to(new uint8_t[bytes]);
   counts.blocks += decompress_lz4({data, size > 0 ? size - 1 : 0}, to.get(), bytes);

@@ -30,6 +30,17 @@ def files() -> Iterator[tuple[str, bytes]]:
         out = io.BytesIO()
         np.save(out, array)
         yield f"{name}.npy", out.getvalue()
+    rng = np.random.default_rng(1)
+    for name, shape, dtype, order in (
+        ("c3", (5, 4, 6), "<u2", "C"), ("f3", (5, 4, 6), ">f4", "F"), ("c1", (40,), ">f8", "C"),
+        ("f4", (2, 3, 2, 3), "<i4", "F"), ("c4", (3, 1, 4, 2), ">i2", "C"), ("none", (3, 0, 2), "<f4", "C"),
+        ("bytes", (9, 8), "u1", "C"),
+    ):  # fmt: skip
+        out = io.BytesIO()
+        np.save(out, np.asarray(rng.integers(0, 256, shape), dtype, order=order))
+        yield f"{name}.npy", out.getvalue()
+    yield "huge.npy", header_of_array((0, 1 << 30, 1 << 20))
+    yield "image", image_record([1.0, 2.0], b"jpeg")
     yield "recordio", recordio([image_record(1.0, b"jpeg"), MAGIC * 3 + b"abc" + MAGIC, b""])[0]
     corners = np.array([0, 0, 9.4, 2, 12, 17.6, -3, 5, 3, 40], np.float32).view(np.int32)
     yield "masks", np.array([1, 0, 10, *corners, 2, 1, 4, 3, 20, 7, 30, 1, 0, 10, *corners[::-1]], np.int32).tobytes()
@@ -43,6 +54,13 @@ def files() -> Iterator[tuple[str, bytes]]:
     yield "lz4", bytes([0x40, 1, 2, 3, 4, 2, 0, 0x20, 5, 6, 10])
     for name, form in (("ustar", tarfile.USTAR_FORMAT), ("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT)):
         yield f"{name}.tar", tar(MEMBERS, form=form)[:6144]
+
+
+def header_of_array(shape: tuple[int, ...]) -> bytes:
+    """Return an .npy file of an array without elements."""
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    return out.getvalue()
 
 
 def main(folder: Path) -> None:

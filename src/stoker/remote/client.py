@@ -18,10 +18,11 @@ from ..settings import remote_deadline_s
 from .addresses import join
 from .block_cache import RemoteObject, identity_of
 
-REQUEST_S = 30  # of one request; a slower one is tried again
+REQUEST_S = 30  # of one request, if the deadline is not earlier; a slower one is tried again
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 _PERMANENT = ("NotFoundError", "FileNotFoundError", "PermissionDeniedError", "UnauthenticatedError", "InvalidPathError",
               "NotSupportedError")  # fmt: skip
+_REFUSED = ("PermissionDeniedError", "UnauthenticatedError")
 _STATUS = re.compile(r"status(?: code)?:? (\d{3})")
 
 
@@ -38,6 +39,7 @@ class Client:
         self._stores: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._deadline_s = remote_deadline_s()
+        self._request_s = min(REQUEST_S, self._deadline_s)
 
     def _place(self, path: str) -> tuple[Any, str]:
         """Return the store of an object, and the object's name in it."""
@@ -47,12 +49,12 @@ class Client:
             store = self._stores.get(root)
             if store is None:
                 endpoint = os.environ.get("AWS_ENDPOINT_URL", "") if parts.scheme.startswith("s3") else root
-                options: dict[str, Any] = {"timeout": f"{REQUEST_S}s", "connect_timeout": "5s"}
+                options: dict[str, Any] = {"timeout": f"{self._request_s}s", "connect_timeout": "5s"}
                 # An emulator of Google's store has no certificate. These options hide obstore's own variable.
                 is_emulated = parts.scheme == "gs" and os.environ.get("GOOGLE_ALLOW_HTTP", "").lower() in ("1", "true")
                 if endpoint.startswith("http://") or is_emulated:
                     options["allow_http"] = True
-                once = {"max_retries": 0, "retry_timeout": datetime.timedelta(seconds=REQUEST_S)}
+                once = {"max_retries": 0, "retry_timeout": datetime.timedelta(seconds=self._request_s)}
                 store = self._store_module.from_url(root, client_options=options, retry_config=once)
                 self._stores[root] = store
         return store, unquote(parts.path).lstrip("/")
@@ -100,13 +102,20 @@ class Client:
             raise _Transient(f"{len(content)} bytes in place of {answer.meta['size']}")
         return content
 
-    def retried(self, path: str, offset: int, ended: threading.Event, attempt: Any) -> Any:
+    def retried(self, path: str, offset: int, ended: threading.Event, attempt: Any, *, length: int = 0) -> Any:
         """Return the result of ``attempt``. Call it again after failures that may pass, until the deadline.
+
+        Args:
+            path: address of the object, for messages.
+            offset: first byte that is asked for, for messages.
+            ended: set when the pipeline is closed.
+            attempt: the request.
+            length: number of bytes that are asked for, for messages; 0: not known.
 
         Raises:
             DataError: the object does not exist, may not be read or has changed, or the deadline has passed.
         """
-        deadline, pause, count = time.monotonic() + self._deadline_s, _FIRST_PAUSE_S, 0
+        began, pause, count = time.monotonic(), _FIRST_PAUSE_S, 0
         while True:
             count += 1
             try:
@@ -114,15 +123,22 @@ class Client:
             except DataError:
                 raise
             except Exception as error:  # noqa: BLE001 - a client may raise anything; its text may have credentials
-                reason, may_pass = _reason(error)
+                reason, may_pass = _reason(error, self._request_s)
                 if reason is None:
                     raise changed_object(path) from None
-                left = deadline - time.monotonic()
+                spent = time.monotonic() - began
+                left = self._deadline_s - spent
                 if not may_pass or left <= 0 or ended.is_set():
-                    tries = f" ({count} attempts in {self._deadline_s:g} s)" if may_pass else ""
+                    tries = f" ({self._tries(count, length, spent)})" if may_pass else ""
                     raise DataError(f"cannot read '{path}' at byte {offset}: {reason}{tries}") from None
             ended.wait(min(pause * random.uniform(0.5, 1.0), max(left, 0.0)))
             pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def _tries(self, count: int, length: int, spent: float) -> str:
+        attempts = f"{count} attempt{'s' if count > 1 else ''}"
+        asked = f" to read {length} bytes" if length else ""
+        limit = f"STOKER_REMOTE_DEADLINE_S={self._deadline_s:g} allows no more; a greater number does"
+        return f"{attempts}{asked} in {spent:.1f} s; {limit}"
 
 
 def changed_object(path: str) -> DataError:
@@ -141,7 +157,7 @@ def _tag_of(facts: Any) -> str | None:
     return f'"{tag}"' if tag and not tag.startswith(('"', "W/")) else tag
 
 
-def _reason(error: Exception) -> tuple[str | None, bool]:
+def _reason(error: Exception, request_s: float) -> tuple[str | None, bool]:
     """Return the reason of a failure without its text, and whether it may pass; None if the object has changed.
 
     The text of a client's error is not shown: it may have parts of the request.
@@ -155,10 +171,13 @@ def _reason(error: Exception) -> tuple[str | None, bool]:
     status = int(found.group(1)) if found else 0
     if kind in _PERMANENT:
         reason = {"FileNotFoundError": "there is no such object", "NotFoundError": "there is no such object"}
-        shown = reason.get(kind, f"{kind}")
+        if kind in _REFUSED:
+            shown = f"the server refuses the request with this environment's credentials ({kind})"
+        else:
+            shown = reason.get(kind, kind)
         return shown + (f", status {status}" if status else ""), False
     if status:
         return f"status {status}", status in (408, 425, 429) or status >= 500
     if "timed out" in text or "timeout" in text.lower():
-        return f"no answer within {REQUEST_S} s", True
+        return f"no answer within {request_s:g} s", True
     return "the connection failed, or ended within the answer", True

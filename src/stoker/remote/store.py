@@ -193,7 +193,10 @@ class RemoteStore:
         return ended
 
     def _fetch_range(self, one: RemoteObject, begin: int, end: int) -> bytes:
-        return bytes(self._client.retried(one.path, begin, self._ended, lambda: self._client.get(one, begin, end)))
+        content = self._client.retried(
+            one.path, begin, self._ended, lambda: self._client.get(one, begin, end), length=end - begin
+        )
+        return bytes(content)
 
     def _block(self, one: RemoteObject, block: int) -> Future[Block]:
         """Return the future of a block. Requests for a block in flight share it."""
@@ -222,7 +225,7 @@ class RemoteStore:
                 is_new = content is None
                 if content is None:
                     content = self._client.retried(
-                        one.path, begin, self._ended, lambda: self._client.get(one, begin, end)
+                        one.path, begin, self._ended, lambda: self._client.get(one, begin, end), length=end - begin
                     )
             except BaseException as error:  # noqa: BLE001 - the rows of the block carry it
                 future.set_exception(error)

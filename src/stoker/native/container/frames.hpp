@@ -51,6 +51,17 @@ constexpr uint64_t padded(uint64_t length) { return (length + 3) & ~uint64_t{3};
 // have the length `first`. Return false if the parts are damaged or incomplete, else the length of the record.
 bool join_parts(uint8_t* data, uint64_t size, uint64_t first, uint64_t& joined);
 
+// Record of an image: number of labels (4 bytes), a single label, two numbers of 8 bytes, the labels if there are
+// several, and the image.
+constexpr uint64_t kImageHeader = 24, kSingleLabel = 4;
+
+// Return whether a record of `size` bytes has its labels, and their number; 0 if there is the single label alone.
+inline bool read_label_count(const uint8_t* record, uint64_t size, uint64_t& labels) {
+  if (size < kImageHeader) return false;
+  labels = load_little<uint32_t>(record);
+  return 4 * labels <= size - kImageHeader;
+}
+
 }  // namespace recordio
 
 }  // namespace stoker

@@ -12,15 +12,12 @@ namespace stoker {
 
 namespace {
 
-constexpr uint64_t kImageHeader = 24;
+using recordio::kImageHeader;
 
 // Return false with the reason in `error` if the record is too short for its labels.
 bool read_count(const View& record, uint64_t& labels, std::string& error) {
   const auto bytes = static_cast<uint64_t>(record.shape[0]);
-  if (record.contiguous() && bytes >= kImageHeader) {
-    labels = load_little<uint32_t>(record.data);
-    if (4 * labels <= bytes - kImageHeader) return true;
-  }
+  if (record.contiguous() && recordio::read_label_count(record.data, bytes, labels)) return true;
   error = "expected labels and an image in a record, got " + std::to_string(bytes) + " bytes";
   return false;
 }
@@ -64,7 +61,7 @@ class LabelsOfRecord : public Kernel {
     const uint64_t count = labels > 0 ? labels : 1;
     View& out = *c.out[0];
     out.data = c.allocator->get(4 * count);
-    std::memcpy(out.data, record.data + (labels > 0 ? kImageHeader : 4), 4 * count);
+    std::memcpy(out.data, record.data + (labels > 0 ? kImageHeader : recordio::kSingleLabel), 4 * count);
     out.shape[0] = static_cast<int64_t>(count);
     out.stride[0] = 4;
     return Outcome::Ok;
