@@ -365,13 +365,14 @@ def test_pictures_and_clips_are_checked(fake_video_engines: FakeEngines) -> None
     device, codecs = _native.gpu.open_null(), video_engines.CODECS
     quota = _native.gpu.MemoryQuota(1 << 30)
     memory = _native.gpu.ClipMemory(device, quota, 2)
-    clip = memory.clip((2, 4, 6), False)
+    clip = memory.clip((2, 4, 6), False, False)
+    assert memory.clip((2, 4, 6), True, True).shape == (2, 3, 4, 6)
     assert clip.shape == (2, 4, 6, 3) and quota.taken >= 2 * 4 * 6 * 3
     for extents in ((0, 4, 6), (2, -1, 6), (2, 4, 1 << 21)):
         with pytest.raises(ValueError, match="at least a frame"):
-            memory.clip(extents, False)
+            memory.clip(extents, False, False)
     with pytest.raises(MemoryError):
-        memory.clip((1 << 20, 1 << 20, 1 << 20), True)
+        memory.clip((1 << 20, 1 << 20, 1 << 20), True, False)
     pixels = np.arange(4 * 6 * 3, dtype=np.uint8)
     _native.gpu.write_frame(clip, 1, pixels)
     assert np.frombuffer(clip.to_host(), np.uint8)[72:].tolist() == pixels.tolist()
@@ -384,7 +385,7 @@ def test_pictures_and_clips_are_checked(fake_video_engines: FakeEngines) -> None
     decoder = _native.gpu.VideoDecoder(device, video_engines.LIBRARY, codecs["vp9"], 8)
     function = device.load(b"").function("any")
     with pytest.raises(ValueError, match="a picture that has come out"):
-        decoder.convert(0, (0,) * 7, 0, 0, function, clip, 0)
+        decoder.convert(0, (0,) * 7, 0, 0, False, function, clip, 0)
     decoder.close()
     decoder.close()
 

@@ -42,13 +42,15 @@ class VideoEngines:
         """
         return _native.gpu.VideoDecoder(self._gpu.device, LIBRARY, CODECS[codec], bits)
 
-    def clip(self, frames: int, height: int, width: int, *, words: bool) -> _native.gpu.DeviceArray:
-        """Return memory for a clip, FHWC of bytes or words, with undefined contents.
+    def clip(
+        self, frames: int, height: int, width: int, *, words: bool, planar: bool = False
+    ) -> _native.gpu.DeviceArray:  # fmt: skip
+        """Return memory for a clip, FHWC or FCHW of bytes or words, with undefined contents.
 
         Raises:
             MemoryError: the GPU has none, or the pipeline's limit is reached.
         """
-        return self._memory.clip((frames, height, width), words)
+        return self._memory.clip((frames, height, width), words, planar)
 
     @property
     def function(self) -> _native.gpu.Function:

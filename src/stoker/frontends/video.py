@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``eager.video``: random access to the frames of one video, on the CPU, and videos of frames.
+"""``eager.video``: random access to the frames of one video, on the CPU or a GPU, and videos of frames.
 
 ``eager.video.open(path)[10:50:2]`` are frames as a NumPy array. A :class:`Video` has the calls of TorchCodec's
 ``VideoDecoder`` and of decord's ``VideoReader`` too. Each frame is that of FFmpeg's full decode of the file.
+
+With ``device="gpu"`` the GPU's video engines decode, and frames are arrays in its memory with the CPU's bits, which
+``torch.from_dlpack`` and ``cupy.from_dlpack`` take without a copy.
 
 Videos share one pool of decoders, so a program may have thousands of them open. Calls are thread-safe.
 """
@@ -34,6 +37,7 @@ from ..video.indexing import index_video
 from ..video.pool import POOL, VideoFile, VideoOwner
 from ..video.reduction import REDUCTIONS, reducing_options
 from ..video.writing import write_video
+from .video_device import EngineVideo, gpu_number
 from .video_frames import (
     Doubles,
     Frame,
@@ -42,6 +46,7 @@ from .video_frames import (
     Metadata,
     OutOfRangeError,
     Pixels,
+    frame_of,
     metadata_of,
     seconds_of,
     times_of,
@@ -54,7 +59,8 @@ _ITERATED_BYTES = 32 << 20  # of frames that iteration decodes together
 
 def open(
     source: str | bytes | os.PathLike[str], *, dimension_order: str = "NHWC", image_type: ImageType = ImageType.RGB,
-    adjust_orientation: bool = True, dtype: DType = DType.UINT8, reduction: int = 1,
+    adjust_orientation: bool = True, dtype: DType = DType.UINT8, reduction: int = 1, device: str = "cpu",
+    device_id: int | None = None,
 ) -> Video:  # fmt: skip
     """Open a video file. The first call for a file makes its frame index, which is kept as for ``readers.video``.
 
@@ -65,22 +71,27 @@ def open(
 
     Args:
         source: path of a file, or the contents of one (bytes, or an array of them, which is copied).
-        dimension_order: axes of the frames: "NHWC", or "NCHW" as by default in TorchCodec, a view of the same memory.
+        dimension_order: axes of the frames: "NHWC", or "NCHW" as by default in TorchCodec (on the CPU a view of the
+            same memory).
         image_type: channels: RGB, BGR, or YCbCr as stored.
         adjust_orientation: turn the frames as the file says that players do.
         dtype: UINT8, or UINT16 with all bits of the samples and 65535 for white.
         reduction: decode at 1/2, 1/4 or 1/8 of the height and width, with 2, 4 or 8, where the codec allows it.
+        device: "cpu" for NumPy arrays; "gpu" for arrays in a GPU's memory, decoded by its video engines (NVDEC). What
+            these do not decode is decoded on the CPU, with a warning, and copied.
+        device_id: number of the GPU; by default the one that the launcher's variables give this process, or 0.
 
     Raises:
         ArgumentError: an argument is wrong.
         DataError: the file is no video, or none of its frames can be decoded, or its codec has no reduced sizes.
+        DeviceError: the GPU cannot be used.
         OSError: the file cannot be read.
         ResourceError: the file needs more memory than there is.
         UnsupportedError: PyAV is not installed (the extra ``video``).
     """
     return Video(
         source, dimension_order=dimension_order, image_type=image_type, adjust_orientation=adjust_orientation,
-        dtype=dtype, reduction=reduction,
+        dtype=dtype, reduction=reduction, device=device, device_id=device_id,
     )  # fmt: skip
 
 
@@ -119,8 +130,9 @@ def write(
 class Video:
     """Open video: ``len(video)``, ``video[10]``, ``video[10:50:2]``, ``video[[3, 1, 1]]``, and iteration.
 
-    Indexing returns NumPy arrays; calls with TorchCodec's names return a :class:`Frame` or a :class:`FrameBatch`.
-    Negative numbers count from the end. Times are those of the file, in seconds. A damaged frame is an error.
+    Indexing returns NumPy arrays, or arrays in a GPU's memory; calls with TorchCodec's names return a :class:`Frame` or
+    a :class:`FrameBatch`. Negative numbers count from the end. Times are those of the file, in seconds. A damaged frame
+    is an error.
 
     Args:
         source: path of a file, or the contents of one.
@@ -129,18 +141,22 @@ class Video:
         adjust_orientation: turn the frames as the file says that players do.
         dtype: UINT8 or UINT16.
         reduction: number by which the height and the width of the frames are divided.
+        device: "cpu" or "gpu".
+        device_id: number of the GPU.
     """
 
     def __init__(
         self, source: str | bytes | os.PathLike[str], *, dimension_order: str = "NHWC",
         image_type: ImageType = ImageType.RGB, adjust_orientation: bool = True, dtype: DType = DType.UINT8,
-        reduction: int = 1,
+        reduction: int = 1, device: str = "cpu", device_id: int | None = None,
     ) -> None:  # fmt: skip
         self._options: dict[str, Any] = {
             "dimension_order": dimension_order, "image_type": image_type, "adjust_orientation": adjust_orientation,
             "dtype": dtype, "reduction": reduction,
         }  # fmt: skip
         _check_options(self._options)
+        number = gpu_number(device, device_id)
+        self._options |= {"device": device, "device_id": device_id}
         self._pixels = ClipPixels(
             CHANNEL_ORDERS[image_type], adjust_orientation, dtype=np.uint16 if dtype == DType.UINT16 else np.uint8,
             reduction=reduction,
@@ -156,6 +172,10 @@ class Video:
         self._position = 0  # of `next`
         self._moving = threading.Lock()
         weakref.finalize(self, POOL.abandon, self._owner).atexit = False
+        self._on_gpu: EngineVideo | None = None
+        if number is not None:
+            self._on_gpu = EngineVideo(number, self._file, self._pixels, planar=dimension_order == "NCHW")
+            weakref.finalize(self, self._on_gpu.release).atexit = False
         if index.damage:
             warn(f"{self._name} is damaged: {index.damage}. Its other frames can be read", stacklevel=3)
 
@@ -167,14 +187,15 @@ class Video:
     def __getitem__(self, key: Any) -> Pixels:
         numbers, is_one = self._numbers(key)
         found = self._decoded(numbers)
-        return found[0] if is_one else found
+        return frame_of(found, 0) if is_one else found
 
     def __iter__(self) -> Iterator[Pixels]:
         """Yield all frames. Some are decoded together, and are views of one array."""
         count = min(max(_ITERATED_BYTES // self._frame_bytes(), 1), 16)
         for first in range(0, len(self), count):
             try:
-                frames: Iterable[Pixels] = self[first : first + count]
+                several = self[first : first + count]
+                frames: Iterable[Pixels] = [frame_of(several, i) for i in range(several.shape[0])]
             except DataError:  # the frames before the damaged one are not
                 frames = (self[number] for number in range(first, min(first + count, len(self))))
             yield from frames
@@ -202,6 +223,8 @@ class Video:
     def close(self) -> None:
         """Close the video. Calls of other threads that are in flight are completed. Idempotent."""
         POOL.close(self._owner)
+        if self._on_gpu is not None:
+            self._on_gpu.release()
 
     @property
     def metadata(self) -> Metadata:
@@ -495,19 +518,26 @@ class Video:
     def _decoded(self, numbers: Ints) -> Pixels:
         self._require_open()
         self._require_room(len(numbers))
-        if not len(numbers):
-            found: Pixels | BaseException = np.zeros(
-                (0, self._metadata.height, self._metadata.width, 3), self._pixels.dtype
-            )
-        else:
-            with _enough_memory(), POOL.borrow(self._file, int(numbers.min())) as decoder:
-                found = self._pixels.decode(decoder, [numbers])[0]
+        with _enough_memory():
+            found = self._found(numbers)
         if isinstance(found, DataError):
             raise DataError(f"`eager.video`: {found}") from found
         if isinstance(found, BaseException):
             with _enough_memory():
                 raise found
-        return found if self._options["dimension_order"] == "NHWC" else found.transpose(0, 3, 1, 2)
+        if self._options["dimension_order"] == "NHWC" or self._on_gpu is not None:
+            return found
+        return found.transpose(0, 3, 1, 2)
+
+    def _found(self, numbers: Ints) -> Pixels | BaseException:
+        """Decode frames on the device. Return them, or the error of one that failed."""
+        m = self._metadata
+        if self._on_gpu is not None:
+            return self._on_gpu.decode(numbers) if len(numbers) else self._on_gpu.empty(m.height, m.width)
+        if not len(numbers):
+            return np.zeros((0, m.height, m.width, 3), self._pixels.dtype)
+        with POOL.borrow(self._file, int(numbers.min())) as decoder:
+            return self._pixels.decode(decoder, [numbers])[0]
 
 
 @contextlib.contextmanager

@@ -16,7 +16,12 @@ from ..video.reduction import reduced_size
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
-Pixels = npt.NDArray[Any]  # uint8 or uint16
+Pixels = Any  # an array of uint8 or uint16, or a DeviceArray in a GPU's memory
+
+
+def frame_of(frames: Pixels, number: int) -> Pixels:
+    """Return one of several frames, without a copy."""
+    return frames[number] if isinstance(frames, np.ndarray) else frames.row(number)
 
 
 class OutOfRangeError(ArgumentError, IndexError):
@@ -52,10 +57,11 @@ class FrameBatch:
     duration_seconds: Doubles
 
     def __len__(self) -> int:
-        return len(self.data)
+        return int(self.data.shape[0])
 
     def __getitem__(self, number: int) -> Frame:
-        return Frame(self.data[number], float(self.pts_seconds[number]), float(self.duration_seconds[number]))
+        number = range(len(self))[number]
+        return Frame(frame_of(self.data, number), float(self.pts_seconds[number]), float(self.duration_seconds[number]))
 
 
 @dataclass(frozen=True)

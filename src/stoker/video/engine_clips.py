@@ -38,15 +38,15 @@ class ClipsOnEngines:
     """
 
     def __init__(self, gpu: Any) -> None:
-        engines = VideoEngines(gpu)
-        self._decoders = EngineDecoders(engines, default_threads())
+        self._engines = VideoEngines(gpu)
+        self._decoders = EngineDecoders(self._engines, default_threads())
         self._lock = threading.Lock()
         self._facts: dict[VideoKey, StreamFacts | None] = {}  # None: the file is not for the engines
         self._warned = set[str]()
 
     def decode(
         self, file: VideoFile, clips: Mapping[Wanted, npt.NDArray[np.int64]], pixels: ClipPixels,
-        video: VideoDecoder | None = None,
+        video: VideoDecoder | None = None, *, planar: bool = False,
     ) -> dict[Wanted, _native.gpu.DeviceArray]:  # fmt: skip
         """Decode clips of one file. Return those that the engines have decoded.
 
@@ -55,6 +55,7 @@ class ClipsOnEngines:
             clips: numbers of the frames of each clip, -1 for constant frames.
             pixels: form of the pixels.
             video: decoder of the file on the CPU; by default one of the pool.
+            planar: clips are FCHW instead of FHWC.
 
         Raises:
             OSError: the system fails.
@@ -67,9 +68,26 @@ class ClipsOnEngines:
             index = POOL.index(file) if video is None else video.index
             first = min(int(f[f >= 0].min()) for f in clips.values())
             with self._decoders.borrow(file.key, file.source, index, facts, first) as decoder:
-                return list(decoder.decode(pixels, list(clips.values())))
+                return list(decoder.decode(pixels, list(clips.values()), planar=planar))
 
         return self._taken(clips, decode, file.source, lambda: self._keep(file, None))
+
+    def upload(self, clip: npt.NDArray[Any], *, planar: bool = False) -> _native.gpu.DeviceArray:
+        """Copy a clip, FHWC of uint8 or uint16, into the GPU's memory.
+
+        Args:
+            clip: the clip. Without frames it must have a height and a width.
+            planar: the copy is FCHW.
+
+        Raises:
+            MemoryError: the GPU has no memory left.
+        """
+        frames, height, width, _ = clip.shape
+        copy = self._engines.clip(max(frames, 1), height, width, words=clip.dtype == np.uint16, planar=planar)
+        for number, frame in enumerate(clip):
+            own = np.ascontiguousarray(frame.transpose(2, 0, 1) if planar else frame)
+            _native.gpu.write_frame(copy, number, own.reshape(-1).view(np.uint8))
+        return copy.first(frames)
 
     def decode_once(
         self, video: VideoDecoder, source: Source, frames: npt.NDArray[np.int64], pixels: ClipPixels

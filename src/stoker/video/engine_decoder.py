@@ -199,13 +199,14 @@ class EngineDecoder:
         self.video = VideoDecoder(source, index, PacketDecoder(source, index, context=context))
 
     def decode(
-        self, pixels: ClipPixels, clips: Sequence[npt.NDArray[np.int64]]
+        self, pixels: ClipPixels, clips: Sequence[npt.NDArray[np.int64]], *, planar: bool = False
     ) -> list[_native.gpu.DeviceArray | Exception]:
         """Decode clips together.
 
         Args:
             pixels: form of the pixels.
             clips: numbers of their frames, -1 for constant frames.
+            planar: clips are FCHW instead of FHWC.
 
         Returns:
             For each clip the frames in the GPU's memory, or the error of one that failed.
@@ -218,7 +219,7 @@ class EngineDecoder:
         )  # fmt: skip
         numbers = tuple(own[k] for k in _ORDER_OF_WEIGHTS)
         height, width = self.facts.size[::-1] if turns & 1 else self.facts.size
-        found: list[Any] = [self._new_clip(len(c), height, width, words) for c in clips]
+        found: list[Any] = [self._new_clip(len(c), height, width, words, planar) for c in clips]
         places: dict[int, list[tuple[int, int]]] = {}
         for k, frames in enumerate(clips):
             for at, number in enumerate(frames.tolist()):
@@ -230,7 +231,9 @@ class EngineDecoder:
             if (frame.height, frame.width) != self.facts.size:
                 raise NotForEnginesError("its frames have several sizes")
             for k, at in places[number]:
-                self.native.convert(frame.place, numbers, pixels.order, turns & 3, function, found[k], at)
+                self.native.convert(
+                    frame.place, numbers, pixels.order, turns & 3, planar, function, found[k], at
+                )  # fmt: skip
 
         try:
             failed = self.video.read(places, take)
@@ -241,19 +244,19 @@ class EngineDecoder:
             if error is not None:
                 found[k] = error
             elif not isinstance(found[k], Exception):
-                self._fill(found[k], frames, pixels)
+                self._fill(found[k], frames, pixels, planar)
         return found
 
-    def _new_clip(self, frames: int, height: int, width: int, words: bool) -> Any:
+    def _new_clip(self, frames: int, height: int, width: int, words: bool, planar: bool) -> Any:
         excess = excess_of(frames, height, width, 2 if words else 1)
-        return DataError(excess) if excess else self._engines.clip(frames, height, width, words=words)
+        return DataError(excess) if excess else self._engines.clip(frames, height, width, words=words, planar=planar)
 
     @staticmethod
-    def _fill(clip: _native.gpu.DeviceArray, frames: npt.NDArray[np.int64], pixels: ClipPixels) -> None:
+    def _fill(clip: _native.gpu.DeviceArray, frames: npt.NDArray[np.int64], pixels: ClipPixels, planar: bool) -> None:
         missing = np.flatnonzero(frames < 0).tolist()
         if missing:
             constant = np.empty(clip.shape[1:], pixels.dtype)
-            constant[:] = pixels.fill
+            (constant.transpose(1, 2, 0) if planar else constant)[:] = pixels.fill
             for at in missing:
                 _native.gpu.write_frame(clip, at, constant.reshape(-1).view(np.uint8))
 

@@ -120,7 +120,7 @@ class HostCall:
 
 class ClipMemory:
     def __init__(self, device: Device, quota: MemoryQuota, kept: int) -> None: ...
-    def clip(self, extents: tuple[int, int, int], words: bool) -> DeviceArray: ...
+    def clip(self, extents: tuple[int, int, int], words: bool, planar: bool) -> DeviceArray: ...
 
 class VideoDecoder:
     def __init__(self, device: Device, library: str, codec: int, bits: int) -> None: ...
@@ -134,6 +134,7 @@ class VideoDecoder:
         weights: tuple[int, ...],
         order: int,
         turns: int,
+        planar: bool,
         function: Function,
         clip: DeviceArray,
         frame: int,

@@ -24,19 +24,23 @@ STOKER_DEVICE int64_t sample_at(uint64_t address, int64_t index, int unused_bits
 
 STOKER_DEVICE int64_t within(int64_t x, int64_t most) { return x < 0 ? 0 : x > most ? most : x; }
 
+// Write a pixel. The channels of an image follow each other, or its planes (bit 25 of `kind`), `pixels` apart.
 template <class Pixel>
-STOKER_DEVICE void write_pixel(const FrameArguments& a, int64_t at, int64_t y, int64_t u, int64_t v, int extra) {
+STOKER_DEVICE void write_pixel(const FrameArguments& a, int64_t at, int64_t y, int64_t u, int64_t v, int extra,
+                               int64_t pixels) {
   constexpr bool kWords = sizeof(Pixel) == 2;
   constexpr int64_t kMost = kWords ? 65535 : 255;
   const int order = static_cast<int>(a.kind >> 8 & 255);
-  Pixel* const to = reinterpret_cast<Pixel*>(a.out) + 3 * at;
+  const bool planar = (a.kind >> 25 & 1) != 0;
+  const int64_t distance = planar ? pixels : 1;
+  Pixel* const to = reinterpret_cast<Pixel*>(a.out) + (planar ? at : 3 * at);
   int64_t c[3];
   if (order == 2) {  // as stored
     const int64_t half = kWords ? 0 : (int64_t{1} << extra) >> 1;
     c[0] = y, c[1] = u, c[2] = v;
     STOKER_UNROLL for (int i = 0; i < 3; ++i) {
       const int64_t value = kWords ? c[i] << (8 - extra) : (c[i] + half) >> extra;
-      to[i] = static_cast<Pixel>(within(value, kMost));
+      to[i * distance] = static_cast<Pixel>(within(value, kMost));
     }
     return;
   }
@@ -47,7 +51,7 @@ STOKER_DEVICE void write_pixel(const FrameArguments& a, int64_t at, int64_t y, i
   c[0] = base + a.high(a.weights[0]) * dv;
   c[1] = base + a.low(a.weights[1]) * du + a.high(a.weights[1]) * dv;
   c[2] = base + a.low(a.weights[2]) * du;
-  STOKER_UNROLL for (int i = 0; i < 3; ++i) to[order == 1 ? 2 - i : i] =
+  STOKER_UNROLL for (int i = 0; i < 3; ++i) to[(order == 1 ? 2 - i : i) * distance] =
       static_cast<Pixel>(within(c[i] >> shift, kMost));
 }
 
@@ -74,8 +78,10 @@ STOKER_DEVICE void convert_frame(const FrameArguments& a, uint64_t at) {
     samples[2] = sample_at<uint8_t>(chroma, pair + 1, 0);
   }
   const bool words = (a.kind >> 24 & 1) != 0;
-  if (words) write_pixel<uint16_t>(a, static_cast<int64_t>(at), samples[0], samples[1], samples[2], bits - 8);
-  else write_pixel<uint8_t>(a, static_cast<int64_t>(at), samples[0], samples[1], samples[2], bits - 8);
+  const auto place = static_cast<int64_t>(at);
+  const int64_t pixels = width * height;
+  if (words) write_pixel<uint16_t>(a, place, samples[0], samples[1], samples[2], bits - 8, pixels);
+  else write_pixel<uint8_t>(a, place, samples[0], samples[1], samples[2], bits - 8, pixels);
 }
 
 }  // namespace stoker::video

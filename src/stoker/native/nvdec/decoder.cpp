@@ -260,6 +260,13 @@ Decoder::Mapped Decoder::map(const Picture& p) {
   return mapped;
 }
 
+void Decoder::follow(uintptr_t stream) {
+  const gpu::Visit visit(device_.get());
+  const gpu::WorkStream work_stream = device_->next_work_stream();
+  device_->follow(work_stream, stream);
+  device_->fork(work_stream, stream_);
+}
+
 void Decoder::convert(size_t index, const Form& form, const gpu::Function& function, gpu::Address out) {
   const gpu::Visit visit(device_.get());
   const Picture& p = shown_.at(index);
@@ -267,7 +274,8 @@ void Decoder::convert(size_t index, const Form& form, const gpu::Function& funct
   const uint64_t surface = mapped.address, pitch = mapped.pitch;
   const uint64_t chroma = surface + pitch * ((static_cast<uint64_t>(p.coded_height) + 1) / 2 * 2);
   const uint64_t kind = static_cast<uint64_t>(form.turns & 3) | static_cast<uint64_t>(form.order) << 8 |
-                        static_cast<uint64_t>(p.bits) << 16 | static_cast<uint64_t>(form.words) << 24;
+                        static_cast<uint64_t>(p.bits) << 16 | static_cast<uint64_t>(form.words) << 24 |
+                        static_cast<uint64_t>(form.planar) << 25;
   gpu::Launch launch;
   launch.function = &function;
   const uint64_t pixels = static_cast<uint64_t>(p.width) * static_cast<uint64_t>(p.height);

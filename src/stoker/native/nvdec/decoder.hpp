@@ -33,6 +33,7 @@ struct Form {
   int32_t luma_zero, chroma_zero, luma, red_v, green_u, green_v, blue_u;
   int order, turns;  // turns: of 90 degrees, counterclockwise
   bool words;        // write words, of weights for them
+  bool planar;       // write [3,height,width]
 };
 
 class Decoder {
@@ -50,6 +51,8 @@ class Decoder {
   // damaged packet.
   const std::vector<Picture>& feed(const uint8_t* data, size_t bytes, int64_t number, int length_bytes);
   const std::vector<Picture>& drain();
+  // Let later calls of `convert` write after what has been issued to a stream of the application.
+  void follow(uintptr_t stream);
   // Write one of the pictures that came out last to `out`, [height,width,3]. Throw std::runtime_error if it is damaged.
   void convert(size_t index, const Form& form, const gpu::Function& function, gpu::Address out);
   void finish();          // wait until everything is written
