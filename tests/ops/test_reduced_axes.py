@@ -19,6 +19,26 @@ def test_an_axis_that_is_named_twice_is_reduced_once(name: str) -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("shape", [(0, 5, 3), (4, 0, 3), (2, 5, 3), (1, 5, 3)])
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float32", "float64"])
+@pytest.mark.parametrize("ddof", [0, 1, 2, 7])
+def test_a_mean_of_too_few_elements_is_numpys(shape: tuple[int, ...], dtype: str, ddof: int) -> None:
+    data = (np.arange(np.prod(shape)) % 50).reshape(shape).astype(dtype)
+    average, wide = np.float32(3), data.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = wide.sum(0) / np.float64(shape[0])
+        square = (wide**2).sum(0) / np.float64(shape[0])
+        variance = ((wide - 3.0) ** 2).sum(0) / np.float64(max(shape[0] - ddof, 0))
+        for got, wanted in (
+            (eager.reductions.mean(data, axes=0), mean),
+            (eager.reductions.mean_square(data, axes=0), square),
+            (eager.reductions.rms(data, axes=0), np.sqrt(square)),
+            (eager.reductions.variance(data, average, axes=0, ddof=ddof), variance),
+            (eager.reductions.std_dev(data, average, axes=0, ddof=ddof), np.sqrt(variance)),
+        ):
+            np.testing.assert_array_equal(np.asarray(got), wanted.astype(np.float32))
+
+
 @pytest.mark.parametrize("isa", _native.instruction_sets())
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_extremes_are_found_wherever_they_lie(isa: str, channels: int) -> None:

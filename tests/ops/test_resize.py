@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,28 @@ def test_subpixel_scale_moves_the_region() -> None:
     half = 10 * 17 / 17.4
     got = eager.resize(x, resize_x=17.4, resize_y=10, subpixel_scale=True)
     assert_exact(got, pillow(x, (10, 17), "INTERP_LINEAR", (10 - half, 0, 10 + half, 10)))
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 6, 7, 8, 13, 14, 20, 45])
+def test_subpixel_scale_keeps_the_scale_where_the_size_is_rounded_up(width: int) -> None:
+    x = noise(13, 9, 11, 1).astype(np.float32)
+    exact = 9 * width / 11
+    rows, shrink = max(math.floor(exact + 0.5), 1), max(11 / width, 1.0)
+    centres = 4.5 + (np.arange(rows) + 0.5 - rows / 2) * (11 / width)  # a row is 11 / width pixels apart from the next
+    distance = np.abs(np.arange(9) + 0.5 - centres[:, None]) / shrink
+    weights = np.maximum(0, 1 - distance)
+    wanted = np.tensordot(weights / weights.sum(1, keepdims=True), eager.resize(x, size=(9, width)), 1)
+    np.testing.assert_allclose(eager.resize(x, resize_x=width, subpixel_scale=True), wanted, atol=1e-3)
+    nearest = eager.resize(x, resize_x=width, subpixel_scale=True, interp_type="INTERP_NN")
+    assert_exact(nearest, eager.resize(x, size=(9, width), interp_type="INTERP_NN")[np.floor(centres).astype(int)])
+
+
+def test_a_region_is_clamped_if_an_output_has_its_centre_outside() -> None:
+    x = noise(14, 9, 11, 1).astype(np.float32)
+    arguments: dict[str, Any] = {"axes": (0,), "alignment": (0.0,), "size_rounding": "ceil"}
+    for size in (6.1, 20.1):
+        got = np.asarray(eager.tensor_resize(x, sizes=(size,), **arguments))
+        assert_exact(got, eager.resize(x, size=(math.ceil(size), 11)))
 
 
 def test_save_attrs_returns_the_input_size() -> None:

@@ -79,6 +79,16 @@ def test_slice_names_follow_the_layout() -> None:
     assert_exact(got, planar[:, 2:5, 1:3])
 
 
+@pytest.mark.parametrize("shape", [(9, 11), (9, 11, 3), (4, 9, 11, 3)])
+def test_a_slice_of_unnamed_data_cuts_the_width_and_the_height(shape: tuple[int, ...]) -> None:
+    data = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    wanted = data[..., 2:7, 3:8, :] if len(shape) > 2 else data[2:7, 3:8]
+    assert_exact(eager.slice(data, rel_start=(0.25, 0.25), rel_end=(0.75, 0.75)), wanted)
+    assert_exact(eager.slice(data, start=(3, 2), shape=(5, 5)), wanted)
+    by_number = eager.slice(data, start=(3, 2), shape=(5, 1), axes=(1, 0))
+    assert_exact(by_number, data[2:3, 3:8])
+
+
 def test_limits_as_inputs_are_shares_by_default() -> None:
     image = types.Constant(RAMP, layout="HWC")
     assert_exact(eager.slice(image, np.float32([0.5, 0.2]), np.float32([0.5, 0.6])), RAMP[1:4, 4:7])

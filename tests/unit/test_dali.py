@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import stoker
+import stoker.dali.experimental.dynamic as ndd
 from stoker import ArgumentError, DataError, StateError, UnsupportedError, dali
 from stoker.dali import fn, ops, pipeline_def, types
 from stoker.frontends.dali.catalogue import ALIASES, NAMES, class_name
@@ -534,3 +535,32 @@ def test_rows_with_another_number_of_channels_are_refused() -> None:
     with pytest.raises(DataError, match="expected images with 4 channels in every row, got 3"):
         pipe.run()
     pipe.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "more"),
+    [
+        ("resize", {"resize_shorter": 7}, {"subpixel_scale": True}),
+        ("experimental.resize", {"resize_x": 7}, {"subpixel_scale": True}),
+        ("resize_crop_mirror", {"resize_longer": 7, "crop": (4, 4)}, {"subpixel_scale": True}),
+        ("fast_resize_crop_mirror", {"size": (3, 4), "crop": (3, 4)}, {"subpixel_scale": True, "antialias": False}),
+    ],
+)
+def test_defaults_are_dalis(name: str, arguments: dict[str, Any], more: dict[str, Any]) -> None:
+    image = np.random.Generator(np.random.PCG64(7)).integers(0, 256, (9, 11, 3), np.uint8)
+
+    def find(owner: Any) -> Any:
+        for part in name.split("."):
+            owner = getattr(owner, part)
+        return owner
+
+    def run(**given: Any) -> Any:
+        pipe = dali.Pipeline(batch_size=1, num_threads=1, device_id=None)
+        with pipe:
+            pipe.set_outputs(find(fn)(types.Constant(image, layout="HWC"), **given))
+        return np.asarray(pipe.run()[0][0])
+
+    wanted, other = run(**arguments, **more), run(**arguments, **{k: not v for k, v in more.items()})
+    assert (wanted != other).any()
+    np.testing.assert_array_equal(run(**arguments), wanted)
+    np.testing.assert_array_equal(np.asarray(find(ndd)(image, **arguments)), wanted)

@@ -52,8 +52,9 @@ class ResizeArguments(FilterArguments):
         "not_larger, not_smaller: keep the aspect ratio within or around the size.",
     )  # fmt: skip
     subpixel_scale = arg(
-        "bool", False, doc="True adapts the region (inside the image) so that the scale is that of the unrounded size."
-    )
+        "bool", False,
+        doc="True adapts the region, about its centre, so that the scale is that of the unrounded size.",
+    )  # fmt: skip
     roi_start = arg(
         "float", None, many=True, per_row=True, doc="Region's (y, x) or (z, y, x) start in the input, in pixels."
     )

@@ -3336,7 +3336,7 @@ def resize(
         max_size: Limit of the output size in pixels, one or one per axis.
         mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
             not_larger, not_smaller: keep the aspect ratio within or around the size.
-        subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+        subpixel_scale: True adapts the region, about its centre, so that the scale is that of the unrounded
             size.
         roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
         roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
@@ -3403,7 +3403,7 @@ def resize(
         max_size: Limit of the output size in pixels, one or one per axis.
         mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
             not_larger, not_smaller: keep the aspect ratio within or around the size.
-        subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+        subpixel_scale: True adapts the region, about its centre, so that the scale is that of the unrounded
             size.
         roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
         roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
@@ -3480,7 +3480,7 @@ def resize_crop_mirror(
         max_size: Limit of the output size in pixels, one or one per axis.
         mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
             not_larger, not_smaller: keep the aspect ratio within or around the size.
-        subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+        subpixel_scale: True adapts the region, about its centre, so that the scale is that of the unrounded
             size.
         roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
         roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
@@ -3816,7 +3816,8 @@ def slice(
             trim_to_shape: it is cut off.
         fill_values: For "pad": one value, or one per channel.
         axes: The axes that the limits are for; negative ones count from the end.
-        axis_names: The axes by name, for example "HW"; "WH" if the data have these axes.
+        axis_names: The axes by name, for example "HW"; "WH" if the data have these axes and `axes` is not
+            given.
         start: First element per axis.
         end: Element after the last per axis.
         shape: Number of elements per axis.
@@ -4751,7 +4752,8 @@ class decoders:
 
         Args:
             axes: The axes that the limits are for; negative ones count from the end.
-            axis_names: The axes by name, for example "HW"; "WH" if the data have these axes.
+            axis_names: The axes by name, for example "HW"; "WH" if the data have these axes and `axes` is not
+                given.
             start: First element per axis.
             end: Element after the last per axis.
             shape: Number of elements per axis.
@@ -5108,7 +5110,7 @@ class experimental:
             max_size: Limit of the output size in pixels, one or one per axis.
             mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
                 not_larger, not_smaller: keep the aspect ratio within or around the size.
-            subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+            subpixel_scale: True adapts the region, about its centre, so that the scale is that of the unrounded
                 size.
             roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
             roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
@@ -5170,7 +5172,7 @@ class experimental:
             max_size: Limit of the output size in pixels, one or one per axis.
             mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
                 not_larger, not_smaller: keep the aspect ratio within or around the size.
-            subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+            subpixel_scale: True adapts the region, about its centre, so that the scale is that of the unrounded
                 size.
             roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
             roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
@@ -8502,7 +8504,7 @@ class readers:
             max_size: Limit of the output size in pixels, one or one per axis.
             mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
                 not_larger, not_smaller: keep the aspect ratio within or around the size.
-            subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+            subpixel_scale: True adapts the region, about its centre, so that the scale is that of the unrounded
                 size.
             roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
             roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
@@ -8667,7 +8669,7 @@ class readers:
             max_size: Limit of the output size in pixels, one or one per axis.
             mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
                 not_larger, not_smaller: keep the aspect ratio within or around the size.
-            subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+            subpixel_scale: True adapts the region, about its centre, so that the scale is that of the unrounded
                 size.
             roi_start: Region's (y, x) or (z, y, x) start in the input, in pixels.
             roi_end: Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.
@@ -9064,7 +9066,8 @@ class reductions:
             axes: Axes that are reduced, negative ones from the last; by default all.
             axis_names: Names of the axes to reduce, such as HW, instead of `axes`.
             keep_dims: Keep these axes, with one element.
-            ddof: Delta degrees of freedom: the sum is divided by the number of elements minus `ddof`.
+            ddof: Delta degrees of freedom: the sum is divided by the number of elements minus `ddof`, or by 0 if
+                that is negative; a division by 0 gives infinity, or NaN if the sum is 0.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -9125,7 +9128,8 @@ class reductions:
             axes: Axes that are reduced, negative ones from the last; by default all.
             axis_names: Names of the axes to reduce, such as HW, instead of `axes`.
             keep_dims: Keep these axes, with one element.
-            ddof: Delta degrees of freedom: the sum is divided by the number of elements minus `ddof`.
+            ddof: Delta degrees of freedom: the sum is divided by the number of elements minus `ddof`, or by 0 if
+                that is negative; a division by 0 gives infinity, or NaN if the sum is 0.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

@@ -92,7 +92,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "experimental.inputs.video": {"adjust_orientation": False},
     "experimental.readers.video": {"adjust_orientation": False},
     "readers.video": {"adjust_orientation": False},
-    "readers.video_resize": {"adjust_orientation": False},
+    "readers.video_resize": {"adjust_orientation": False, "subpixel_scale": True},
+    "experimental.resize": {"subpixel_scale": True},
+    "fast_resize_crop_mirror": {"subpixel_scale": True, "antialias": False},
+    "resize": {"subpixel_scale": True},
+    "resize_crop_mirror": {"subpixel_scale": True},
 }
 # Classes in `ops` whose names differ from their operators' names.
 _CLASSES = {
@@ -147,6 +151,11 @@ def refuse(where: str, name: str) -> NoReturn:
     if name in _REFUSED[where].split():
         raise UnsupportedError(f"`{where}.{name}` of DALI is not in Stoker (yet); see docs/migrating_from_dali.md")
     raise AttributeError(f"`{where}` has no attribute {name!r}")
+
+
+def defaults(name: str) -> dict[str, Any]:
+    """Return DALI's defaults of an operator, or of a former name, where they have another meaning than Stoker's."""
+    return DEFAULTS.get(name, DEFAULTS.get(ALIASES.get(name, name), {}))
 
 
 def class_name(operator: str) -> str:

@@ -14,7 +14,7 @@ from ..definition import current
 from ..fn import find_nodes
 from ..registry import names
 from ..source_line import user_line
-from .catalogue import ALIASES, DEFAULTS, NAMES, REASONS, class_name
+from .catalogue import ALIASES, NAMES, REASONS, class_name, defaults
 from .errors import error_class, raising_as_dali
 from .nodes import NodeBuilder
 
@@ -43,7 +43,7 @@ def function(name: str) -> Callable[..., Any]:
         target: Any = fn
         for part in real.split("."):
             target = getattr(target, part)
-        return _also_outside(_with_defaults(target, DEFAULTS.get(real, {})))
+        return _also_outside(_with_defaults(target, defaults(name)))
     if name in _KNOWN:
         return _refusing(name)
     hint = did_you_mean(name, _KNOWN)

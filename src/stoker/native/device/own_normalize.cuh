@@ -26,10 +26,10 @@ struct Normalize {
     return reinterpret_cast<uint8_t*>(variances(row) + Means::extent(row.port(0), false));
   }
   static void put_mean(const Row& row, int64_t column, double sum, int64_t count) {
-    means(row)[column] = fold::averaged<fold::Reduction::Mean>(sum, count, 0.0);
+    means(row)[column] = fold::averaged_or_zero<fold::Reduction::Mean>(sum, count, 0.0);
   }
   static void put_variance(const Row& row, int64_t column, double sum, int64_t count) {
-    variances(row)[column] = fold::averaged<fold::Reduction::Variance>(sum, count, row.number(0));
+    variances(row)[column] = fold::averaged_or_zero<fold::Reduction::Variance>(sum, count, row.number(0));
   }
 
   static void sums(const Row& row, uint32_t block) {
@@ -76,9 +76,9 @@ struct Normalize {
     const auto* from = reinterpret_cast<const uint8_t*>(x.data) + Means::offset(x, false, at);
     auto* to = reinterpret_cast<uint8_t*>(y.data) + Means::offset(y, false, at);
     double sum = Means::joined(lanes, Means::template lane_of<uint32_t>(from, x, 0, end, 0.0));
-    const double mean = shared_by_warp(lanes, fold::averaged<fold::Reduction::Mean>(sum, each, 0.0));
+    const double mean = shared_by_warp(lanes, fold::averaged_or_zero<fold::Reduction::Mean>(sum, each, 0.0));
     sum = Variances::joined(lanes, Variances::template lane_of<uint32_t>(from, x, 0, end, mean));
-    const double squares = fold::averaged<fold::Reduction::Variance>(sum, each, row.number(0));
+    const double squares = fold::averaged_or_zero<fold::Reduction::Variance>(sum, each, row.number(0));
     const float factor = factor_of(row, shared_by_warp(lanes, squares)), middle = static_cast<float>(mean);
     const auto shift = static_cast<float>(row.number(2));
     auto i = static_cast<uint32_t>(gpu::thread_index() % gpu::kWarp);

@@ -50,8 +50,8 @@ bool make_passes(const View& src, const Axis& vertical, const Axis& horizontal, 
 
 // Resample `src`, [H,W,C] of U8, U16, I16, I32 or F32 with any strides; rows with contiguous pixels are fastest. Return
 // false without calling the sink for other ranks or types, for a region that is not finite, or for sizes that cannot be
-// addressed. The region is clamped to the image; the filter itself may read pixels around the region. For an empty
-// input or output the sink receives no rows.
+// addressed. A region that exceeds the image is clamped, unless the centres of all outputs lie inside; the filter itself
+// may read pixels around the region. For an empty input or output the sink receives no rows.
 bool resample(const View& src, const Axis& vertical, const Axis& horizontal, const Sink& sink, Scratch& scratch,
               Order order = Order::Pillow);
 

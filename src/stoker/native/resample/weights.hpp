@@ -24,6 +24,19 @@ inline double support(Filter f) {
 
 }  // namespace filters
 
+struct Region {
+  double lo, hi;
+};
+
+// Return the region lo..hi of an axis. It may exceed the image if the centre of every output lies inside, so that every
+// output has a pixel near its centre. Otherwise it is clamped to the image.
+inline Region reachable(double lo, double hi, int64_t in, int64_t out) {
+  constexpr double kFar = 0x1p30;  // a float holds such numbers, and sums with the support of a filter fit an integer
+  const double size = static_cast<double>(in), half = (hi - lo) / (2 * static_cast<double>(out));
+  if (lo > -kFar && hi < kFar && lo + half >= 0 && hi - half < size) return {lo, hi};
+  return {std::clamp(lo, 0.0, size), std::clamp(hi, 0.0, size)};
+}
+
 inline bool make_window(const Axis& axis, Window& w) {
   constexpr int64_t kMaxSize = INT32_MAX;
   if (!std::isfinite(axis.lo) || !std::isfinite(axis.hi) || axis.filter > Filter::Hamming) return false;
@@ -34,9 +47,8 @@ inline bool make_window(const Axis& axis, Window& w) {
   w.filter = axis.filter;
   w.mirrored = axis.lo > axis.hi;
   if (w.in == 0 || w.out == 0) return true;
-  const double size = static_cast<double>(w.in);
-  const auto lo = static_cast<float>(std::clamp(std::min(axis.lo, axis.hi), 0.0, size));
-  const auto hi = static_cast<float>(std::clamp(std::max(axis.lo, axis.hi), 0.0, size));
+  const Region region = reachable(std::min(axis.lo, axis.hi), std::max(axis.lo, axis.hi), w.in, w.out);
+  const auto lo = static_cast<float>(region.lo), hi = static_cast<float>(region.hi);
   const float extent = hi - lo;
   w.lo = lo;
   w.scale = static_cast<double>(extent) / static_cast<double>(w.out);

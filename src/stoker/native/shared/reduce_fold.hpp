@@ -71,11 +71,19 @@ struct Fold {
   }
 };
 
-// Return the operation's result from the sum over `count` numbers.
+// Return the operation's result from the sum over `count` numbers. A sum that is divided by zero or less gives infinity, or
+// NaN if it is zero, as in NumPy. The NaN is a constant, because a division has other bits on x86 than on a GPU.
 template <Reduction kOp>
 inline double averaged(double sum, int64_t count, double ddof) {
-  const double n = static_cast<double>(count) - ddof, mean = n > 0 ? sum / n : 0.0;
-  return kOp == Reduction::Rms || kOp == Reduction::StdDev ? std::sqrt(mean) : mean;
+  const double n = static_cast<double>(count) - ddof;
+  if (!(n > 0)) return sum > 0 ? xm::detail::infinity() : xm::detail::quiet_nan();
+  return kOp == Reduction::Rms || kOp == Reduction::StdDev ? std::sqrt(sum / n) : sum / n;
+}
+
+// The same for a normalization, where a variance that too few numbers have is zero.
+template <Reduction kOp>
+inline double averaged_or_zero(double sum, int64_t count, double ddof) {
+  return static_cast<double>(count) > ddof ? averaged<kOp>(sum, count, ddof) : 0.0;
 }
 
 }  // namespace stoker::fold

@@ -102,7 +102,11 @@ class _Axis:
 
     def __init__(self, n: int, out: int, low: float, high: float, kind: int) -> None:
         self.n, self.out, self.kind, self.mirrored = n, out, kind, low > high
-        first, last = (np.float32(min(max(v, 0.0), n)) for v in (min(low, high), max(low, high)))
+        ends = min(low, high), max(low, high)
+        half = (ends[1] - ends[0]) / (2 * out)
+        if not (ends[0] + half >= 0 and ends[1] - half < n):  # the centre of an output lies outside
+            ends = min(max(ends[0], 0.0), n), min(max(ends[1], 0.0), n)
+        first, last = (np.float32(v) for v in ends)
         extent = np.float32(last - first)
         self.low, self.high = float(first), float(first) + float(extent)
         self.picks_whole = out == n and self.low == 0 and float(last) == out

@@ -68,7 +68,7 @@ def output_size(a: Any, extents: Sequence[Any], require: Any) -> Size:
             # The region grows or shrinks about its centre by the effect of rounding on the size.
             stretch = magnitude / ex.maximum(ex.absolute(e), 1e-9)
             middle, half = (low[i] + high[i]) / 2, (high[i] - low[i]) / 2 * stretch
-            low[i], high[i] = ex.clamp(middle - half, 0, extents[i]), ex.clamp(middle + half, 0, extents[i])
+            low[i], high[i] = middle - half, middle + half
         low[i], high[i] = ex.where(e < 0, high[i], low[i]), ex.where(e < 0, low[i], high[i])
         out.append(magnitude)
     return Size(out, low, high)

@@ -33,7 +33,9 @@ class SliceArguments(Operator):
         per_row=True,
         doc="The axes that the limits are for; negative ones count from the end.",
     )
-    axis_names = arg("str", None, doc='The axes by name, for example "HW"; "WH" if the data have these axes.')
+    axis_names = arg(
+        "str", None, doc='The axes by name, for example "HW"; "WH" if the data have these axes and `axes` is not given.'
+    )
     start = arg("int", None, many=True, per_row=True, doc="First element per axis.")
     end = arg("int", None, many=True, per_row=True, doc="Element after the last per axis.")
     shape = arg("int", None, many=True, per_row=True, doc="Number of elements per axis.")
@@ -89,7 +91,7 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
 
     def _axes(self, c: Lowering, x: Value) -> list[int]:
         names = c.const("axis_names")
-        if names is None and not c.scope_given("axes") and "H" in x.layout and "W" in x.layout:
+        if names is None and not c.scope_given("axes") and {"H", "W"} <= set(c.layout(x)):
             names = "WH"
         axes = [c.axis(x, n) for n in names] if names else list(c.const("axes"))
         for axis in axes:
@@ -158,15 +160,15 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
 
     def reference(self, row: RowContext, x: Any, *limits: Any) -> Any:
         names, axes = row["axis_names"], [int(a) for a in np.asarray(row["axes"]).reshape(-1)]
-        if names is None and axes == [1, 0] and "H" in row.layout and "W" in row.layout:
+        layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}.get(x.ndim, "")
+        if names is None and axes == [1, 0] and "H" in layout and "W" in layout:
             names = "WH"
         if names:
-            axes = [row.layout.index(n) for n in names]
+            axes = [layout.index(n) for n in names]
         windows = {}
         for i, axis in enumerate(axes):
             start, end = _limits(row, x.shape[axis], i, limits)
             windows[axis % x.ndim] = (start, end - start)
-        layout = row.layout or {3: "HWC", 4: "FHWC"}.get(x.ndim, "")
         out = cut_reference(row, x, windows, layout)
         return cast_array(out, output_type(row.args.get, DType.of(x.dtype)))
 

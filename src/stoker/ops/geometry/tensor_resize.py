@@ -219,8 +219,7 @@ def _plan(a: _Numbers, require: Any) -> Size:
             require(ex.both(place >= 0, place <= 1), "expected `alignment` from 0 to 1, got {0}", place)
             stretch = magnitude / ex.maximum(ex.absolute(exact), 1e-9)
             middle, whole = (1 - place) * low[k] + place * high[k], (high[k] - low[k]) * stretch
-            low[k] = ex.clamp(middle - place * whole, 0, a.extents[k])
-            high[k] = ex.clamp(middle + (1 - place) * whole, 0, a.extents[k])
+            low[k], high[k] = middle - place * whole, middle + (1 - place) * whole
         low[k], high[k] = ex.where(exact < 0, high[k], low[k]), ex.where(exact < 0, low[k], high[k])
         out.append(magnitude)
     return Size(out, low, high)

@@ -76,7 +76,7 @@ class Reduction(Operator, ABC):
 
 
 class FloatReduction(Reduction):
-    """Base class of reductions with a float result: a mean in double."""
+    """Base class of reductions with a float result: a mean in double. The mean of an empty axis is NaN."""
 
     gives_bfloat16 = True
     dtype = arg("dtype", None, doc="Element type of the output; by default float32.")
@@ -98,7 +98,11 @@ class Deviation(Reduction):
     """Base class of reductions of deviations from a given mean."""
 
     inputs = (2, 2)
-    ddof = arg("int", 0, doc="Delta degrees of freedom: the sum is divided by the number of elements minus `ddof`.")
+    ddof = arg(
+        "int", 0,
+        doc="Delta degrees of freedom: the sum is divided by the number of elements minus `ddof`, or by 0 if that is "
+        "negative; a division by 0 gives infinity, or NaN if the sum is 0.",
+    )  # fmt: skip
 
     @classmethod
     def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
@@ -117,9 +121,12 @@ class Deviation(Reduction):
 
 
 def averaged(values: Any, ddof: int = 0) -> Any:
-    """Return the mean over the last axis."""
-    count, total = values.shape[-1] - ddof, summed(values)
-    return total / count if count > 0 else np.zeros_like(total)
+    """Return the sum over the last axis, divided by the count of elements minus ``ddof``, but not by less than zero.
+
+    A division by zero gives infinity, or NaN if the sum is zero.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return summed(values) / float(max(values.shape[-1] - ddof, 0))
 
 
 def summed(values: Any) -> Any:

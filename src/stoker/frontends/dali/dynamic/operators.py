@@ -10,7 +10,7 @@ from typing import Any
 
 from ....contract.errors import ArgumentError, UnsupportedError, did_you_mean
 from ...registry import find, names
-from ..catalogue import ALIASES, DEFAULTS, NAMES, class_name
+from ..catalogue import ALIASES, NAMES, class_name, defaults
 from ..errors import error_class
 from ..functions import is_group, missing
 from .context import device
@@ -36,17 +36,18 @@ def operator(name: str) -> Callable[..., Any]:
         raise AttributeError(f"there is no operator `{name}`" + (f"; {hint}" if hint else ""))
     if find(real).is_source:
         raise AttributeError(f"`{name}` is a source: use a class of `readers`, or `ExternalSource`")
-    return _function(real)
+    return _function(name, real)
 
 
 @functools.cache
-def _function(name: str) -> Callable[..., Any]:
-    draws = find(name).draws
+def _function(asked: str, name: str) -> Callable[..., Any]:
+    """Return the function of an operator, with the defaults of the name by which the caller asks for it."""
+    draws, kept = find(name).draws, defaults(asked)
 
     def function(*inputs: Any, batch_size: int | None = None, device: Any = None, rng: Any = None, **arguments: Any
                  ) -> Any:  # fmt: skip
         _require_device(device)
-        given = {**DEFAULTS.get(name, {}), **arguments}
+        given = {**kept, **arguments}
         if "seed" in given or (rng is not None and not draws):
             wrong = "seed" if "seed" in given else "rng"
             text = "pass `rng=RNG(seed)`" if draws else "it draws nothing"
