@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from stoker import ArgumentError, DeviceError, ResourceError, UnsupportedError, fn, pipeline_def
+from stoker import ArgumentError, DeviceError, ResourceError, UnsupportedError, fn, pipeline_def, types
 from stoker.dali.plugin.pytorch.fn import torch_python_function
 from stoker.device.gpu import Gpu
 
@@ -79,6 +79,15 @@ def test_outputs_of_other_shapes_and_types() -> None:
     for total, mask, row in zip(sums, masks, ROWS, strict=True):
         np.testing.assert_array_equal(total, row[::2].sum(2))
         np.testing.assert_array_equal(mask, row > 6)
+
+
+def test_one_type_and_one_layout() -> None:
+    (found,) = run(
+        lambda x: fn.gpu_function(x, function=lambda xs: xs, output_dtypes=types.UINT8, output_layouts="HWC")
+    )
+    for got, row in zip(found, ROWS, strict=True):
+        np.testing.assert_array_equal(got, row)
+        assert got.dtype == np.uint8
 
 
 def test_a_function_that_fills_its_outputs() -> None:

@@ -16,8 +16,11 @@ BATCHES = 12
 
 @pipeline_def(batch_size=ROWS, num_threads=2, device_id=0)
 def scaled(no_copy: bool = True) -> Any:
-    x = fn.external_source(name="x", device="gpu", no_copy=no_copy, layout="HWC")
-    return fn.crop_mirror_normalize(x, mean=[1.0, 2.0, 3.0], std=[2.0], dtype=types.FLOAT16, output_layout="HWC")
+    return scaled_by_operator(fn.external_source(name="x", device="gpu", no_copy=no_copy, layout="HWC"))
+
+
+def scaled_by_operator(x: Any, dtype: Any = types.FLOAT16) -> Any:
+    return fn.crop_mirror_normalize(x, mean=[1.0, 2.0, 3.0], std=[2.0], dtype=dtype, output_layout="HWC")
 
 
 @pipeline_def(batch_size=ROWS, num_threads=2, device_id=0)
@@ -29,8 +32,7 @@ def numbered(dtype: Any = types.FLOAT16) -> Any:
             yield images(seed), np.arange(ROWS, dtype=np.int32).reshape(ROWS, 1) + seed
 
     x, numbers = fn.external_source(source=batches, num_outputs=2, layout=["HWC", ""])
-    x = fn.crop_mirror_normalize(x.gpu(), mean=[1.0, 2.0, 3.0], std=[2.0], dtype=dtype, output_layout="HWC")
-    return x, numbers.gpu(), numbers
+    return scaled_by_operator(x.gpu(), dtype), numbers.gpu(), numbers
 
 
 def images(seed: int = 0) -> np.ndarray:

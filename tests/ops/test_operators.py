@@ -29,7 +29,8 @@ DTYPES = ("uint8", "int16", "uint16", "int32", "float32", "float16")
 def is_tested_elsewhere(operator: type[Operator]) -> bool:
     """Return whether rows need more than arrays: readers and their parts, whole batches, state, user code."""
     # Numba is an extra; types that the first batch decides; user code on a GPU
-    if operator.name in ("_numba_function", "_numba_gpu_function", "decoders.numpy", "gpu_function"):
+    elsewhere = ("_jax_gpu_function", "_numba_function", "_numba_gpu_function", "decoders.numpy", "gpu_function")
+    if operator.name in elsewhere:
         return True
     reads = operator.is_source or operator.__module__.startswith("stoker.readers.")
     return reads or operator.scope == "batch" or operator.stateful or not operator.pure

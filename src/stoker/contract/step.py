@@ -272,7 +272,7 @@ class CalledOnHost:
     """GPU kernel whose work a function in Python issues, for a whole batch and on its stream. There is no CPU kernel.
 
     Attributes:
-        function: ``function(stream, rows)``; see ``_native.gpu.HostCall``.
+        function: ``function(stream, rows, exchange)``; see ``_native.gpu.HostCall``.
     """
 
     function: Callable[..., str | None]

@@ -131,7 +131,7 @@ class Gpu:
             host = getattr(_native.kernels, body.kernel)(*body.attrs)  # checks what the GPU kernel is given
             return lambda: _native.gpu.own(list(zip(functions(), threads, shared, strict=True)), host, *numbers)
         if isinstance(form, CalledOnHost):
-            call = _native.gpu.HostCall(self.device, form.function)
+            call = _native.gpu.HostCall(self.device, self.quota, form.function)
             return lambda: _native.gpu.host_call(call, len(in_types), len(out_types))
         if not isinstance(form, Compiled):
             raise UnsupportedError(f"this build has no `{body.kernel}` for GPUs")

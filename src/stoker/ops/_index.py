@@ -17,6 +17,7 @@ INDEX: dict[str, str] = {
     "_fetch": "readers._fetching:Fetch",
     "_index": "ops.generic.index:Index",
     "_item": "readers._items:Item",
+    "_jax_gpu_function": "ops.generic.jax_gpu_function:JaxGpuFunction",
     "_largest_extents": "ops.geometry.largest_extents:LargestExtents",
     "_merge": "ops.generic.merge:Merge",
     "_mosaic_places": "ops.geometry.mosaic_places:MosaicPlaces",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of other libraries as operators, with DALI's names: ``numba_function``, ``torch_python_function`` and
-``jax_function``. They run on the CPU; ``numba_function`` and ``torch_python_function`` also on a GPU.
+``jax_function``. They run on the CPU and on a GPU.
 """
 
 from __future__ import annotations
@@ -252,38 +252,56 @@ def jax_function(
     sharding: Any = None,
     device: str | None = None,
     preserve: bool = True,
+    output_dtypes: Any = None,
+    output_shapes: Callable[..., Any] | None = None,
 ) -> Any:
     """Make an operator of a function on JAX arrays; also a decorator.
 
     The function gets, for each input, one array of all samples, with the batch as its first axis, and returns such
     arrays. Samples of a batch have one shape.
 
+    On a GPU the arrays lie there, and the operator runs between others on that GPU. The work of JAX is in order with
+    theirs, without waiting on the host. The function may keep the arrays. Outputs have the inputs' shapes and types
+    unless they are declared. Elements of results are converted to the outputs' types.
+
     Args:
         function: the function.
         num_outputs: number of outputs.
         output_layouts: names of the outputs' axes.
         sharding: not supported; arrays lie on one device.
-        device: "cpu".
+        device: "cpu" or "gpu".
         preserve: keep the node if nothing uses its outputs.
+        output_dtypes: on a GPU, element types of the outputs.
+        output_shapes: on a GPU, function of the shapes of a sample's inputs that returns the shape of its output, or a
+            list of shapes for several outputs.
 
     Raises:
         ResourceError: JAX is not installed.
     """
+    both = {"num_outputs": num_outputs, "output_layouts": output_layouts, "preserve": preserve}
+    on_gpu = {"output_dtypes": output_dtypes, "output_shapes": output_shapes, "device": device}
     if function is None:
-        return functools.partial(
-            jax_function, num_outputs=num_outputs, output_layouts=output_layouts, sharding=sharding, device=device,
-            preserve=preserve,
-        )  # fmt: skip
-    _on_cpu("jax_function", device, "Call the function on the batches that `stoker.jax` delivers")
+        return functools.partial(jax_function, sharding=sharding, **both, **on_gpu)
     if sharding is not None:
         raise UnsupportedError("`jax_function`: it has no `sharding`; `stoker.jax` delivers sharded batches")
+    if device != "gpu":
+        _on_cpu("jax_function", device, "The other device is gpu")
+        if output_shapes is not None or output_dtypes is not None:
+            raise ArgumentError(
+                "`jax_function`: `output_shapes` and `output_dtypes` are for the device gpu; on the CPU remove them"
+            )
     _require("jax.numpy", "jax", "jax_function")
-    call = _python_function(function, "jax.numpy", True, True)
+    if device == "gpu":
+        if not callable(function):
+            raise ArgumentError(f"`jax_function`: expected a function, got {brief(function)}")
+        make = _also_outside(fn._make_function("_jax_gpu_function"))
+        call = functools.partial(make, function=function, **on_gpu)
+    else:
+        call = functools.partial(_python_function(function, "jax.numpy", True, True), batch_processing=True)
 
     @functools.wraps(function)
     def operator(*inputs: Any) -> Any:
-        return call(*inputs, num_outputs=num_outputs, batch_processing=True, output_layouts=output_layouts,
-                    preserve=preserve)  # fmt: skip
+        return call(*inputs, **both)
 
     return operator
 

@@ -108,14 +108,28 @@ def is_null_device_current() -> bool: ...
 def set_null_driver_bytes(bytes: int) -> None: ...
 def count_cuda() -> int: ...
 
-class HostCall:
-    """Function ``function(stream, rows)`` that issues work for a batch; ``rows`` has (outputs, inputs) of each row.
+class BatchExchange:
+    """Arrays of whole batches for a library whose work runs on streams of its own; ``stream`` is a batch's."""
 
-    The function is referenced weakly. It returns None, or the text of an error that fails the batch.
+    def stack(self, stream: int, rows: Sequence[DeviceArray]) -> DeviceArray:
+        """Return a copy of rows of one shape and type, made in order with the stream's work. Its reader may keep it."""
+    def order(self, stream: int, other: int) -> None:
+        """Make later work of the stream `other` wait for the batch's work so far."""
+    def split(self, stream: int, array: Any, rows: Sequence[DeviceArray]) -> None:
+        """Copy an array (a DLPack capsule) to rows, in order with the stream's work, and keep it until then."""
+
+class HostCall:
+    """Function ``function(stream, rows, exchange)`` that issues work; ``rows`` has (outputs, inputs) of each row.
+
+    The function is called for each batch. It is referenced weakly. It returns None, or the text of an error that fails
+    the batch.
     """
 
     def __init__(
-        self, device: Device, function: Callable[[int, list[tuple[list[DeviceArray], list[DeviceArray]]]], str | None]
+        self,
+        device: Device,
+        quota: MemoryQuota,
+        function: Callable[[int, list[tuple[list[DeviceArray], list[DeviceArray]]], BatchExchange], str | None],
     ) -> None: ...
 
 class ClipMemory:

@@ -24,7 +24,6 @@
 #include "bind/gil.hpp"
 #include "bind/gpu.hpp"
 #include "gpu/file_reads.hpp"
-#include "gpu/host_call.hpp"
 #include "gpu_kernels/gpu_with_cpu_fallback.hpp"
 #include "gpu_kernels/jpeg_index.hpp"
 #include "run/job_on_device.hpp"
@@ -276,49 +275,6 @@ nb::object as_html(const DeviceArray& a) {
   return nb::module_::import_("stoker.display.rows").attr("tensor_as_html")(describe(a), host_array(a), "");
 }
 
-// Function in Python that issues work: ``function(stream, rows)`` with lists of outputs and of inputs for each row
-// returns None, or the text of an error. It is referenced weakly, so that the garbage collector sees its cycles: the
-// plan, which owns the kernel, owns the function, too.
-class PythonCall : public gpu::HostCall {
- public:
-  PythonCall(std::shared_ptr<gpu::Device> device, const nb::object& function)
-      : device_(std::move(device)), function_(nb::steal(PyWeakref_NewRef(function.ptr(), nullptr))) {
-    if (!function_.is_valid()) throw nb::python_error();
-  }
-
-  void issue(uintptr_t stream, const std::vector<Row>& rows) const override {
-    {
-      const WithGil gil;
-      std::string failure;
-      try {
-        failure = call(stream, rows);
-      } catch (const nb::python_error& error) { failure = error.what(); }
-      if (!failure.empty()) throw gpu::DeviceFailure(failure);
-    }
-    device_->enter();  // the function may have left another device's context
-  }
-
- private:
-  std::string call(uintptr_t stream, const std::vector<Row>& rows) const {
-    const nb::object function = function_();
-    if (function.is_none()) return "the function of a pipeline that is gone was called";
-    nb::list all;
-    for (const Row& row : rows) all.append(nb::make_tuple(arrays(row.outputs), arrays(row.inputs)));
-    const nb::object failure = function(stream, all);
-    return failure.is_none() ? std::string() : nb::cast<std::string>(failure);
-  }
-  nb::list arrays(const std::vector<View>& views) const {
-    nb::list found;
-    for (const View& v : views)
-      found.append(DeviceArray{device_, std::make_shared<BlockPool::Block>(), v.data, v.dtype,
-                               std::vector<int64_t>(v.shape, v.shape + v.rank)});
-    return found;
-  }
-
-  const std::shared_ptr<gpu::Device> device_;
-  const nb::object function_;  // weak
-};
-
 }  // namespace
 
 std::shared_ptr<jpeg::gpu::Index> make_jpeg_index(std::shared_ptr<gpu::Device> device, size_t limit_bytes) {
@@ -442,11 +398,6 @@ void bind_gpu(nb::module_& m) {
   gpu_module.def("is_null_device_current", &gpu::is_null_device_current);
   gpu_module.def("set_null_driver_bytes", &gpu::set_null_driver_bytes, nb::arg("bytes"));
   gpu_module.def("count_cuda", [] { return without_gil(gpu::count_cuda); });
-  nb::class_<gpu::HostCall>(gpu_module, "HostCall")
-      .def(nb::new_([](std::shared_ptr<gpu::Device> device, const nb::object& function) {
-             return std::shared_ptr<gpu::HostCall>(std::make_shared<PythonCall>(std::move(device), function));
-           }),
-           nb::arg("device"), nb::arg("function"));
   nb::class_<DeviceArray>(gpu_module, "DeviceArray")
       .def_prop_ro("shape",
                    [](const DeviceArray& a) {
@@ -489,6 +440,7 @@ void bind_gpu(nb::module_& m) {
              return device < 0 ? nb::make_tuple(1, 0) : nb::make_tuple(2, device);
            })
       .def_prop_ro("__cuda_array_interface__", &cuda_interface);
+  bind_host_call(gpu_module);
   bind_nvdec(gpu_module);
 }
 

@@ -25,6 +25,7 @@ DeviceArray stack_on_device(Engine& engine, const std::vector<DeviceArray>& rows
 nanobind::object device_output(Job* job, const Value& value, OutputMemory& memory,
                                const std::shared_ptr<gpu::Device>& device);
 void bind_gpu(nanobind::module_& m);
+void bind_host_call(nanobind::module_& gpu_module);
 void bind_nvdec(nanobind::module_& gpu_module);
 void bind_nvjpeg(nanobind::module_& gpu_module);
 // Bind the registered constructors as functions of `m`.

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...contract.errors import ResourceError
-from ...contract.text import reason_of
+from ...contract.errors import ArgumentError, ResourceError
+from ...contract.lowering import MAX_RANK, Lowering
+from ...contract.step import Value
+from ...contract.text import brief, reason_of
+from ...contract.types import DType
 
 
 class _Torch:
@@ -99,7 +102,7 @@ class FunctionOnGpu:
             text = f"`gpu_function`: expected {library}, got: {error}. Install it: `pip install {package}`"
             raise ResourceError(text) from error
 
-    def __call__(self, stream: int, rows: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> str | None:
+    def __call__(self, stream: int, rows: Sequence[tuple[Sequence[Any], Sequence[Any]]], _: Any) -> str | None:
         """Issue the work of a batch. Return the text of an error, or None."""
         try:
             device = rows[0][1][0].device_id
@@ -121,9 +124,7 @@ class FunctionOnGpu:
                 raise TypeError(f"expected None from a function that fills its outputs, got {type(result).__name__}")
             return
         result = self._function(*inputs)
-        columns = result if isinstance(result, tuple) else (result,)
-        if len(columns) != len(outputs):
-            raise ValueError(f"expected {len(outputs)} outputs, got {len(columns)}")
+        columns = columns_of(result, len(outputs))
         for column, targets in zip(columns, outputs, strict=True):
             if len(column) != len(targets):
                 raise ValueError(f"expected one result for each of {len(targets)} rows, got {len(column)}")
@@ -131,3 +132,66 @@ class FunctionOnGpu:
                 if tuple(found.shape) != tuple(to.shape):
                     raise ValueError(f"expected a result of shape {tuple(to.shape)}, got {tuple(found.shape)}")
                 self._library.copy(to, found)
+
+
+def columns_of(result: Any, count: int) -> tuple[Any, ...]:
+    """Return what a function returned as one element for each of ``count`` outputs."""
+    columns = result if isinstance(result, tuple) else (result,)
+    if len(columns) != count:
+        raise ValueError(f"expected {count} outputs, got {len(columns)}")
+    return columns
+
+
+def declared_outputs(c: Lowering, inputs: Sequence[Value]) -> list[tuple[DType, tuple[Any, ...], str]]:
+    """Return types, shapes and layouts of a function's outputs, by its arguments.
+
+    They are `num_outputs`, `output_dtypes`, `output_shapes` and `output_layouts`, of which all but the first may be
+    missing: the outputs are then like the inputs.
+    """
+    count = c.const("num_outputs")
+    shapes = _shapes(c.const("output_shapes"), [x.shape for x in inputs], count)
+    dtypes, layouts = _tuple(c.const("output_dtypes")), _tuple(c.const("output_layouts")) or ()
+    c.expect(dtypes is None or len(dtypes) in (1, count), "expected an element of `output_dtypes` for each output")
+    outputs = []
+    for i, shape in enumerate(shapes):
+        like = inputs[i] if i < len(inputs) else inputs[0]
+        for n in shape:
+            c.require(n >= 0, "expected extents of at least 0 from `output_shapes`, got {0}", n)
+        layout = layouts[i] if i < len(layouts) else like.layout if len(shape) == like.rank else ""
+        c.expect(not layout or len(layout) == len(shape), f"expected a layout of {len(shape)} axes, got {layout!r}")
+        dtype = like.dtype if dtypes is None else dtypes[i] if len(dtypes) > 1 else dtypes[0]
+        outputs.append((dtype, shape, layout))
+    return outputs
+
+
+def _tuple(value: Any) -> tuple[Any, ...] | None:
+    """Return an argument of one value or several as a tuple; None stays."""
+    return None if value is None else tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def check_arguments(args: Mapping[str, Any]) -> None:
+    """Check `function`, `output_shapes` and `num_outputs`."""
+    for name in ("function", "output_shapes"):
+        if not callable(args[name]) and not (name == "output_shapes" and args[name] is None):
+            raise ArgumentError(f"expected a function as `{name}`, got {brief(args[name])}")
+    if not 1 <= args["num_outputs"] <= 16:
+        raise ArgumentError(f"expected `num_outputs` from 1 to 16, got {args['num_outputs']}")
+
+
+def _shapes(function: Callable[..., Any] | None, inputs: Sequence[Sequence[Any]], count: int) -> list[tuple[Any, ...]]:
+    """Return the shapes of the outputs."""
+    if function is None:
+        return [tuple(inputs[i] if i < len(inputs) else inputs[0]) for i in range(count)]
+    try:
+        found = function(*(tuple(shape) for shape in inputs))
+    except Exception as error:
+        raise ArgumentError(
+            f"`output_shapes` failed: {type(error).__name__}: {error}. It is called once with symbols for the extents "
+            "of a row, so it may compute with them but not branch on them"
+        ) from error
+    shapes = [found] if count == 1 and not isinstance(found, list) else list(found)
+    if len(shapes) != count or not all(isinstance(s, (tuple, list)) and len(s) <= MAX_RANK for s in shapes):
+        raise ArgumentError(
+            f"expected `output_shapes` to return a tuple of extents for each of {count} outputs, got {brief(found)}"
+        )
+    return [tuple(shape) for shape in shapes]

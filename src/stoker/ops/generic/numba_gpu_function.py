@@ -107,7 +107,7 @@ class NumbaKernel:
         self._kernel: Any = kernel if hasattr(kernel, "py_func") else self._cuda.jit(kernel)
         self._blocks, self._threads = blocks, threads
 
-    def __call__(self, stream: int, rows: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> str | None:
+    def __call__(self, stream: int, rows: Sequence[tuple[Sequence[Any], Sequence[Any]]], _: Any) -> str | None:
         """Issue the work of a batch. Return the text of an error, or None."""
         cuda = self._cuda
         try:
