@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..tensors import points
 from ..tensors.lazy_base import LazyBase, become_plain
 from ..tensors.planes import LazyPlanes, are_lazy
+from ..tensors.points import LazyPoints
 from ..tensors.rearranged import LazyView, RearrangedTensor
 from ..tensors.tensor import LazyTensor, materialize
 from .deferred import DeferredTensor
@@ -41,6 +43,11 @@ def find_lazy(data: Any) -> list[Any]:
 def find_images(data: Any) -> list[LazyTensor]:
     """Return :func:`find_lazy` without planes, of which a collation records nothing."""
     return [x for x in find_lazy(data) if not are_lazy(x)]
+
+
+def compute_points(data: Any) -> Any:
+    """Return the batch with plain key points in place of lazy ones; nothing else changes."""
+    return to_plain(data, kinds=(LazyPoints,))
 
 
 def find_rearranged(data: Any) -> list[RearrangedTensor]:
@@ -110,6 +117,8 @@ def _plain_tensor(x: Any, place: Callable[[torch.Tensor], torch.Tensor]) -> torc
         return values if kind is torch.Tensor else values.as_subclass(kind)
     if issubclass(type(x), LazyPlanes):  # targets stay in host memory
         return become_plain(x)
+    if issubclass(type(x), LazyPoints):
+        return points.plain(x)
     lazy = x.as_lazy() if issubclass(type(x), DeferredTensor) else None
     return place(x.materialize() if lazy is None else materialize(lazy))
 

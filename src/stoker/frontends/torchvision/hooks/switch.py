@@ -27,6 +27,7 @@ from ..loader.activity import activity_of, activity_of_fetcher
 from ..materialize import retry
 from ..pillow import augmix, files, image
 from ..tensors import grids, planes
+from ..tensors import points as lazy_points
 from ..tensors.images import lazy_image_class
 from ..tensors.lazy_base import run_materialized
 from ..tensors.mixing import LazySum, reduce_lazy_sum
@@ -41,6 +42,7 @@ from . import (
     imports,
     kernels,
     masks,
+    points,
     processors,
     spawned,
     templates,
@@ -254,6 +256,26 @@ def _take_over_v2() -> None:
     ForkingPickler.register(lazy, loader.reduce_lazy)
     for kind in (planes.LazyPlanes, *map(planes.lazy_class, (tv_tensors.Mask, tv_tensors.Video))):
         ForkingPickler.register(kind, loader.reduce_planes)
+    if hasattr(tv_tensors, "KeyPoints"):
+        _take_over_points(tv_tensors.KeyPoints, registry)
+
+
+def _take_over_points(kind: Any, registry: Any) -> None:
+    """Change the kernels for key points, which later releases of transforms v2 have."""
+    import torchvision.transforms.v2.functional as v2
+    from torchvision.transforms.v2.functional import _meta
+
+    lazy = lazy_points.lazy_class(kind)
+    for name in points.KERNELS:
+        known = registry.get(getattr(v2, name, None), {})
+        if kind in known:
+            kernel = points.wrap_kernel(name, known[kind], kind)
+            for its in (kind, lazy):
+                _changes.put_item(known, its, kernel)
+    if hasattr(_meta, "_clamp_keypoints"):
+        _changes.replace_body(_meta._clamp_keypoints, points.clamp)
+    for its in (lazy_points.LazyPoints, lazy):
+        ForkingPickler.register(its, loader.reduce_points)
 
 
 # The current names of v2's methods, and older ones.

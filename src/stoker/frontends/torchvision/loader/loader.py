@@ -140,6 +140,7 @@ def _fetch_once(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -
 def _prepare_to_send(data: Any) -> Any:
     """Return a batch in the form in which a worker sends it."""
     file_refs.copy_moved_files()
+    data = batches.compute_points(data)
     delivered = {id(x) for x in batches.iterate_lazy(data)}
     for program in batches.find_programs(data):
         padded.simplify(program)
@@ -188,7 +189,15 @@ def reduce_planes(x: Any) -> tuple[Any, ...]:
     """Return the pickled form of planes: recipes, or the plain tensor."""
     if planes.are_lazy(x):
         return planes.with_state, planes.state_of(x)
-    values = become_plain(x)
+    return _reduce_plain(become_plain(x))
+
+
+def reduce_points(x: Any) -> tuple[Any, ...]:
+    """Return the pickled form of key points in an object of unknown structure: the plain tensor."""
+    return _reduce_plain(become_plain(x))
+
+
+def _reduce_plain(values: torch.Tensor) -> tuple[Any, ...]:
     reduce = ForkingPickler._extra_reducers.get(type(values))  # type: ignore[attr-defined]
     return values.__reduce_ex__(2) if reduce is None else reduce(values)  # type: ignore[no-any-return, no-untyped-call]
 
