@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from stoker import ArgumentError, DeviceError, ResourceError, UnsupportedError, fn, pipeline_def, types
+from stoker import ArgumentError, DeviceError, ResourceError, UnsupportedError, dali, fn, pipeline_def, types
 from stoker.dali.plugin.pytorch.fn import torch_python_function
 from stoker.device.gpu import Gpu
 
@@ -110,6 +110,70 @@ def test_dalis_function_on_a_gpu() -> None:
     for got, twice, row in zip(rows, batches, ROWS, strict=True):
         np.testing.assert_array_equal(got, row[::-1])
         np.testing.assert_array_equal(twice, 2 * row)
+
+
+def test_capsules_of_any_library() -> None:
+    """The batch's work is done before the function runs, and its own work before the operators after it."""
+    from torch.utils.dlpack import from_dlpack, to_dlpack
+
+    def double(column: list[Any]) -> list[Any]:
+        assert all(type(x).__name__ == "PyCapsule" for x in column)
+        return [to_dlpack(2 * from_dlpack(x)) for x in column]
+
+    def split(column: list[Any]) -> tuple[list[Any], list[Any]]:
+        tensors = [from_dlpack(x) for x in column]
+        return [x[::2].sum(2) for x in tensors], [to_dlpack((x > 6).to(torch.uint8)) for x in tensors]
+
+    def fill(out: list[Any], column: list[Any]) -> None:
+        for o, x in zip(out, column, strict=True):
+            torch.mul(from_dlpack(x), 3, out=from_dlpack(o))
+
+    (found,) = run(lambda x: fn.gpu_function(x + 1, function=double, library="dlpack") - 3, count=6)
+    (filled,) = run(lambda x: fn.gpu_function(x + 1, function=fill, library="dlpack", fills=True) * 2)
+    sums, masks = run(
+        lambda x: dali.fn.dl_tensor_python_function(
+            x, function=split, num_outputs=2, output_dtypes=["float32", "uint8"], output_layouts=["HW", "HWC"],
+            output_shapes=lambda image: [((image[0] + 1) // 2, image[1]), image], device="gpu",
+        )
+    )  # fmt: skip
+    for got, three, total, mask, row in zip(found, filled, sums, masks, ROWS, strict=True):
+        np.testing.assert_array_equal(got, 2 * (row + 5 + 1) - 3)
+        np.testing.assert_array_equal(three, 6 * (row + 1))
+        np.testing.assert_array_equal(total, row[::2].sum(2))
+        np.testing.assert_array_equal(mask, row > 6)
+
+
+def test_dalis_function_on_capsules_of_a_row() -> None:
+    from torch.utils.dlpack import from_dlpack, to_dlpack
+
+    seen: list[Any] = []
+
+    def swap(a: Any, b: Any) -> tuple[Any, Any]:
+        seen.append(a)
+        first, second = from_dlpack(a), from_dlpack(b)
+        return to_dlpack(second.flip(0)), to_dlpack(first + second)
+
+    more = {"num_outputs": 2, "batch_processing": False, "device": "gpu", "synchronize_stream": True}
+    flipped, sums = run(lambda x: dali.fn.dl_tensor_python_function(x, x * 4, function=swap, **more))
+    assert len(seen) % len(ROWS) == 0  # batches are prefetched
+    for got, total, row in zip(flipped, sums, ROWS, strict=True):
+        np.testing.assert_array_equal(got, 4 * row[::-1])
+        np.testing.assert_array_equal(total, 5 * row)
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda x: x[:-1], "one result for each of 3 rows, got 2"),
+        (lambda x: [torch.from_dlpack(t)[:1] for t in x], r"float32 \(2, 4, 3\), got float32 \(1, 4, 3\)"),
+        (lambda x: [torch.from_dlpack(t).double() for t in x], r"float32 \(2, 4, 3\), got float64 \(2, 4, 3\)"),
+        (lambda x: [torch.from_dlpack(t).transpose(1, 2).contiguous().transpose(1, 2) for t in x], "contiguous"),
+        (lambda x: [3 for t in x], "no attribute '__dlpack__'"),
+    ],
+)
+def test_wrong_results_of_functions_on_capsules_are_named(function: Any, text: str) -> None:
+    with pytest.raises(DeviceError, match=text):
+        run(lambda x: fn.gpu_function(x, function=function, library="dlpack"))
 
 
 def test_errors_of_a_function_fail_its_batch_alone() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,6 +168,21 @@ class Feeder(ABC):
 def is_capsule(data: Any) -> bool:
     """Return whether an object is a DLPack capsule, the result of an object's ``__dlpack__``."""
     return type(data).__name__ == "PyCapsule"
+
+
+def is_contiguous(shape: Sequence[int], strides: Sequence[int], size: int) -> bool:
+    """Return whether elements follow each other in the order of the axes, without gaps.
+
+    Args:
+        shape, strides: per axis, in elements and bytes.
+        size: bytes of an element.
+    """
+    step = size
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent > 1 and stride != step:
+            return 0 in shape
+        step *= extent
+    return True
 
 
 class _CapsuleOwner:

@@ -18,6 +18,7 @@ from ...contract.types import DType
 from ...ops.generic.numba_function import MOST_TENSORS, numba_module, plain_function, shapes_of
 from ...ops.generic.numba_gpu_function import require_grid
 from .. import fn
+from .capsule_functions import EachRow
 from .functions import _also_outside, function
 
 
@@ -177,19 +178,6 @@ def _stacked(column: Sequence[Any]) -> Any:
     return np.stack(column)
 
 
-class _EachRow:
-    """Function on lists of arrays that calls a function for each row."""
-
-    def __init__(self, call: Callable[..., Any], num_outputs: int) -> None:
-        self._call, self._num_outputs = call, num_outputs
-
-    def __call__(self, *columns: Any) -> Any:
-        results = [self._call(*row) for row in zip(*columns, strict=True)]
-        if self._num_outputs == 1:
-            return results
-        return tuple(map(list, zip(*results, strict=True)))
-
-
 def _require(library: str, extra: str, name: str) -> None:
     try:
         importlib.import_module(library)
@@ -229,7 +217,7 @@ def torch_python_function(
     """
     _require("torch", "torch", "torch_python_function")
     if device == "gpu":
-        call = function if batch_processing or not callable(function) else _EachRow(function, num_outputs)
+        call = function if batch_processing or not callable(function) else EachRow(function, num_outputs)
         return _also_outside(fn._make_function("gpu_function"))(
             *inputs, function=call, num_outputs=num_outputs, output_dtypes=output_dtypes, output_shapes=output_shapes,
             output_layouts=output_layouts, device="gpu", **more,

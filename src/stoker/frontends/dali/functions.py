@@ -14,6 +14,7 @@ from ..definition import current
 from ..fn import find_nodes
 from ..registry import names
 from ..source_line import user_line
+from .capsule_functions import also_on_gpu
 from .catalogue import ALIASES, NAMES, REASONS, class_name, defaults
 from .errors import error_class, raising_as_dali
 from .nodes import NodeBuilder
@@ -43,6 +44,8 @@ def function(name: str) -> Callable[..., Any]:
         target: Any = fn
         for part in real.split("."):
             target = getattr(target, part)
+        if real == "dl_tensor_python_function":
+            target = also_on_gpu(target)
         return _also_outside(_with_defaults(target, defaults(name)))
     if name in _KNOWN:
         return _refusing(name)

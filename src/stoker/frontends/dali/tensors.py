@@ -18,6 +18,7 @@ from ...contract.text import brief
 from ...contract.types import DType
 from .catalogue import refuse
 from .errors import error_class, raises_as_dali
+from .gpu_memory import copy_to_device, read_device_array, stack, upload
 from .source_info import SourceInfo, unknown
 from .tensor_text import list_text, tensor_text
 
@@ -106,6 +107,13 @@ class TensorCPU(_Tensor):
         """Return the object itself."""
         return self
 
+    @raises_as_dali
+    def _as_gpu(self) -> TensorGPU:
+        """Return a copy in the memory of GPU 0."""
+        copied = TensorGPU(upload(self._array, self.dtype), self._layout)
+        copied._source_info = self._source_info
+        return copied
+
     def data_ptr(self) -> int:
         """Return the address of the first element."""
         return int(self._array.ctypes.data)
@@ -117,11 +125,7 @@ class TensorCPU(_Tensor):
         Args:
             dim: the axis to remove if its size is one; None: all of size one.
         """
-        shape = self._array.shape
-        if dim is not None and not -len(shape) <= dim < len(shape):
-            raise ArgumentError(f"`squeeze`: expected an axis of a tensor with {len(shape)} axes, got {dim}")
-        wanted = range(len(shape)) if dim is None else (dim % len(shape),)
-        drop = tuple(i for i in wanted if shape[i] == 1)
+        drop = squeezed_axes(self._array.shape, dim)
         self._array = self._array.squeeze(drop)
         self._layout = "".join(name for i, name in enumerate(self._layout) if i not in drop)
         return bool(drop)
@@ -171,14 +175,32 @@ def require_layout(layout: str, rank: int) -> str:
     return layout
 
 
+def squeezed_axes(shape: Sequence[int], dim: int | None) -> tuple[int, ...]:
+    """Return the axes of size one, or the given axis if its size is one."""
+    if dim is not None and not -len(shape) <= dim < len(shape):
+        raise ArgumentError(f"`squeeze`: expected an axis of a tensor with {len(shape)} axes, got {dim}")
+    wanted = range(len(shape)) if dim is None else (dim % len(shape),)
+    return tuple(i for i in wanted if shape[i] == 1)
+
+
 def reinterpreted(array: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
     """Return the same bytes as elements of another type of the same size."""
     own = DType.of(dtype).numpy
-    if own.itemsize != array.itemsize:
-        raise error_class(ArgumentError)(
-            f"`reinterpret`: expected a type of {array.itemsize} bytes, got {own} of {own.itemsize}"
-        )
+    _require_size(array.itemsize, DType.of(dtype))
     return array.view(own)
+
+
+def reinterpreted_on_gpu(array: Any, dtype: Any) -> Any:
+    """Return the same bytes of a GPU's memory as elements of another type of the same size."""
+    own = DType.of(dtype)
+    _require_size(DType(array.dtype).size, own)
+    return array.view(int(own), list(array.shape))
+
+
+def _require_size(size: int, dtype: DType) -> None:
+    if dtype.size != size:
+        text = f"`reinterpret`: expected a type of {size} bytes, got {dtype} of {dtype.size}"
+        raise error_class(ArgumentError)(text)
 
 
 def copy_to_address(arrays: Sequence[npt.NDArray[Any]], address: Any) -> None:
@@ -262,7 +284,7 @@ class _TensorList:
         """
         batch = self._batch
         rows = batch.whole if batch.is_dense else list(batch)
-        self._batch = Batch(rows, batch.dtype, require_layout(layout, self.ndim))
+        self._batch = Batch(rows, batch.dtype, require_layout(layout, self.ndim), device=batch.device)
 
     def get_property(self, name: str) -> list[Any]:
         """Return a property of every row.
@@ -414,6 +436,15 @@ class TensorListCPU(_TensorList):
         """Return the object itself."""
         return self
 
+    @raises_as_dali
+    def _as_gpu(self) -> TensorListGPU:
+        """Return a copy in the memory of GPU 0."""
+        batch = self._batch
+        data: Any = upload(batch.whole, batch.dtype) if batch.is_dense else [upload(x, batch.dtype) for x in batch]
+        copied = TensorListGPU(Batch(data, batch.dtype, batch.layout, device="gpu"))
+        copied._source_info = self._source_info
+        return copied
+
     def __str__(self) -> str:
         return self._text(list(self._batch))
 
@@ -422,16 +453,21 @@ class TensorListCPU(_TensorList):
 
 
 class TensorGPU(_Tensor):
-    """One tensor in a GPU's memory, with DLPack and CUDA's array interface.
+    """One tensor in a GPU's memory, with DLPack and CUDA's array interface. It shares the memory of the object that it
+    was created from, whose elements are contiguous.
 
     Args:
-        data: array in a GPU's memory.
-        dtype: element type.
+        object: a DLPack capsule, or an object with DLPack or CUDA's array interface, such as a tensor of torch or CuPy.
         layout: axis names.
+        device_id: number of the GPU, for an object that does not report it.
+        stream: accepted without effect; the tensor is complete when it is made.
     """
 
-    def __init__(self, data: Any, dtype: DType, layout: str = "") -> None:
-        self._data, self.dtype, self._layout = data, dtype, layout
+    @raises_as_dali
+    def __init__(self, object: Any, layout: str | None = None, device_id: int = -1, *, stream: Any = None) -> None:
+        known = object._layout if isinstance(object, TensorGPU) else ""
+        self._data: Any = object._data if isinstance(object, TensorGPU) else read_device_array(object, device_id)
+        self._layout = known if layout is None else require_layout(layout, len(self._data.shape))
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse("Tensor", name)
@@ -441,17 +477,63 @@ class TensorGPU(_Tensor):
         return list(self._data.shape)
 
     @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        """Return the element type."""
+        return DType(self._data.dtype)
+
+    @property
     def ndim(self) -> int:
         """Return the number of axes."""
         return len(self._data.shape)
 
+    @property
+    def stream(self) -> None:
+        """Return None: the elements are complete, so no stream has work on them."""
+        return
+
     def data_ptr(self) -> int:
         """Return the address of the first element."""
-        return int(self.__cuda_array_interface__["data"][0])
+        return int(self._data.pointer)
 
     def device_id(self) -> int:
         """Return the number of the GPU."""
-        return int(self.__dlpack_device__()[1])
+        return int(self._data.device_id)
+
+    @raises_as_dali
+    def squeeze(self, dim: int | None = None) -> bool:
+        """Remove axes of size one in place. Return whether there were any.
+
+        Args:
+            dim: the axis to remove if its size is one; None: all of size one.
+        """
+        shape = self.shape()
+        drop = squeezed_axes(shape, dim)
+        self._data = self._data.view(self._data.dtype, [n for i, n in enumerate(shape) if i not in drop])
+        self._layout = "".join(name for i, name in enumerate(self._layout) if i not in drop)
+        return bool(drop)
+
+    def reinterpret(self, dtype: Any) -> None:
+        """Read the same bytes as elements of another type of the same size.
+
+        Args:
+            dtype: the element type.
+        """
+        self._data = reinterpreted_on_gpu(self._data, dtype)
+
+    def copy_to_external(
+        self, ptr: Any, cuda_stream: Any = None, non_blocking: bool = False, use_copy_kernel: bool = False
+    ) -> None:
+        """Copy the elements to memory of the GPU at an address.
+
+        Args:
+            ptr: address of the first byte, as a number or a `ctypes.c_void_p`. The memory must have room for all
+                elements.
+            cuda_stream: CUDA stream of the copy: it comes after the stream's work so far, and before its later work.
+                None: the copy is done on return.
+            non_blocking: return before the copy is done, if there is a stream.
+            use_copy_kernel: accepted without effect.
+        """
+        copy_to_device([self._data], ptr, cuda_stream, wait=not non_blocking)
 
     def as_cpu(self) -> TensorCPU:
         """Return a copy in host memory."""
@@ -482,16 +564,76 @@ class TensorListGPU(_TensorList):
     """Rows of one output in a GPU's memory.
 
     Args:
-        source: a batch in a GPU's memory.
+        source: a batch in a GPU's memory; a list of tensors; or an object or capsule as of :class:`TensorGPU` with the
+            rows on its first axis. Rows of one shape in a list are copied to one piece of memory.
         layout: axis names of a row.
+        contiguous: accepted without effect.
+        device_id: number of the GPU, for objects that do not report it.
+        stream: accepted without effect.
     """
 
-    def __init__(self, source: Any, layout: str | None = None) -> None:
-        if not isinstance(source, Batch) or source.device != "gpu":
-            raise UnsupportedError(
-                f"`TensorListGPU`: expected an output of a pipeline that is on a GPU, got {type(source).__name__}"
-            )
-        self._batch = source
+    @raises_as_dali
+    def __init__(
+        self, source: Any, layout: str | None = None, contiguous: bool = True, *, device_id: int = -1,
+        stream: Any = None,
+    ) -> None:  # fmt: skip
+        if isinstance(source, Batch):
+            if source.device != "gpu":
+                text = "`TensorListGPU`: expected an output of a pipeline that is on a GPU, got one in host memory"
+                raise UnsupportedError(text)
+            self._batch = source
+            return
+        if isinstance(source, TensorListGPU):
+            known = source._batch
+            data: Any = known.whole if known.is_dense else list(known)
+            self._batch = Batch(data, known.dtype, device="gpu")
+            self.set_layout(known.layout if layout is None else layout)
+            return
+        if isinstance(source, (list, tuple)):
+            rows = [x if isinstance(x, TensorGPU) else TensorGPU(x, device_id=device_id) for x in source]
+            if not rows:
+                raise ArgumentError("`TensorListGPU`: expected at least one row, got none")
+            kinds = {(x.dtype, x.ndim, x.device_id()) for x in rows}
+            if len(kinds) > 1:
+                text = f"expected rows of one type and rank on one GPU, got {len(kinds)} kinds"
+                raise ArgumentError(f"`TensorListGPU`: {text}")
+            data = stack([x._data for x in rows])
+            layout = next((x.layout() for x in rows if x.layout()), "") if layout is None else layout
+        else:
+            data = TensorGPU(source, device_id=device_id)._data
+            if not data.shape:
+                text = "expected an array with the rows on its first axis, got one number"
+                raise ArgumentError(f"`TensorListGPU`: {text}")
+        self._batch = Batch(data, DType((data[0] if isinstance(data, list) else data).dtype), device="gpu")
+        self.set_layout(layout or "")
+
+    @staticmethod
+    def broadcast(sample: TensorGPU, num_samples: int) -> TensorListGPU:
+        """Return a list with one tensor as every row.
+
+        Args:
+            sample: the tensor.
+            num_samples: number of rows.
+        """
+        return TensorListGPU([sample] * num_samples)
+
+    @staticmethod
+    @raises_as_dali
+    def from_dlpack_list(
+        list_of_objects: Sequence[Any], layout: str | None = None, stream: Any = None, contiguous: bool = False
+    ) -> TensorListGPU:
+        """Return a list of the tensors of objects that support DLPack. Rows of different shapes share the objects'
+        memory; rows of one shape are copied.
+
+        Args:
+            list_of_objects: one object per row.
+            layout: axis names of a row.
+            stream: accepted without effect.
+            contiguous: accepted without effect.
+        """
+        if not all(hasattr(x, "__dlpack__") for x in list_of_objects):
+            raise ArgumentError("`from_dlpack_list`: expected objects with `__dlpack__`, got others")
+        return TensorListGPU(list_of_objects, layout)
 
     def __getitem__(self, row: int) -> TensorGPU:
         """Return one row, without a copy.
@@ -499,19 +641,69 @@ class TensorListGPU(_TensorList):
         Args:
             row: number of the row; negative numbers count from the end.
         """
-        tensor = TensorGPU(self._row(row), self.dtype, self._batch.layout)
+        tensor = TensorGPU(self._row(row), self._batch.layout)
         tensor._source_info = self._row_source_info(row)
         return tensor
 
     at = __getitem__
 
+    @property
+    def stream(self) -> None:
+        """Return None: the elements are complete, so no stream has work on them."""
+        return
+
+    def reinterpret(self, dtype: Any) -> None:
+        """Read the same bytes as elements of another type of the same size.
+
+        Args:
+            dtype: the element type.
+        """
+        batch = self._batch
+        data = batch.whole if batch.is_dense else list(batch)
+        changed = [reinterpreted_on_gpu(x, dtype) for x in (data if isinstance(data, list) else [data])]
+        self._batch = Batch(
+            changed if isinstance(data, list) else changed[0], DType.of(dtype), batch.layout, device="gpu"
+        )
+
+    def copy_to_external(
+        self, ptr: Any, cuda_stream: Any = None, non_blocking: bool = False, use_copy_kernel: bool = False
+    ) -> None:
+        """Copy the elements of all rows, one row after the other, to memory of the GPU at an address.
+
+        Args:
+            ptr: address of the first byte, as a number or a `ctypes.c_void_p`. The memory must have room for all rows.
+            cuda_stream: CUDA stream of the copies, as of :meth:`TensorGPU.copy_to_external`.
+            non_blocking: return before the copies are done, if there is a stream.
+            use_copy_kernel: accepted without effect.
+        """
+        batch = self._batch
+        copy_to_device([batch.whole] if batch.is_dense else list(batch), ptr, cuda_stream, wait=not non_blocking)
+
+    @raises_as_dali
     def as_tensor(self) -> TensorGPU:
         """Return all rows as one tensor.
 
         Raises:
             ArgumentError: the shapes differ.
         """
-        return TensorGPU(self._batch._one(), self.dtype, f"N{self._batch.layout}" if self._batch.layout else "")
+        return TensorGPU(self._batch.whole, f"N{self._batch.layout}" if self._batch.layout else "")
+
+    @raises_as_dali
+    def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorGPU:
+        """Return all rows as one tensor of the given shape, without a copy.
+
+        Args:
+            shape: extents of all axes, that of the rows included.
+
+        Raises:
+            ArgumentError: the shapes of the rows differ, or the shape has another number of elements.
+        """
+        whole = self._batch.whole
+        if math.prod(shape) != math.prod(whole.shape) or any(n < 0 for n in shape):
+            count = math.prod(whole.shape)
+            raise ArgumentError(f"`as_reshaped_tensor`: expected a shape of {count} elements, got {brief(shape)}")
+        names = f"N{self.layout()}" if self.layout() else ""
+        return TensorGPU(whole.view(whole.dtype, list(shape)), names if len(shape) == len(names) else None)
 
     def as_cpu(self) -> TensorListCPU:
         """Return a copy in host memory."""

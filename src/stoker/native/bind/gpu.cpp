@@ -398,7 +398,8 @@ void bind_gpu(nb::module_& m) {
   gpu_module.def("is_null_device_current", &gpu::is_null_device_current);
   gpu_module.def("set_null_driver_bytes", &gpu::set_null_driver_bytes, nb::arg("bytes"));
   gpu_module.def("count_cuda", [] { return without_gil(gpu::count_cuda); });
-  nb::class_<DeviceArray>(gpu_module, "DeviceArray")
+  nb::class_<DeviceArray> array(gpu_module, "DeviceArray");
+  array
       .def_prop_ro("shape",
                    [](const DeviceArray& a) {
                      nb::list shape;
@@ -440,6 +441,7 @@ void bind_gpu(nb::module_& m) {
              return device < 0 ? nb::make_tuple(1, 0) : nb::make_tuple(2, device);
            })
       .def_prop_ro("__cuda_array_interface__", &cuda_interface);
+  bind_device_arrays(gpu_module, array);
   bind_host_call(gpu_module);
   bind_nvdec(gpu_module);
 }

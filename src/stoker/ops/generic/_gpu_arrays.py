@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...contract.errors import ArgumentError, ResourceError
+from ...contract.feed import is_capsule, is_contiguous
 from ...contract.lowering import MAX_RANK, Lowering
 from ...contract.step import Value
 from ...contract.text import brief, reason_of
 from ...contract.types import DType
+from ...native import _native
 
 
 class _Torch:
@@ -78,7 +80,31 @@ class _CuPy:
         to[...] = result
 
 
-LIBRARIES: dict[str, tuple[Callable[[], Any], str]] = {"torch": (_Torch, "torch"), "cupy": (_CuPy, "cupy-cuda13x")}
+_LEGACY_STREAM = 1
+
+
+class _Capsules:
+    """DLPack capsules, for any library.
+
+    A capsule has no stream, and the library of the function is unknown. So the batch's work is done before the function
+    runs, and what the function has issued to the legacy default stream is done before its results are read.
+    """
+
+    def on_stream(self, device: int, stream: int) -> contextlib.AbstractContextManager[Any]:
+        """Change nothing: the function's library is unknown."""
+        return contextlib.nullcontext()
+
+    def array(self, x: Any) -> Any:
+        """Return a capsule of the same memory."""
+        return x.__dlpack__()
+
+
+# How arrays are made, and the package to install.
+LIBRARIES: dict[str, tuple[Callable[[], Any], str]] = {
+    "torch": (_Torch, "torch"),
+    "cupy": (_CuPy, "cupy-cuda13x"),
+    "dlpack": (_Capsules, ""),
+}
 
 
 class FunctionOnGpu:
@@ -109,7 +135,10 @@ class FunctionOnGpu:
             is_emulated = device < 0
             current = contextlib.nullcontext() if is_emulated else self._library.on_stream(device, stream)
             with current:
-                self._issue(rows)
+                if isinstance(self._library, _Capsules):
+                    self._issue_capsules(stream, rows)
+                else:
+                    self._issue(rows)
         except Exception as error:  # noqa: BLE001 - a user's code may raise anything; the batch carries it
             return f"`gpu_function`: the function failed: {reason_of(error)}"
         return None
@@ -118,20 +147,50 @@ class FunctionOnGpu:
         array = self._library.array
         outputs = [[array(x) for x in column] for column in zip(*(outs for outs, _ in rows), strict=True)]
         inputs = [[array(x) for x in column] for column in zip(*(ins for _, ins in rows), strict=True)]
-        if self._fills:
-            result = self._function(*outputs, *inputs)
-            if result is not None:
-                raise TypeError(f"expected None from a function that fills its outputs, got {type(result).__name__}")
-            return
-        result = self._function(*inputs)
-        columns = columns_of(result, len(outputs))
-        for column, targets in zip(columns, outputs, strict=True):
-            if len(column) != len(targets):
-                raise ValueError(f"expected one result for each of {len(targets)} rows, got {len(column)}")
+        result = self._function(*(outputs if self._fills else ()), *inputs)
+        for column, targets in zip(self._columns(result, outputs), outputs, strict=False):
             for found, to in zip(column, targets, strict=True):
                 if tuple(found.shape) != tuple(to.shape):
                     raise ValueError(f"expected a result of shape {tuple(to.shape)}, got {tuple(found.shape)}")
                 self._library.copy(to, found)
+
+    def _columns(self, result: Any, outputs: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+        """Return the results for each output, which are none for a function that fills its outputs."""
+        if self._fills:
+            if result is not None:
+                raise TypeError(f"expected None from a function that fills its outputs, got {type(result).__name__}")
+            return ()
+        columns = columns_of(result, len(outputs))
+        for column, targets in zip(columns, outputs, strict=True):
+            if len(column) != len(targets):
+                raise ValueError(f"expected one result for each of {len(targets)} rows, got {len(column)}")
+        return columns
+
+    def _issue_capsules(self, stream: int, rows: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> None:
+        device = rows[0][1][0].device
+        _native.gpu.wait_for(device, stream)
+        outputs = [list(column) for column in zip(*(outs for outs, _ in rows), strict=True)]
+        inputs = [[x.__dlpack__() for x in column] for column in zip(*(ins for _, ins in rows), strict=True)]
+        filled = [[x.__dlpack__() for x in column] for column in outputs] if self._fills else []
+        result = self._function(*filled, *inputs)
+        _native.gpu.wait_for(device, _LEGACY_STREAM)
+        for column, targets in zip(self._columns(result, outputs), outputs, strict=False):
+            for to, found in zip(targets, column, strict=True):
+                _read_result(found, to).copy_to(to.pointer, stream, True)
+
+
+def _read_result(result: Any, to: Any) -> Any:
+    """Return the memory of a capsule, or of a tensor with DLPack, for a copy to an output."""
+    capsule = result if is_capsule(result) else result.__dlpack__()
+    address, shape, strides, kind, number, owner = _native.gpu.read_dlpack(capsule)
+    if tuple(shape) != tuple(to.shape) or kind != to.dtype:
+        found = f"{DType(kind)} {tuple(shape)}" if kind >= 0 else "another type"
+        raise ValueError(f"expected a result of {DType(to.dtype)} {tuple(to.shape)}, got {found}")
+    if number != max(to.device_id, 0):
+        raise ValueError(f"expected a result on GPU {to.device_id}, got one on {number}")
+    if not is_contiguous(shape, strides, DType(kind).size):
+        raise ValueError("expected a result of contiguous elements; make a copy")
+    return _native.gpu.wrap(to.device, address, kind, shape, owner, None)
 
 
 def columns_of(result: Any, count: int) -> tuple[Any, ...]:

@@ -34,8 +34,8 @@ class DLTensorPythonFunction(PythonFunction, name="dl_tensor_python_function"):
         if args.get("device") not in (None, "cpu"):
             raise UnsupportedError(
                 "expected the device cpu, got gpu: a GPU's memory for outputs is taken before the function runs, and "
-                "this function decides on their shapes. Use `fn.gpu_function`, which passes arrays on a GPU to "
-                "PyTorch, CuPy or Triton and takes `output_shapes`"
+                "this function decides on their shapes. Use `fn.gpu_function` with the library dlpack, which passes "
+                "capsules of a GPU's memory and takes `output_shapes`"
             )
         super().validate(args)
 

@@ -25,16 +25,20 @@ class GpuFunction(Operator, name="gpu_function"):
     that saves a copy, and is the form for kernels of Triton and CuPy. Arrays are the engine's memory, by DLPack, and
     only the function's until it returns.
 
-    The batch's stream is the library's current one, so work that the function issues is in order with the operators
-    before and after it, and needs no synchronization. The function runs in a thread of the pipeline and holds Python's
-    lock; batches come one at a time. An exception fails the batch. Shapes of outputs are computed before the function
-    runs.
+    With ``library="dlpack"`` arrays are DLPack capsules, which any library reads, and so may be results. A capsule has
+    no stream: the batch's work so far is done before the function runs, and its results are read after what it has
+    issued to the legacy default stream. So the host waits twice for each batch.
+
+    Otherwise the batch's stream is the library's current one, so work that the function issues is in order with the
+    operators before and after it, and needs no synchronization. The function runs in a thread of the pipeline and
+    holds Python's lock; batches come one at a time. An exception fails the batch. Shapes of outputs are computed before
+    the function runs.
     """
 
     devices = ("gpu",)
     inputs = (1, 16)
     function = arg("object", doc="The function.")
-    library = arg("str", "torch", doc='Library of the arrays: "torch" or "cupy".')
+    library = arg("str", "torch", doc='Library of the arrays: "torch", "cupy", or "dlpack" for capsules.')
     fills = arg("bool", False, doc="The function fills the outputs, which are its first arguments, and returns None.")
     num_outputs = arg("int", 1, doc="Number of outputs.")
     output_dtypes = arg("dtype", None, many=True, doc="Element types of the outputs; by default those of the inputs.")
