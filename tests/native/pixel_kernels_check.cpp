@@ -69,10 +69,10 @@ void compare_compute(ComputeFn plain, ComputeFn fast, Micro m, bool select, cons
     return;
   }
   const int lanes = 1 + below(kMost - kLaneUnit);
-  alignas(64) T operands[3][kMost];
+  alignas(64) T operands[4][kMost];
   alignas(64) int32_t condition[kMost];
   alignas(64) R out[2][kMost] = {};
-  for (int k = 0; k < 3; ++k) {
+  for (int k = 0; k < 4; ++k) {
     m.step[k] = below(4) != 0;
     const T splat = random_value<T>();
     for (T& v : operands[k]) v = m.step[k] ? random_value<T>() : splat;
@@ -115,6 +115,12 @@ void check_operations(const Kernels& p, const Kernels& f) {
     for (int i = 0; i < kPaired; ++i)
       compare_compute<float, float>(p.pair_whole[i], f.pair_whole[i], m, false,
                                     name_at("pair_whole", static_cast<int>(d), i));
+    for (int i = 0; i <= kPaired; ++i)
+      for (int j = 0; j < kPaired * kPaired; ++j) {
+        const ComputeFn plain = p.whole_pair[i][j / kPaired][j % kPaired],
+                        fast = f.whole_pair[i][j / kPaired][j % kPaired];
+        compare_compute<float, float>(plain, fast, m, false, name_at("whole_pair", static_cast<int>(d), 9 * i + j));
+      }
   }
 }
 

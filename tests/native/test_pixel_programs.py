@@ -392,3 +392,38 @@ def test_copies_by_rows(isa, dtype, channels):
     ):
         asm.program().run_rows(asm.uniforms, [image], [out], 3)
         same(np.ascontiguousarray(out), image)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])
+@pytest.mark.parametrize("first", ["Add", "Sub", "Mul", "Pair", None])
+@pytest.mark.parametrize("last", [("Sub", "Mul"), ("Mul", "Add"), ("Add", "Sub")])
+def test_a_rounding_between_operations_of_floats(isa, dtype, first, last):
+    """A function on pixels before a normalization: several operations run as one, with the bits of each alone."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([
+        rng.uniform(-300, 300, 3000), rng.uniform(-70000, 70000, 3000), np.arange(-520, 520) / 4,
+        [0.0, -0.0, 1e-45, -1e-45, 3e38, -3e38, np.inf, -np.inf, np.nan, 254.5, 255.5, 32766.5, 65534.5],
+    ]).astype(np.float32)  # fmt: skip
+    y, factor, mean = x[::-1].copy(), np.float32(0.87), np.float32(123.675)
+    asm = Asm(["float32", "float32"], ["float32", "float32"])
+    a, b = asm.load(0), asm.load(1)
+    with np.errstate(all="ignore"):
+        if first == "Pair":  # two operations before the rounding
+            value = asm.op("Add", asm.op("Mul", a, asm.uniform(float(factor))), b)
+            want = x * factor + y
+        elif first is None:
+            value, want = a, x
+        else:
+            value = asm.op(first, a, asm.uniform(float(factor)))
+            want = {"Add": x + factor, "Sub": x - factor, "Mul": x * factor}[first]
+        rounded = asm.cvt(asm.cast(value, dtype), "f32")
+        whole = cast_reference(want, dtype).astype(np.float32)
+        numbers = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
+        asm.store(asm.op(last[1], asm.op(last[0], rounded, asm.uniform(float(mean))), b), 0)
+        other = asm.cvt(asm.cast(asm.op("Mul", b, asm.uniform(float(factor))), dtype), "f32")
+        asm.store(asm.op(last[1], asm.op(last[0], other, a), asm.uniform(float(mean))), 1)
+        outs = [np.zeros_like(x), np.zeros_like(x)]
+        asm.run([x, y], outs)
+        same(outs[0], numbers[last[1]](numbers[last[0]](whole, mean), y))
+        second = cast_reference(y * factor, dtype).astype(np.float32)
+        same(outs[1], numbers[last[1]](numbers[last[0]](second, x), mean))

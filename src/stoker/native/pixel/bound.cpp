@@ -56,6 +56,8 @@ void fill_splat(uint8_t* dst, Type type, double value) {
 }
 
 ComputeFn kernel_of(const Kernels& k, const Compute& c) {
+  if (c.after[0] != Op::kCount)
+    return k.whole_pair[c.op == Op::Cast ? kUnpaired : paired(c.op)][paired(c.after[0])][paired(c.after[1])];
   if (c.then == Op::Cast) return k.pair_whole[paired(c.op)];
   if (c.then != Op::kCount) return k.pair[paired(c.op)][paired(c.then)];
   switch (c.op) {

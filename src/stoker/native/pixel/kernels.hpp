@@ -19,8 +19,8 @@ constexpr int kSplatBytes = 64;  // a uniform as an operand: one vector of the w
 struct Micro {
   void (*run)(const Micro& m, int lanes) = nullptr;
   uint8_t* dst = nullptr;
-  const uint8_t* arg[3] = {};
-  uint8_t step[3] = {};            // 1: a block, 0: a splat
+  const uint8_t* arg[4] = {};
+  uint8_t step[4] = {};            // 1: a block, 0: a splat
   double low = 0, high = 0;        // range of the dtype, for Cast
   const uint8_t* table = nullptr;  // for Lookup
   int* fault = nullptr;
@@ -59,6 +59,7 @@ using MixFn = void (*)(uint8_t* const* to, const uint8_t* const* from, const Mix
 // F32 operations that can run in pairs, with the intermediate value in a vector register: pair[first][second] is (arg0
 // first arg1) second arg2. Both results are rounded, as in two separate operations.
 constexpr int kPaired = 3;
+constexpr int kUnpaired = kPaired;  // in place of a first operation: none
 constexpr int paired(Op op) { return op == Op::Add ? 0 : op == Op::Sub ? 1 : op == Op::Mul ? 2 : -1; }
 
 constexpr int kTypes = 4;
@@ -72,8 +73,10 @@ struct Kernels {
   ComputeFn pair[kPaired][kPaired] = {};
   ComputeFn whole = nullptr;           // F32 to the F32 of its Cast: whole, within `low` and `high` of a small integer
   ComputeFn pair_whole[kPaired] = {};  // [first]: the same for arg0 first arg1
-  ComputeFn cvt[kTypes][kTypes] = {};  // [from][type]
-  ComputeFn ucvt[kTypes] = {};         // [type]
+  // [first or kUnpaired][second][third]: the same, then second and third with the next two operands.
+  ComputeFn whole_pair[kPaired + 1][kPaired][kPaired] = {};
+  ComputeFn cvt[kTypes][kTypes] = {};    // [from][type]
+  ComputeFn ucvt[kTypes] = {};           // [type]
   ComputeFn cast[kTypes][kDTypes] = {};  // [from][dtype]
   ComputeFn ucast[kDTypes] = {};
   ComputeFn wrap[kTypes][kDTypes] = {};

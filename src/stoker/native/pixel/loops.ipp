@@ -64,6 +64,29 @@ inline void map3(const Micro& m, int lanes, F f) {
   if (i < vectors) d[0] = f(a[0], b[0], c[0]);
 }
 
+// The same with a fourth operand.
+template <class F>
+inline void map4(const Micro& m, int lanes, F f) {
+  const V<float>* from[4];
+  size_t step[4];
+  for (int k = 0; k < 4; ++k) {
+    from[k] = reinterpret_cast<const V<float>*>(m.arg[k]);
+    step[k] = m.step[k];
+  }
+  auto* d = reinterpret_cast<Loose<float>*>(m.dst);
+  const int vectors = (lanes + kLanes<float> - 1) / kLanes<float>;
+  const auto operand = [&](int k, size_t i) { return from[k][i * step[k]]; };
+  const auto at = [&](size_t i) { return f(operand(0, i), operand(1, i), operand(2, i), operand(3, i)); };
+  size_t i = 0;
+  const auto count = static_cast<size_t>(vectors);
+  for (; i + 2 <= count; i += 2) {
+    const V<float> x = at(i), y = at(i + 1);
+    d[i] = x;
+    d[i + 1] = y;
+  }
+  if (i < count) d[i] = at(i);
+}
+
 template <int First, int Second>
 void pair(const Micro& m, int lanes) {
   map3(m, lanes, [](V<float> a, V<float> b, V<float> c) { return apply<Second>(apply<First>(a, b), c); });
@@ -182,16 +205,42 @@ inline V<float> whole_small(V<float> x, V<float> low, V<float> high) {
   return (clamp_float(x, low, high) + 12582912.0f) - 12582912.0f;
 }
 
-void whole_f32(const Micro& m, int lanes) {
+// The same if `low` is 0. NaN is not above 0.
+inline V<float> whole_unsigned(V<float> x, V<float> high) {
+  x = x > 0.0f ? x : V<float>{};
+  return ((high < x ? high : x) + 12582912.0f) - 12582912.0f;
+}
+
+// Call `run` with the function that rounds to the instruction's type.
+template <class F>
+inline void with_rounding(const Micro& m, F run) {
   const V<float> low = V<float>{} + static_cast<float>(m.low), high = V<float>{} + static_cast<float>(m.high);
-  map1<float, float>(m, lanes, [=](V<float> x) -> V<float> { return whole_small(x, low, high); });
+  if (m.low == 0) run([=](V<float> x) -> V<float> { return whole_unsigned(x, high); });
+  else run([=](V<float> x) -> V<float> { return whole_small(x, low, high); });
+}
+
+void whole_f32(const Micro& m, int lanes) {
+  with_rounding(m, [&](auto whole) { map1<float, float>(m, lanes, whole); });
 }
 
 template <int First>
 void pair_whole(const Micro& m, int lanes) {
-  const V<float> low = V<float>{} + static_cast<float>(m.low), high = V<float>{} + static_cast<float>(m.high);
-  map2<float, float>(m, lanes,
-                     [=](V<float> a, V<float> b) -> V<float> { return whole_small(apply<First>(a, b), low, high); });
+  with_rounding(m, [&](auto whole) {
+    map2<float, float>(m, lanes, [=](V<float> a, V<float> b) -> V<float> { return whole(apply<First>(a, b)); });
+  });
+}
+
+// The last two operands are those of `Second` and `Third`.
+template <int First, int Second, int Third>
+void whole_pair(const Micro& m, int lanes) {
+  with_rounding(m, [&](auto whole) {
+    const auto then = [=](V<float> x, V<float> b, V<float> c) { return apply<Third>(apply<Second>(whole(x), b), c); };
+    if constexpr (First == kUnpaired) {
+      map3(m, lanes, then);
+    } else {
+      map4(m, lanes, [=](V<float> a, V<float> b, V<float> c, V<float> d) { return then(apply<First>(a, b), c, d); });
+    }
+  });
 }
 
 // Rounds to a whole number by `f`, which gets the absolute values of numbers below 2^23. Larger ones are whole, and the
@@ -345,6 +394,14 @@ void fill_pairs(Kernels& k, std::integer_sequence<int, I...>) {
   ((k.pair[I / kPaired][I % kPaired] = pair<I / kPaired, I % kPaired>), ...);
   k.whole = whole_f32;
   ((k.pair_whole[I % kPaired] = pair_whole<I % kPaired>), ...);
+  const auto rounded = [&]<int First>(std::integral_constant<int, First>) {
+    ((k.whole_pair[First][I / kPaired][I % kPaired] = whole_pair<First, I / kPaired, I % kPaired>), ...);
+  };
+  static_assert(kUnpaired == 3);
+  rounded(std::integral_constant<int, 0>{});
+  rounded(std::integral_constant<int, 1>{});
+  rounded(std::integral_constant<int, 2>{});
+  rounded(std::integral_constant<int, kUnpaired>{});
 }
 
 void fill_casts(Kernels& k) {

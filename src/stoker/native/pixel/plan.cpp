@@ -27,13 +27,14 @@ struct Argument {
 // Instruction after renaming; its result is identified by its position.
 struct Node {
   Instr in;
-  Argument arg[3];
+  Argument arg[4];
   int args = 0;
   bool live = false;
   int uses = 0;
-  Op then = Op::kCount;   // second operation of a pair; its operand is arg[2]
-  int compute = kNone;    // position in Plan::computes
-  bool constant = false;  // computed from uniforms only, without a fault
+  Op then = Op::kCount;                    // second operation of a pair; its operand is arg[2]
+  Op after[2] = {Op::kCount, Op::kCount};  // pair after a rounding; its operands are the last two
+  int compute = kNone;                     // position in Plan::computes
+  bool constant = false;                   // computed from uniforms only, without a fault
 };
 
 // Whether an integer of 32 bits becomes a float.
@@ -58,6 +59,7 @@ class Planner {
   void fuse_roundings();
   void fuse_stores();
   void fuse_pairs();
+  void fuse_rounded_pairs();
   void count_uses();
   void mark(int value);
   void trace_sources();
@@ -218,6 +220,24 @@ void Planner::fuse_pairs() {
   }
 }
 
+// Fuse a rounding, or a pair that ends with one, and the pair that is the only user of its result.
+void Planner::fuse_rounded_pairs() {
+  for (Node& pair : nodes_) {
+    if (!pair.live || paired(pair.in.op) < 0 || paired(pair.then) < 0 || pair.arg[0].uniform) continue;
+    Node& rounding = nodes_[pair.arg[0].index];
+    const bool alone = is_whole(rounding.in) && rounding.then == Op::kCount;
+    if (!rounding.live || rounding.uses != 1 || !(alone || rounding.then == Op::Cast)) continue;
+    Node chain = rounding;
+    chain.after[0] = pair.in.op;
+    chain.after[1] = pair.then;
+    chain.arg[chain.args++] = pair.arg[1];
+    chain.arg[chain.args++] = pair.arg[2];
+    chain.uses = pair.uses;
+    rounding.live = false;
+    pair = chain;
+  }
+}
+
 void Planner::count_uses() {
   for (Node& n : nodes_) {
     n.uses = 0;
@@ -237,6 +257,7 @@ void Planner::fuse() {
   count_uses();
   find_mixes();
   fuse_pairs();
+  fuse_rounded_pairs();
 }
 
 // Split accesses into groups of interleaved channels and single channels.
@@ -435,7 +456,8 @@ void Planner::allocate() {
     if (n.constant) ++plan_.constants;
     else take(i);
     nodes_[i].compute = static_cast<int>(plan_.computes.size());
-    Compute c{n.in.op, n.in.type, n.in.from, n.in.dtype, slot_[i], n.args, {}, n.then, n.in.port};
+    Compute c{n.in.op,  n.in.type, n.in.from, n.in.dtype, slot_[i], n.args, {}, n.then, {n.after[0], n.after[1]},
+              n.in.port};
     for (int k = 0; k < n.args; ++k) c.arg[k] = operand(n.arg[k], operand_type(n.in, k));
     plan_.computes.push_back(c);
   }
@@ -451,7 +473,10 @@ std::shared_ptr<const Plan> Planner::finish() {
   plan_.load_lanes = static_cast<int>(loads_.size());
   plan_.store_lanes = static_cast<int>(stores_.size());
   for (const auto* list : {&loads_, &computes_, &stores_})
-    for (const int i : *list) plan_.cost += cost_of(nodes_[i].in) + (nodes_[i].then != Op::kCount ? 0.05f : 0.f);
+    for (const int i : *list) {
+      const Node& n = nodes_[i];
+      plan_.cost += cost_of(n.in) + (n.then != Op::kCount ? 0.05f : 0.f) + (n.after[0] != Op::kCount ? 0.1f : 0.f);
+    }
   return std::make_shared<const Plan>(std::move(plan_));
 }
 

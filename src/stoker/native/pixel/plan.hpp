@@ -27,9 +27,11 @@ struct Compute {
   DType dtype;
   Slot dst;
   int args = 0;
-  Operand arg[3];
+  Operand arg[4];
   Op then = Op::kCount;  // kCount: none; else `op` and `then` run as a pair
-  uint8_t port = 0;      // of a Lookup
+  // kCount: none; else `op` or the pair is a rounding, and the pair after[0], after[1] follows it.
+  Op after[2] = {Op::kCount, Op::kCount};
+  uint8_t port = 0;  // of a Lookup
 };
 
 // One load or store of `count` channels (first, first + 1, ...) of a port. More than one channel only if the channels 0
