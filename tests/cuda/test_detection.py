@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_own_kernels import compare_rows, gpu  # noqa: F401
 
-from stoker import fn, pipeline_def, types
+from stoker import DataError, fn, pipeline_def, types
 from stoker.ops.detection._boxes import boxes_in, scores_of
 from stoker.ops.detection._rotated import rotated_in
 
@@ -61,6 +61,43 @@ def test_nms_rotated() -> None:
 
     kept = compare_rows([boxes, scores, labels], ["", "", ""], make)
     assert 1 < len(kept[0][2]) < len(kept[1][2]) < 90
+
+
+def test_kept_boxes_are_gathered() -> None:
+    """Also those of rows without boxes, results of operators on their elements, and data with more elements."""
+    boxes, scores, labels = scored(boxes_in, "float32")
+    masks = [np.random.default_rng(i).integers(0, 256, (n + 3, 4, 5), np.uint8) for i, n in enumerate(COUNTS)]
+
+    def make(x: Any, s: Any, names: Any, mask: Any) -> Any:
+        kept = fn.batched_nms(x, s, names, iou_threshold=0.2)
+        few = fn.nms(x, s, iou_threshold=0.4, max_outputs=6)
+        soft, decayed = fn.soft_nms(x, s, iou_threshold=0.2, min_score=0.1)
+        return (
+            kept, fn.gather(x, kept), fn.gather(names, kept), fn.gather(s, kept) * 2 + fn.gather(names, kept),
+            fn.gather(mask, few), fn.gather(fn.flip(x, vertical=1, horizontal=0), few), fn.gather(x, soft) * 3, decayed,
+        )  # fmt: skip
+
+    found = compare_rows([boxes, scores, labels, masks], ["", "", "", "FHW"], make)
+    for kept, own, x in zip(found[0], found[1], boxes, strict=True):
+        np.testing.assert_array_equal(own, x[kept])
+    assert [len(x) for x in found[4]] == [6, 0, 1, 6, 6] and len(found[6][4]) > 20
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_data_with_too_few_elements_are_refused(device: str) -> None:
+    @pipeline_def(batch_size=1, num_threads=1, device_id=0)
+    def pipe() -> Any:
+        boxes, scores, labels = (
+            fn.external_source(source=lambda x=x: [x]) for x in (boxes_in(0, 9), scores_of(0, 9), np.arange(8))
+        )
+        kept = fn.nms(*((x.gpu() for x in (boxes, scores)) if device == "gpu" else (boxes, scores)))
+        return fn.gather(labels, kept)
+
+    with (
+        pipe() as running,
+        pytest.raises(DataError, match="expected data with at least 9 elements, one for each box, got 8"),
+    ):
+        running.run()
 
 
 # Each type compiles the same code again, which takes most of the time of these tests.

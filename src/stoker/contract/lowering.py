@@ -57,6 +57,7 @@ class Lowering(Scoped):
         self._sources = sources
         self._seen: dict[int, tuple[int | None, ...]] = {}  # extents of the first batch, by value
         self._found_by_run: dict[int, int] = {}  # nodes whose first batch determines extents, by value
+        self._numbers_below: dict[int, Scalar] = {}
 
     def lower(self, scope: Scope, inputs: Sequence[Value]) -> tuple[Value, ...]:
         """Lower one node and return its outputs."""
@@ -337,6 +338,14 @@ class Lowering(Scoped):
             return x
         out = self.pointwise([x], load(x.dtype).cast(dtype))
         return self.with_properties(out, per_frame=True) if x.per_frame else out
+
+    def note_numbers(self, x: Value, below: Scalar) -> None:
+        """Note that the elements of ``x`` are whole numbers from 0 to ``below`` - 1, whatever the data are."""
+        self._numbers_below[x.id] = below
+
+    def numbers_below(self, x: Value) -> Scalar | None:
+        """Return the bound that :meth:`note_numbers` has noted, or None."""
+        return self._numbers_below.get(x.id)
 
     def native(
         self,

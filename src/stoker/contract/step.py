@@ -289,12 +289,15 @@ class GpuForm:
         in_planes: the kernel can leave its image in component planes for the stage that reads them.
         takes_bound: the kernel accepts an input whose first extent only the GPU knows (``Counted``), with the upper
             bound as that extent. The kernel reads the count from another input.
+        follows: number of an input whose first extent is the outputs'. If only the GPU knows that extent, the kernel
+            makes elements up to the upper bound, and the outputs share the input's count.
     """
 
     kernel: OwnKernel | Compiled | OnEngines | CalledOnHost | None = None
     balanced: bool = False
     in_planes: bool = False
     takes_bound: bool = False
+    follows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,8 +125,8 @@ def batched_nms(
     Inputs: boxes ``x0, y0, x1, y1`` of shape (N, 4), scores (N,), and labels (N,), whole numbers. Output: the numbers
     of the kept boxes by descending score, int64. This is ``nms(boxes, scores, labels=labels)``.
 
-    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
-    are refused.
+    On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
+    may follow, others are refused.
 
     Args:
         iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
@@ -1523,6 +1523,9 @@ def gather(
     Output: the data's type; the axes of the numbers replace ``axis``. A number that is out of range is an error of the
     row. The CPU checks the numbers, also if the data are on a GPU. Exact.
 
+    Numbers of kept boxes (``nms``, ``batched_nms``, ``nms_rotated``, ``soft_nms``) may be on a GPU. The data then have
+    at least an element for each box. The output is as long as the numbers, which is known when the batch is done.
+
     Args:
         axis: Axis of the elements. Negative numbers count from the end.
         name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -2399,16 +2402,16 @@ def nms(
     """Keep the boxes that no box with a higher score overlaps too much (non-maximum suppression).
 
     Inputs: boxes ``x0, y0, x1, y1`` of shape (N, 4), and scores (N,), both float32 or both float64. Output: the numbers
-    of the kept boxes by descending score, int64. Rows have different lengths. ``fn.boolean_mask`` and indexing take the
-    boxes.
+    of the kept boxes by descending score, int64. Rows have different lengths. ``fn.gather`` takes the boxes and their
+    labels.
 
     The numbers are those of torchvision's CPU kernel. Boxes are visited by descending score, NaN first, equal scores in
     their order. Overlaps are computed in the boxes' type and compared with the threshold in float64. With ``labels``,
     boxes of other labels are not compared at all: torchvision's ``batched_nms`` shifts them apart by coordinates if
     there are few, which rounds differently.
 
-    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
-    are refused.
+    On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
+    may follow, others are refused.
 
     Args:
         iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
@@ -2441,8 +2444,8 @@ def nms_rotated(
     numbers of the kept boxes by descending score, int64. Overlaps are the areas of the common polygons, computed in
     float64.
 
-    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
-    are refused.
+    On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
+    may follow, others are refused.
 
     Args:
         iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
@@ -3866,8 +3869,8 @@ def soft_nms(
     multiplied by ``1 - IoU`` if the overlap IoU is above ``iou_threshold`` ("linear"), or by ``exp(-IoU**2 / sigma)``
     ("gaussian"). Boxes below ``min_score`` are dropped, also those that never had more, and those with NaN.
 
-    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
-    are refused.
+    On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
+    may follow, others are refused.
 
     Args:
         method: Decay of the scores: linear or gaussian.

@@ -31,11 +31,12 @@ class CountsOnGpu:
         """Take the next step. Return a value whose extent the step needs before it is known, or None.
 
         A step that makes each element of the elements at the same place runs over all that is reserved. Its outputs
-        share the count of its input. A kernel may take the bound as extent (``GpuForm.takes_bound``).
+        share the count of its input. So do those of a kernel that makes an element for each of one input's
+        (``GpuForm.follows``). A kernel may take the bound as extent (``GpuForm.takes_bound``).
         """
         counted = [v for v in step.inputs if v in self._counted]
         body = step.body
-        shares = bool(counted) and on_gpu and self._is_elementwise(step)
+        shares = bool(counted) and on_gpu and (self._is_elementwise(step) or self._follows(step, counted))
         if shares:
             for v in step.outputs:
                 self._values[v] = replace(self._values[v], counted=self._values[counted[0]].counted)
@@ -53,6 +54,15 @@ class CountsOnGpu:
         if on_gpu:
             self._counted.update(v for v in step.outputs if self._values[v].counted is not None)
         return None
+
+    def _follows(self, step: Step, counted: list[int]) -> bool:
+        """Whether a kernel makes an element for each element of its only counted input."""
+        form = step.body.gpu if isinstance(step.body, Native) else None
+        if form is None or form.follows is None or counted != [step.inputs[form.follows]]:
+            return False
+        extent = identity(self._values[counted[0]].shape[0])
+        outputs = [self._values[v] for v in step.outputs]
+        return all(x.rank > 0 and identity(x.shape[0]) == extent for x in outputs)
 
     def _is_elementwise(self, step: Step) -> bool:
         """Whether a step with counted inputs makes each element of those at the same place."""

@@ -93,6 +93,7 @@ def suppress(c: Lowering, boxes: Value, scores: Value, labels: Value | None, *, 
         params=(c.scalar("iou_threshold"),), max_output=bound(c, boxes),
         own=Launches("Nms", passes, room, (int(rotated),)),
     )  # fmt: skip
+    c.note_numbers(kept, below=count)
     return kept
 
 

@@ -31,8 +31,8 @@ class BatchedNms(Operator, name="batched_nms"):
     Inputs: boxes ``x0, y0, x1, y1`` of shape (N, 4), scores (N,), and labels (N,), whole numbers. Output: the numbers
     of the kept boxes by descending score, int64. This is ``nms(boxes, scores, labels=labels)``.
 
-    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
-    are refused.
+    On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
+    may follow, others are refused.
     """
 
     inputs = (3, 3)

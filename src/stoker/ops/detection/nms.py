@@ -28,16 +28,16 @@ class Nms(Operator, name="nms"):
     """Keep the boxes that no box with a higher score overlaps too much (non-maximum suppression).
 
     Inputs: boxes ``x0, y0, x1, y1`` of shape (N, 4), and scores (N,), both float32 or both float64. Output: the numbers
-    of the kept boxes by descending score, int64. Rows have different lengths. ``fn.boolean_mask`` and indexing take the
-    boxes.
+    of the kept boxes by descending score, int64. Rows have different lengths. ``fn.gather`` takes the boxes and their
+    labels.
 
     The numbers are those of torchvision's CPU kernel. Boxes are visited by descending score, NaN first, equal scores in
     their order. Overlaps are computed in the boxes' type and compared with the threshold in float64. With ``labels``,
     boxes of other labels are not compared at all: torchvision's ``batched_nms`` shifts them apart by coordinates if
     there are few, which rounds differently.
 
-    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
-    are refused.
+    On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
+    may follow, others are refused.
     """
 
     inputs = (2, 2)

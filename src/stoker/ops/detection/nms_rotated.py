@@ -34,8 +34,8 @@ class NmsRotated(Operator, name="nms_rotated"):
     numbers of the kept boxes by descending score, int64. Overlaps are the areas of the common polygons, computed in
     float64.
 
-    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
-    are refused.
+    On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
+    may follow, others are refused.
     """
 
     inputs = (2, 2)

@@ -31,8 +31,8 @@ class SoftNms(Operator, name="soft_nms"):
     multiplied by ``1 - IoU`` if the overlap IoU is above ``iou_threshold`` ("linear"), or by ``exp(-IoU**2 / sigma)``
     ("gaussian"). Boxes below ``min_score`` are dropped, also those that never had more, and those with NaN.
 
-    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
-    are refused.
+    On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
+    may follow, others are refused.
     """
 
     inputs = (2, 2)
@@ -66,6 +66,7 @@ class SoftNms(Operator, name="soft_nms"):
             attrs=(labels is not None, method),
             params=(c.scalar("iou_threshold"), sigma, c.scalar("min_score")), max_output=bound(c, boxes), own=own,
         )  # fmt: skip
+        c.note_numbers(kept, below=boxes.shape[0])
         return kept, decayed
 
     def reference(self, row: RowContext, boxes: Any, scores: Any) -> Any:

@@ -14,7 +14,7 @@ from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Launches, Value
+from ...contract.step import GpuForm, Launches, Value
 from ...contract.types import DType
 
 _ELEMENTS = 2048  # of a block on a GPU (native/device/own_gather.cuh)
@@ -26,6 +26,9 @@ class Gather(Operator, name="gather"):
     Inputs: data of at least one axis, any type; whole numbers of any shape. Negative numbers count from the end.
     Output: the data's type; the axes of the numbers replace ``axis``. A number that is out of range is an error of the
     row. The CPU checks the numbers, also if the data are on a GPU. Exact.
+
+    Numbers of kept boxes (``nms``, ``batched_nms``, ``nms_rotated``, ``soft_nms``) may be on a GPU. The data then have
+    at least an element for each box. The output is as long as the numbers, which is known when the batch is done.
     """
 
     inputs = (2, 2)
@@ -70,11 +73,20 @@ def gathered(c: Lowering, x: Value, indices: Value, *, argument: str, from_end: 
     """
     if indices.per_frame:
         indices = c.with_properties(indices, per_frame=False)
-    numbers = c.native(
-        "element_numbers", [indices], [(DType.INT64, indices.shape, "")], attrs=(argument.encode(), from_end),
-        params=(x.shape[0],),
-    )[0]  # fmt: skip
-    shape = (*numbers.shape, *x.shape[1:])
-    blocks = ex.ceil(math.prod(shape) / _ELEMENTS)
+    below = c.numbers_below(indices)
+    if below is None:
+        numbers = c.native(
+            "element_numbers", [indices], [(DType.INT64, indices.shape, "")], attrs=(argument.encode(), from_end),
+            params=(x.shape[0],),
+        )[0]  # fmt: skip
+    else:  # a GPU may have the numbers, and even their count
+        numbers = indices
+        text = "expected data with at least {0} elements, one for each box, got {1}"
+        c.require(x.shape[0] >= below, text, below, x.shape[0])
+    blocks = ex.ceil(math.prod((*numbers.reserved, *x.shape[1:])) / _ELEMENTS)
     layout = x.layout if indices.rank == 1 else ""
-    return c.native("gather", [x, numbers], [(x.dtype, shape, layout)], own=Launches("Gather", {"copy": blocks}))[0]
+    own = Launches("Gather", {"copy": blocks})
+    return c.native(
+        "gather", [x, numbers], [(x.dtype, (*numbers.shape, *x.shape[1:]), layout)], params=own.numbers(),
+        gpu=GpuForm(own.kernel(), follows=1),
+    )[0]  # fmt: skip
