@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``torchvision.set_video_backend("stoker")``: frames, times and audio of ``read_video``, frames of ``VideoReader``."""
+"""``torchvision.set_video_backend("stoker")``: frames, times and audio of ``read_video`` and ``VideoReader``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import torch
 import torchvision
 
 import stoker.torchvision
+from stoker import eager
 from stoker.contract.errors import DataError
 from tests.clips import fully_decoded, write_video
 
@@ -142,11 +143,14 @@ def test_reader_seeks_key_frames(tmp_path: Path) -> None:
 def test_reader_refusals(path: str, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="File not found"):
         reader(str(tmp_path / "missing.mp4"))
-    for stream in ("audio", "video:1", "text"):
+    for stream in ("video:1", "text", "audio:x", "audio:-1", "audio:", "subtitles"):
         with pytest.raises(ValueError, match="`stream`"):
             reader(path, stream)
         with pytest.raises(ValueError, match="`stream`"):
             reader(path).set_current_stream(stream)
+    for stream in ("audio", "audio:2"):
+        with pytest.raises(ValueError, match="of the 0 of the file"):
+            reader(path, stream)
     for source in ("", b"", torch.empty(0, dtype=torch.uint8), 3):
         with pytest.raises(ValueError, match="`src`"):
             reader(source)
@@ -154,3 +158,78 @@ def test_reader_refusals(path: str, tmp_path: Path) -> None:
         reader(path).seek(math.nan)
     with pytest.raises(DataError):
         reader(b"no video")
+
+
+def test_reader_of_audio(tmp_path: Path) -> None:
+    path, ramp = with_sound(tmp_path / "a.mov", RATE), np.arange(RATE, dtype=np.float32) / 32768
+    for source in (path, Path(path).read_bytes()):
+        opened = reader(source, "audio")
+        found = list(opened)
+        assert all(f["data"].dtype == torch.float32 and f["data"].shape[1] == 1 for f in found)
+        np.testing.assert_array_equal(torch.cat([f["data"] for f in found])[:, 0].numpy(), ramp)
+        begins = np.cumsum([0] + [len(f["data"]) for f in found])[:-1]
+        np.testing.assert_allclose([f["pts"] for f in found], begins / RATE, atol=1e-9)
+        assert len(found) > 4, "several frames, among which to seek"
+        for time in (-1.0, 0.0, 0.3, float(begins[2] / RATE), 0.99, 7.0):
+            first = int(np.searchsorted(begins / RATE, max(time, 0.0) - 1e-6))
+            assert [f["pts"] for f in opened.seek(time)] == [f["pts"] for f in found[first:]], time
+            before = max(int(np.searchsorted(begins / RATE, max(time, 0.0) + 1e-6)) - 1, 0)
+            after = [f["pts"] for f in opened.seek(time, keyframes_only=True)]
+            assert after == [f["pts"] for f in found[before:]], time
+        with pytest.raises(StopIteration):
+            next(opened)
+        facts = opened.get_metadata()
+        assert facts == {
+            "video": {"duration": [1.0], "fps": [25.0]}, "audio": {"duration": [1.0], "framerate": [float(RATE)]},
+        }  # fmt: skip
+        assert opened.set_current_stream("video:0") and next(opened)["data"].shape == (3, 48, 64)
+        assert opened.set_current_stream("audio:0") and torch.equal(next(opened)["data"], found[0]["data"])
+        with pytest.raises(ValueError, match="of the 1 of the file"):
+            opened.set_current_stream("audio:1")
+        assert next(opened)["pts"] == found[1]["pts"], "a refused stream changes nothing"
+
+
+def test_reader_of_coded_audio(tmp_path: Path) -> None:
+    """Streams of lossy codecs: the samples of the whole file, wherever a seek lands."""
+    path = str(tmp_path / "a.mp4")
+    tone = np.sin(np.arange(3 * 44100, dtype=np.float64) * 0.05).astype(np.float32)
+    frames = np.zeros((75, 48, 64, 3), np.uint8)
+    eager.video.write(path, frames, fps=25, audio=np.stack([tone, -tone], 1) * np.float32(0.5), sample_rate=44100)
+    opened = reader(path, "audio")
+    found = list(opened)
+    whole = torch.cat([f["data"] for f in found])
+    assert whole.shape[1] == 2 and abs(len(whole) - len(tone)) <= 2048
+    assert np.abs(whole[4096:-4096, 0].numpy() - 0.5 * tone[4096 : len(whole) - 4096]).max() < 0.02
+    for time in (0.0, 0.4, 1.7, 2.9):
+        later = [f for f in found if f["pts"] >= time - 1e-6]
+        again = list(opened.seek(time))
+        assert [f["pts"] for f in again] == [f["pts"] for f in later]
+        assert max(float((x["data"] - y["data"]).abs().max()) for x, y in zip(again, later, strict=True)) < 1e-4
+
+
+def test_reader_of_audio_without_video(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.mp4")
+    with av.open(path, "w") as file:
+        sound = file.add_stream("aac", rate=44100, layout="mono")
+        tone = av.AudioFrame.from_ndarray(np.zeros((1, 8192), np.float32), format="fltp", layout="mono")
+        tone.sample_rate, tone.pts = 44100, 0
+        file.mux(sound.encode(tone))
+        file.mux(sound.encode(None))
+    opened = reader(path, "audio")
+    assert list(opened.get_metadata()) == ["audio"] and next(opened)["data"].shape[1] == 1
+    with pytest.raises(DataError):
+        opened.set_current_stream("video")
+
+
+def test_reader_of_damaged_audio(tmp_path: Path) -> None:
+    path = tmp_path / "a.mp4"
+    noise = np.random.default_rng(3).uniform(-0.5, 0.5, 44100).astype(np.float32)
+    eager.video.write(str(path), np.zeros((25, 48, 64, 3), np.uint8), fps=25, audio=noise, sample_rate=44100)
+    content = bytearray(path.read_bytes())
+    with av.open(str(path)) as file:
+        packets = [(p.pos, p.size) for p in file.demux(file.streams.audio[0]) if p.size]
+    at, size = packets[len(packets) // 2]
+    content[at : at + size] = bytes(255 for _ in range(size))
+    opened = reader(bytes(content), "audio")
+    with pytest.raises(DataError):
+        list(opened)
