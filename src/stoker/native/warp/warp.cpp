@@ -243,12 +243,24 @@ STOKER_WIDE inline void find_neighbours(const Line& line, int64_t x0, int n, int
   for (int k = 0; k < n; k += 4) four.next(to->a + k, to->b + k, to->weight + k);
 }
 
+// Whether all outputs of a chunk have four neighbours, of which four bytes can be read. Positions are monotonic along an
+// axis, so that those at both ends decide.
+inline bool is_inside(const ChunkNeighbours& h, const ChunkNeighbours& v, int n, const Image& src) {
+  const auto both = [n](const ChunkNeighbours& of, int64_t stride) {
+    return of.b[0] - of.a[0] == stride && of.b[n - 1] - of.a[n - 1] == stride;
+  };
+  const int64_t most = int64_t{std::max(h.a[0], h.a[n - 1])} + std::max(v.a[0], v.a[n - 1]);
+  return both(h, src.pixel) && both(v, src.row) &&
+         most + src.row + src.pixel < (src.height - 1) * src.row + (src.width - 1) * src.pixel;
+}
+
 // sample_span() with the channels of a pixel in one register and the same operations on the same doubles. Two loops,
 // because the latency from a coordinate to its pixel is too long for the processor to hide by overlapping whole pixels.
 template <int kChannels>
 STOKER_WIDE void sample_bytes_wide(const Image src, const Line xs, const Line ys, int64_t x0, int64_t x1, uint8_t* out,
                                    int64_t out_step) {  // by value: a written byte might alias a reference
   ChunkNeighbours h, v;
+  alignas(32) uint32_t at[kChunk];  // offsets of the first of four neighbours; in sum they may need all 32 bits
   const uint8_t* last = src.data + (src.height - 1) * src.row + (src.width - 1) * src.pixel;
   const auto last_x = static_cast<int32_t>(src.width - 1), last_y = static_cast<int32_t>(src.height - 1);
   for (; x0 < x1; x0 += kChunk) {
@@ -256,7 +268,18 @@ STOKER_WIDE void sample_bytes_wide(const Image src, const Line xs, const Line ys
     find_neighbours(xs, x0, n, last_x, static_cast<int32_t>(src.pixel), &h);
     find_neighbours(ys, x0, n, last_y, static_cast<int32_t>(src.row), &v);
     uint8_t* to = out + x0 * out_step;
-    for (int k = 0; k < n; ++k, to += out_step) {
+    int k = 0;
+    if (out_step == kChannels && is_inside(h, v, n, src)) {
+      // Four bytes are stored faster than three. The next pixel writes over the fourth; the span's last one has none.
+      const int count = x0 + n == x1 ? n - 1 : n;
+      for (int i = 0; i < count; ++i) at[i] = static_cast<uint32_t>(h.a[i]) + static_cast<uint32_t>(v.a[i]);
+      for (; k < count; ++k, to += kChannels) {
+        const uint8_t* top = src.data + at[k];
+        const uint32_t bytes = interpolated<4>({top, top + src.row, 0, src.pixel}, h.weight[k], v.weight[k]);
+        std::memcpy(to, &bytes, 4);
+      }
+    }
+    for (; k < n; ++k, to += out_step) {
       interpolate<kChannels>({src.data + v.a[k], src.data + v.b[k], h.a[k], h.b[k]}, last, h.weight[k], v.weight[k],
                              to);
     }
@@ -293,21 +316,45 @@ void fill_span(uint8_t* out, int64_t x0, int64_t x1, const T* fill, const View& 
     for (int64_t c = 0; c < dst.shape[2]; ++c) store(out + x * dst.stride[1] + c * dst.stride[2], fill[c]);
 }
 
+constexpr int64_t kBandRows = 16;     // of the output
+constexpr int64_t kTileColumns = 64;  // at least
+
+// Return the columns of a tile. A whole row of a turned image takes samples from more rows of the source than the cache and the
+// translation buffer hold until the next row; a tile spans few of them.
+int64_t tile_columns(const double m[6]) {
+  const double rows = std::abs(m[3]) * static_cast<double>(kTileColumns);  // of the source, across the least tile
+  const double tiles = rows > 0 ? static_cast<double>(kBandRows) / rows : 1e6;
+  return kTileColumns * static_cast<int64_t>(std::clamp(tiles, 1.0, 1e6));
+}
+
+// Sample the outputs tile by tile, `kBandRows` rows high.
 template <class T>
 void linear_rows(const Image& src, const double m[6], bool clamp, const T* fill, const View& dst) {
+  struct Row {
+    Line xs, ys;
+    int64_t x0, x1;  // the outputs that are sampled
+  };
+  Row rows[kBandRows];
   const auto width = static_cast<double>(src.width), height = static_cast<double>(src.height);
-  for (int64_t y = 0; y < dst.shape[0]; ++y) {
-    const double yin = static_cast<double>(y) + 0.5;
-    const Line xs{m[0], m[1] * yin, m[2], width}, ys{m[3], m[4] * yin, m[5], height};
-    uint8_t* out = dst.data + y * dst.stride[0];
-    int64_t x0 = 0, x1 = dst.shape[1];
-    if (!clamp) {
-      narrow(xs, x0, x1);
-      narrow(ys, x0, x1);
-      fill_span(out, 0, x0, fill, dst);
-      fill_span(out, x1, dst.shape[1], fill, dst);
+  const int64_t columns = tile_columns(m);
+  for (int64_t y0 = 0; y0 < dst.shape[0]; y0 += kBandRows) {
+    const int64_t count = std::min(kBandRows, dst.shape[0] - y0);
+    for (int64_t r = 0; r < count; ++r) {
+      const double yin = static_cast<double>(y0 + r) + 0.5;
+      Row& row = rows[r];
+      row = {{m[0], m[1] * yin, m[2], width}, {m[3], m[4] * yin, m[5], height}, 0, dst.shape[1]};
+      if (clamp) continue;
+      narrow(row.xs, row.x0, row.x1);
+      narrow(row.ys, row.x0, row.x1);
+      uint8_t* out = dst.data + (y0 + r) * dst.stride[0];
+      fill_span(out, 0, row.x0, fill, dst);
+      fill_span(out, row.x1, dst.shape[1], fill, dst);
     }
-    sample<T>(src, xs, ys, x0, x1, out, dst);
+    for (int64_t x = 0; x < dst.shape[1]; x += columns)
+      for (int64_t r = 0; r < count; ++r) {
+        const int64_t begin = std::max(x, rows[r].x0), end = std::min(x + columns, rows[r].x1);
+        if (begin < end) sample<T>(src, rows[r].xs, rows[r].ys, begin, end, dst.data + (y0 + r) * dst.stride[0], dst);
+      }
   }
 }
 
