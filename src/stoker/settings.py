@@ -5,7 +5,7 @@ STOKER_NUM_THREADS   default number of worker threads of a pipeline
 STOKER_SIMD          plain, avx2, avx512 or neon: widest instruction set to use (default: the machine's widest)
 STOKER_WITHOUT_GPU   error (default) or cpu: policy for pipelines with GPU operators on a machine without a GPU
 STOKER_GPU_MULTIPROCESSORS  most multiprocessors of a GPU that kernels may take, rounded up by its driver (default: all)
-STOKER_GDS           off (default), auto or on: GPUDirect Storage for arrays that go to a GPU
+STOKER_GDS           off (default), auto or on: GPUDirect Storage for large files that go to a GPU
 STOKER_KERNEL_CACHE  folder of compiled GPU kernels, or "off" (default: stoker/kernels in the user's cache folder)
 STOKER_KERNEL_CACHE_MIB  size limit of that folder (default: 256)
 STOKER_INDEX_CACHE   folder of indexes of container files, or "off" (default: stoker/indexes in the user's cache folder)
@@ -80,10 +80,10 @@ def gpu_multiprocessors() -> int:
 
 
 def gpu_direct_storage() -> str:
-    """Return whether arrays in files are read to a GPU by GPUDirect Storage.
+    """Return whether large files are read to a GPU by GPUDirect Storage.
 
     "off": never. "auto": if the system has NVIDIA's driver for it, and the first reads were faster than through
-    page-locked memory. "on": always; an error where cuFile is missing.
+    page-locked memory. "on": always; an error where cuFile is missing or fails.
 
     Raises:
         ValueError: STOKER_GDS has another value.

@@ -70,6 +70,8 @@ class Recorder : public Device {
   void finish(uintptr_t stream) override { note("finish " + std::to_string(stream)); }
   void drop_stream(uintptr_t) noexcept override {}
   void launch_on(uintptr_t, const Launch& l) override { note("launch " + l.function->name); }
+  void copy_in_on(uintptr_t, Address to, const uint8_t* from, size_t bytes) override { copy_in(to, from, bytes); }
+  Event record_on(uintptr_t) override { return nullptr; }
   uintptr_t order_stream() override { return 0; }
   void order_after(uintptr_t) override {}
   std::shared_ptr<Module> load(const void* image, size_t bytes) override { return null_->load(image, bytes); }

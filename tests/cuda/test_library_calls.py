@@ -11,8 +11,10 @@ from native_layers import NATIVE
 
 
 def test_calls_are_issued_in_their_places(tmp_path: Path) -> None:
-    names = ("block_pool", "file_reads", "inputs", "memory", "null", "device_resources")
+    names = ("block_pool", "bounce_reads", "file_reads", "inputs", "memory", "null", "device_resources")
     gpu = [NATIVE / "gpu" / f"{name}.cpp" for name in names]
     plan = [NATIVE / "plan" / f"{name}.cpp" for name in ("check", "plan")]
     own = Path(__file__).resolve().with_name("library_calls.cpp")
-    check_program(tmp_path, [own, *gpu, *plan, NATIVE / "run" / "job_on_device.cpp"], *ADDRESSES)
+    check_program(
+        tmp_path, [own, *gpu, *plan, NATIVE / "io" / "files.cpp", NATIVE / "run" / "job_on_device.cpp"], *ADDRESSES
+    )

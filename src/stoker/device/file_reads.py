@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUDirect Storage: finds NVIDIA's cuFile, which reads files into a GPU's memory, and opens it if the user opts in."""
+"""Reads of large files into a GPU's memory: by NVIDIA's cuFile if the user opts in, else through bounce buffers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from ..native import _native
 from ..settings import gpu_direct_storage
 from .cuda_library import find_cuda_library
 
+# Page-locked buffers of a read: while one is copied, the file system fills another one.
+PIECE_BYTES = 2 << 20
+BUFFERS = 2
+
 _DRIVER = "/proc/driver/nvidia-fs/stats"  # exists where NVIDIA's driver for GPUDirect Storage is loaded
 _HINT = "With STOKER_GDS=off files go through page-locked memory"
+_OFF, _AUTO, _ON = range(3)
 
 
 def find_library() -> str:
@@ -26,18 +31,18 @@ def find_library() -> str:
     )  # fmt: skip
 
 
-def open_file_reads(device: _native.gpu.Device) -> _native.gpu.FileReads | None:
-    """Open reads of files into the memory of ``device``; return None if all files are staged.
+def open_file_reads(device: _native.gpu.Device) -> _native.gpu.FileReads:
+    """Open reads of files into the memory of ``device``.
 
     Raises:
-        DeviceError: STOKER_GDS is "on", or the system has the driver, and cuFile cannot be used.
+        DeviceError: STOKER_GDS is "on", or "auto" and the system has the driver, and cuFile cannot be used.
         ValueError: STOKER_GDS has another value than off, auto and on.
     """
     wanted = gpu_direct_storage()
     if wanted == "off" or (wanted == "auto" and not os.path.exists(_DRIVER)):
-        return None
+        return _native.gpu.FileReads(device, _OFF, "", PIECE_BYTES, BUFFERS)
     library = find_library()
     try:
-        return _native.gpu.FileReads(device, library, wanted == "on")
+        return _native.gpu.FileReads(device, _ON if wanted == "on" else _AUTO, library, PIECE_BYTES, BUFFERS)
     except _native.gpu.DeviceFailure as failure:
         raise DeviceError(f"GPU {device.number} ({device.name}): {failure}, of {library}. {_HINT}") from failure

@@ -27,7 +27,7 @@ class Gpu:
     Attributes:
         device: the device, as the run loop uses it.
         quota: memory in use and the limit, for runs and the libraries that they call.
-        file_reads: reads of files into the device's memory; None if all files are staged.
+        file_reads: reads of large files into the device's memory.
     """
 
     def __init__(self, device: _native.gpu.Device, memory_limit: int) -> None:

@@ -31,6 +31,7 @@ from ..graph.plan import Plan, PlannedOutput
 from ..graph.show import show
 from ..settings import available_memory, default_threads
 from .batch_limits import batch_limits
+from .cufile_watch import CuFileWatch
 from .delivery import Delivered, Mark, Queued, Taken
 from .exclusive import Exclusive, exclusive_method
 from .failures import Failures, ResolvedBatch
@@ -109,6 +110,7 @@ class Execution(Exclusive):
         self._meter = Meter()
         self._split_controller: SplitController | None = None
         self._inline = InlineHeuristic()
+        self._cufile_watch = CuFileWatch(gpu.file_reads if gpu is not None else None)
         self._serving = threading.Lock()
         self.mark = self._head = self._mark()  # the head is the position after the last batch that was taken
         self.course = 0
@@ -248,6 +250,7 @@ class Execution(Exclusive):
         delivered = time.perf_counter()
         rows = len(finished_batch.rows)
         self._meter.delivered(rows, asked, delivered, in_flight, finished, is_ahead=is_ahead)
+        self._cufile_watch.check()
         if self._split_controller is not None and self._run is not None:
             self._split_controller.delivered(self._run, self._meter, in_flight, finished)
         if self.ahead:
@@ -551,10 +554,9 @@ class Execution(Exclusive):
         shards = next((s.shards for s in self.sources.values()), Shards())
         gpu = self.gpu.device.number if self.gpu is not None else None
         assignment = Assignment(shards.id, shards.number, gpu, tuple(sorted(self._launcher)))
-        reads = self.gpu.file_reads if self.gpu is not None else None
         return replace(
             report, assignment=assignment, codecs=self._report_of_codecs(), read_ahead=self._read_ahead.report(),
-            file_reads=file_reads_report(reads.report()) if reads is not None else None,
+            file_reads=file_reads_report(self.gpu.file_reads.report()) if self.gpu is not None else None,
         )  # fmt: skip
 
     def _report_of_codecs(self) -> dict[str, Any]:

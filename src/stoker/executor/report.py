@@ -142,12 +142,14 @@ class ReadAheadReport:
 
 @dataclass(frozen=True)
 class FileReadsReport:
-    """Reads of files by GPUDirect Storage, and the way of later reads.
+    """Reads of large files into a GPU's memory, and the way of later reads.
 
     Attributes:
-        way: "measuring", "direct", "staged" (through page-locked memory, which was faster) or "failed" (staged, too).
+        way: "off" (GPUDirect Storage is off: all reads are staged), "measuring", "direct" (by GPUDirect Storage),
+            "staged" (through page-locked buffers, which was faster) or "failed" (staged, too).
         direct, staged: number of reads.
         direct_gb_s, staged_gb_s: their rates on one thread, in 10^9 bytes per second; 0 without reads.
+        file_share, copy_share: share of the staged reads' time that the file system took, and waiting for copies.
         reason: error of the library, if it failed.
     """
 
@@ -156,27 +158,44 @@ class FileReadsReport:
     staged: int
     direct_gb_s: float
     staged_gb_s: float
+    file_share: float
+    copy_share: float
     reason: str
 
     def __str__(self) -> str:
-        rates = (
-            f"{self.direct} reads by GPUDirect Storage ({self.direct_gb_s:.2f} GB/s on a thread), {self.staged} "
-            f"through page-locked memory ({self.staged_gb_s:.2f} GB/s)"
+        direct = f"{self.direct} reads by GPUDirect Storage ({self.direct_gb_s:.2f} GB/s on a thread)"
+        staged = (
+            f"{self.staged} reads of files to the GPU through page-locked buffers ({self.staged_gb_s:.2f} GB/s on a "
+            f"thread, {self.file_share:.0%} of the time in the file system, {self.copy_share:.0%} waiting for copies)"
         )
+        if self.way == "off":
+            return staged
         later = {
             "measuring": "both are being measured", "direct": "later ones are direct",
-            "staged": "later ones go through page-locked memory, which was faster",
-            "failed": f"later ones go through page-locked memory: {self.reason}",
+            "staged": "later ones go through page-locked buffers, which was faster",
+            "failed": f"later ones go through page-locked buffers: {self.reason}",
         }  # fmt: skip
-        return f"{rates}; {later[self.way]}"
+        return f"{direct}, {staged}; {later[self.way]}"
 
 
-def file_reads_report(found: tuple[int, tuple[int, int, int], tuple[int, int, int], str]) -> FileReadsReport:
-    """Return the report of the native reads: state, (reads, bytes, ns) of both ways, and the reason of a failure."""
-    state, direct, staged, reason = found
-    rates = [bytes_read / ns if ns else 0.0 for _, bytes_read, ns in (direct, staged)]
-    way = ("measuring", "direct", "staged", "failed")[state]
-    return FileReadsReport(way, direct[0], staged[0], rates[0], rates[1], reason)
+def file_reads_report(
+    found: tuple[int, tuple[int, int, int], tuple[int, int, int, int, int], str],
+) -> FileReadsReport | None:
+    """Return the report of the native reads; None if cuFile is off and no file was read.
+
+    Args:
+        found: state; reads, bytes and ns of the direct way; of the staged one, too, with ns in the file system and
+            waiting; and the reason of a failure.
+    """
+    state, (direct, direct_bytes, direct_ns), (staged, staged_bytes, staged_ns, file_ns, await_ns), reason = found
+    way = ("off", "measuring", "direct", "staged", "failed")[state]
+    if way == "off" and staged == 0:
+        return None
+    of_direct, of_staged = max(direct_ns, 1), max(staged_ns, 1)
+    return FileReadsReport(
+        way, direct, staged, direct_bytes / of_direct, staged_bytes / of_staged, file_ns / of_staged,
+        await_ns / of_staged, reason,
+    )  # fmt: skip
 
 
 @dataclass
@@ -229,7 +248,7 @@ class Report:
         codecs: sections of the codecs in use, by name. "jpeg" has ``known`` and ``engines``.
         assignment: this process's part of every epoch, and its GPU.
         read_ahead: records that were read ahead from a cold disk; None: rows have not waited for a disk.
-        file_reads: reads of files by GPUDirect Storage; None if it is off.
+        file_reads: reads of large files into the GPU's memory; None if there are none and GPUDirect Storage is off.
     """
 
     rows: int

@@ -46,8 +46,8 @@ class OpenGpu(KernelsOnGpu, CodecGpu, Protocol):
         """Return the accounting of device memory: bytes in use and the limit."""
 
     @property
-    def file_reads(self) -> _native.gpu.FileReads | None:
-        """Return the reads of files into the device's memory; None if all files are staged."""
+    def file_reads(self) -> _native.gpu.FileReads:
+        """Return the reads of large files into the device's memory."""
 
 
 _live: LiveObjects[Run] = LiveObjects()

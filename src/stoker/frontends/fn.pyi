@@ -7814,8 +7814,8 @@ class readers:
 
         A region has a start (`roi_start`, or `rel_roi_start` as a share of the extent) and an end or a shape, in the axes
         `roi_axes`, or in all axes. Relative numbers are rounded to the nearest element. Only the rows of the slowest axis
-        that the region needs are read from the file. With ``device="gpu"`` GPUDirect Storage may read large arrays into the
-        GPU's memory, if the environment's ``STOKER_GDS`` is ``auto`` or ``on``.
+        that the region needs are read from the file. With ``device="gpu"`` large arrays go to the GPU in pieces, or by
+        GPUDirect Storage, if the environment's ``STOKER_GDS`` is ``auto`` or ``on``.
 
         Args:
             file_root: Folder of the files, with its sub-folders; the base of relative paths otherwise.
@@ -7833,7 +7833,7 @@ class readers:
                 or trim_to_shape.
             fill_value: Value outside of the array, rounded and limited to the array's type.
             cache_header_information: No effect: a header is read with its array.
-            register_buffers: Ignored: cuFile's own buffers are used where STOKER_GDS selects it.
+            register_buffers: Ignored: Stoker and cuFile have buffers of their own.
             use_o_direct: Only False: files are read through the page cache.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: Like random_shuffle, over the whole data set: contiguous shards too have other

@@ -45,8 +45,8 @@ class NumpyReader(OriginReader, ContainerReader, name="readers.numpy"):
 
     A region has a start (`roi_start`, or `rel_roi_start` as a share of the extent) and an end or a shape, in the axes
     `roi_axes`, or in all axes. Relative numbers are rounded to the nearest element. Only the rows of the slowest axis
-    that the region needs are read from the file. With ``device="gpu"`` GPUDirect Storage may read large arrays into the
-    GPU's memory, if the environment's ``STOKER_GDS`` is ``auto`` or ``on``.
+    that the region needs are read from the file. With ``device="gpu"`` large arrays go to the GPU in pieces, or by
+    GPUDirect Storage, if the environment's ``STOKER_GDS`` is ``auto`` or ``on``.
     """
 
     outputs = 1
@@ -71,7 +71,7 @@ class NumpyReader(OriginReader, ContainerReader, name="readers.numpy"):
     )  # fmt: skip
     fill_value = arg("float", 0.0, doc="Value outside of the array, rounded and limited to the array's type.")
     cache_header_information = arg("bool", False, doc="No effect: a header is read with its array.")
-    register_buffers = arg("bool", True, doc="Ignored: cuFile's own buffers are used where STOKER_GDS selects it.")
+    register_buffers = arg("bool", True, doc="Ignored: Stoker and cuFile have buffers of their own.")
     use_o_direct = arg("bool", False, doc="Only False: files are read through the page cache.")
 
     def validate(self, args: Mapping[str, Any]) -> None:

@@ -26,6 +26,12 @@ inline void count_allocation(size_t bytes) {
 class BufferAllocator {
  public:
   virtual uint8_t* get(size_t bytes) = 0;
+  // Read `bytes` bytes of an open file from `offset` on into device memory, without memory from `get`. Return their
+  // device address, or 0 if the caller has to read them into host memory: without a device, where a step on the host
+  // needs the bytes, or if they could not be read there. Throw like `get`.
+  virtual uint64_t read_to_device(int descriptor, uint64_t offset, size_t bytes) {
+    return (void)descriptor, (void)offset, (void)bytes, 0;
+  }
 
  protected:
   ~BufferAllocator() = default;

@@ -365,14 +365,23 @@ void bind_gpu(nb::module_& m) {
       .def_prop_ro("rows_wrong", &jpeg::gpu::Index::rows_wrong);
   gpu_module.def("jpeg_index", &make_jpeg_index);
   nb::class_<gpu::FileReads>(gpu_module, "FileReads")
-      .def(nb::new_([](const std::shared_ptr<gpu::Device>& device, const std::string& library, bool always) {
-             return without_gil([&] { return std::make_shared<gpu::FileReads>(device, library, always); });
+      .def(nb::new_([](const std::shared_ptr<gpu::Device>& device, int cufile, const std::string& library, size_t piece,
+                       int buffers) {
+             if (cufile < 0 || cufile > static_cast<int>(gpu::FileReads::CuFile::On))
+               throw nb::value_error("expected 0 (off), 1 (auto) or 2 (on) for `cufile`");
+             const auto use = static_cast<gpu::FileReads::CuFile>(cufile);
+             return without_gil([&] {
+               return std::make_shared<gpu::FileReads>(device, use, library, gpu::FileReads::Buffers{piece, buffers});
+             });
            }),
-           nb::arg("device"), nb::arg("library"), nb::arg("always"))
+           nb::arg("device"), nb::arg("cufile"), nb::arg("library"), nb::arg("piece"), nb::arg("buffers"))
+      .def_prop_ro("has_failed", &gpu::FileReads::has_failed)
       .def("report", [](const gpu::FileReads& reads) {
         const gpu::FileReads::Report r = reads.report();
-        const auto way = [](const gpu::FileReads::Way& w) { return nb::make_tuple(w.reads, w.bytes, w.ns); };
-        return nb::make_tuple(static_cast<int>(r.state), way(r.direct), way(r.staged), r.reason);
+        const gpu::BounceReads::Times& staged = r.staged;
+        return nb::make_tuple(static_cast<int>(r.state), nb::make_tuple(r.direct.reads, r.direct.bytes, r.direct.ns),
+                              nb::make_tuple(staged.reads, staged.bytes, staged.ns, staged.file_ns, staged.await_ns),
+                              r.reason);
       });
   nb::class_<gpu::MemoryQuota>(gpu_module, "MemoryQuota")
       .def(

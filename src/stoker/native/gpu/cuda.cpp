@@ -266,6 +266,12 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
                        l.shared_bytes, reinterpret_cast<Handle>(stream), arguments, nullptr),
              l.function->name.c_str());
   }
+  void copy_in_on(uintptr_t stream, Address to, const uint8_t* from, size_t bytes) override {
+    d_.check(d_.copy_in(to, from, bytes, reinterpret_cast<Handle>(stream)), "a copy to the device");
+  }
+  Event record_on(uintptr_t stream) override {
+    return record_one(spare_events_, kUntimed, reinterpret_cast<Handle>(stream));
+  }
 
   Event record(WorkStream work_stream) override {
     return record_one(spare_events_, kUntimed, work_streams_[work_stream]);

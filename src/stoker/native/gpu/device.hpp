@@ -97,6 +97,8 @@ class Device {
   virtual void finish(uintptr_t stream) = 0;
   virtual void drop_stream(uintptr_t stream) noexcept = 0;
   virtual void launch_on(uintptr_t stream, const Launch& launch) = 0;  // ordered with that stream's work
+  virtual void copy_in_on(uintptr_t stream, Address to, const uint8_t* from, size_t bytes) = 0;  // likewise
+  virtual Event record_on(uintptr_t stream) = 0;  // passes when all of that stream's work so far is done
 
   // Stream without work, for producers: work that calls `follow` with it waits for all work that the
   // stream waits for.

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/device_resources.hpp"
 
+#include "gpu/file_reads.hpp"
+
 namespace stoker::gpu {
+
+size_t DeviceResources::pinned_bytes() const {
+  return pinned_pool->bytes() + (file_reads ? file_reads->pinned_bytes() : 0);
+}
 
 void StepTimes::add(const std::vector<int32_t>& steps, const std::vector<double>& ns, int64_t rows) {
   std::lock_guard<std::mutex> hold(mutex_);

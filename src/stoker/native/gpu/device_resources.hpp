@@ -65,9 +65,11 @@ struct DeviceResources {
   std::shared_ptr<DeviceBackingPool> backing_pool;  // device memory of uploads; set by the engine
   std::shared_ptr<PinnedPool> pinned_pool;          // files that are read; set by the engine
   std::shared_ptr<HighWaterMark> input_mark = std::make_shared<HighWaterMark>();
-  std::shared_ptr<BatchOrder> order;               // set by the engine
-  std::shared_ptr<FileReads> file_reads;           // null: all files are staged
-  std::shared_ptr<DeviceBackingPool> file_memory;  // device memory of direct reads; set by the engine
+  std::shared_ptr<BatchOrder> order;       // set by the engine
+  std::shared_ptr<FileReads> file_reads;   // null: all files are staged
+  std::shared_ptr<ArenaPool> file_arenas;  // device memory of its reads; set by the engine
+
+  size_t pinned_bytes() const;  // page-locked memory for files
 };
 
 }  // namespace stoker::gpu

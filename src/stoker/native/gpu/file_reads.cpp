@@ -102,76 +102,104 @@ struct FileReads::Api {
   }
 };
 
-FileReads::FileReads(const std::shared_ptr<Device>& device, const std::string& library, bool always)
-    : api_([&]() -> const Api& {
+FileReads::FileReads(const std::shared_ptr<Device>& device, CuFile cufile, const std::string& library, Buffers buffers)
+    : api_([&]() -> const Api* {
+        if (cufile == CuFile::Off) return nullptr;
         const Visit here(device.get());
-        return Api::of(library);
+        return &Api::of(library);
       }()),
-      state_(always ? State::Direct : State::Measuring) {}
+      is_on_(cufile == CuFile::On),
+      bounce_(device, buffers.piece, buffers.count),
+      state_(!api_    ? State::Off
+             : is_on_ ? State::Direct
+                      : State::Measuring) {}
 
-bool FileReads::wants(size_t bytes) noexcept {
-  if (bytes < kLeastBytes) return false;
+bool FileReads::is_next_direct() {
+  if (!api_) return false;
   std::lock_guard<std::mutex> hold(mutex_);
   return state_ == State::Direct || (state_ == State::Measuring && turn_++ % 2 == 0);
 }
 
-bool FileReads::read(int descriptor, uint64_t offset, Address to, size_t bytes) noexcept {
+FileReads::Outcome FileReads::read(int descriptor, uint64_t offset, Address to, size_t bytes) {
+  if (is_next_direct()) {
+    const Direct direct = read_directly(descriptor, offset, to, bytes);
+    if (direct != Direct::Refused) return {direct == Direct::Done, std::nullopt};
+  }
+  const std::optional<Event> copied = bounce_.read(descriptor, offset, to, bytes);
+  if (api_) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    decide();
+  }
+  return {copied.has_value(), copied};
+}
+
+FileReads::Direct FileReads::read_directly(int descriptor, uint64_t offset, Address to, size_t bytes) {
   const auto start = std::chrono::steady_clock::now();
+  const ReopenedFile file(descriptor);
+  if (file.descriptor() < 0) {
+    if (is_on_) return refuse(std::string("a file cannot be opened again: ") + std::strerror(errno));
+    return Direct::Short;  // for one file, by the caller's own read
+  }
   Handle handle = nullptr;
-  size_t have = 0;
-  try {
-    const ReopenedFile file(descriptor);
-    if (file.descriptor() < 0) return false;
-    Descriptor d;
-    d.number = file.descriptor();
-    if (const Error error = api_.add(&handle, &d); error.code)
-      return fail("a file cannot be registered: " + text_of(error)), false;
-    while (have < bytes) {
-      const ssize_t count = api_.read(handle, reinterpret_cast<void*>(to), bytes - have,
-                                      static_cast<off_t>(offset + have), static_cast<off_t>(have));
-      if (count < 0) {
-        const std::string why = count == -1 ? std::strerror(errno) : "cuFile status " + std::to_string(-count);
-        api_.remove(handle);
-        return fail("a file cannot be read: " + why), false;
-      }
-      if (count == 0) break;
-      have += static_cast<size_t>(count);
-    }
-    api_.remove(handle);
-  } catch (const std::exception& error) { return fail(error.what()), false; }
-  if (have < bytes) return false;
+  Descriptor d;
+  d.number = file.descriptor();
+  if (const Error error = api_->add(&handle, &d); error.code)
+    return refuse("a file cannot be registered: " + text_of(error));
+  std::string reason;
+  const Direct outcome = read_registered(handle, offset, to, bytes, reason);
+  api_->remove(handle);
+  if (outcome != Direct::Done) return outcome == Direct::Short ? outcome : refuse(std::move(reason));
   const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
   std::lock_guard<std::mutex> hold(mutex_);
   ++direct_.reads;
   direct_.bytes += bytes;
   direct_.ns += static_cast<uint64_t>(spent.count());
   decide();
-  return true;
+  return outcome;
 }
 
-void FileReads::record_staged(size_t bytes, uint64_t ns) noexcept {
-  std::lock_guard<std::mutex> hold(mutex_);
-  ++staged_.reads;
-  staged_.bytes += bytes;
-  staged_.ns += ns;
-  decide();
+FileReads::Direct FileReads::read_registered(Handle handle, uint64_t offset, Address to, size_t bytes,
+                                             std::string& reason) {
+  for (size_t have = 0; have < bytes;) {
+    const ssize_t count = api_->read(handle, reinterpret_cast<void*>(to), bytes - have,
+                                     static_cast<off_t>(offset + have), static_cast<off_t>(have));
+    if (count < 0) {
+      reason = "a file cannot be read: " +
+               (count == -1 ? std::string(std::strerror(errno)) : "cuFile status " + std::to_string(-count));
+      return Direct::Refused;
+    }
+    if (count == 0) return Direct::Short;
+    have += static_cast<size_t>(count);
+  }
+  return Direct::Done;
 }
 
 void FileReads::decide() {
-  if (state_ != State::Measuring || direct_.reads < kTrials || staged_.reads < kTrials) return;
-  state_ = direct_.ns_per_byte() < staged_.ns_per_byte() ? State::Direct : State::Staged;
+  if (state_ != State::Measuring || direct_.reads < kTrials) return;
+  const BounceReads::Times staged = bounce_.times();
+  if (staged.reads < kTrials) return;
+  const auto each = [](uint64_t ns, uint64_t bytes) { return static_cast<double>(ns) / static_cast<double>(bytes); };
+  state_ = each(direct_.ns, direct_.bytes) < each(staged.ns, staged.bytes) ? State::Direct : State::Staged;
 }
 
-void FileReads::fail(std::string reason) noexcept {
+FileReads::Direct FileReads::refuse(std::string reason) {
+  if (is_on_)
+    throw DeviceFailure("GPUDirect Storage: " + reason +
+                        ". With STOKER_GDS=auto or off, files that cuFile cannot read go through page-locked memory");
   std::lock_guard<std::mutex> hold(mutex_);
-  if (state_ == State::Failed) return;
+  if (state_ != State::Failed) reason_ = std::move(reason);
   state_ = State::Failed;
-  reason_ = std::move(reason);
+  return Direct::Refused;
 }
 
 FileReads::Report FileReads::report() const {
   std::lock_guard<std::mutex> hold(mutex_);
-  return {state_, direct_, staged_, reason_};
+  return {state_, direct_, bounce_.times(), reason_};
+}
+
+bool FileReads::has_failed() const {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return state_ == State::Failed;
 }
 
 }  // namespace stoker::gpu

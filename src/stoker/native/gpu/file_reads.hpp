@@ -1,61 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUDirect Storage: cuFile's library reads files into device memory, from a local NVMe disk or a network file system
-// without a copy in host memory. The library is opened at run time. The other way is the staging of gpu/inputs.hpp; the
-// first reads use both in turn, and their times decide.
+// Reads of large files into device memory. There are two ways. GPUDirect Storage, if it is opted in: cuFile's library
+// reads from a local NVMe disk or a network file system without a copy in host memory; the library is opened at run
+// time. Else, bounce buffers (gpu/bounce_reads.hpp). With both, the first reads use them in turn, and their times decide.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
-#include "gpu/device.hpp"
+#include "gpu/bounce_reads.hpp"
 
 namespace stoker::gpu {
 
 class FileReads {
  public:
-  // Open cuFile's library. `always`: read directly without measuring. Throw DeviceFailure.
-  FileReads(const std::shared_ptr<Device>& device, const std::string& library, bool always);
+  // How a pipeline uses cuFile.
+  enum class CuFile : uint8_t {
+    Off,
+    Auto,  // where it is faster; bounce buffers after an error
+    On,    // for all reads; its errors are errors of the rows
+  };
+  struct Buffers {
+    size_t piece;  // bytes of a buffer
+    int count;     // buffers of a read
+  };
+  // Open cuFile's library, unless it is off. Throw DeviceFailure, or std::invalid_argument for other buffers than
+  // BounceReads takes.
+  FileReads(const std::shared_ptr<Device>& device, CuFile cufile, const std::string& library, Buffers buffers);
   FileReads(const FileReads&) = delete;
   FileReads& operator=(const FileReads&) = delete;
 
-  // Shorter reads are always staged: a direct read has a cost of its own.
+  // Shorter reads are left to the batch's staging (gpu/inputs.hpp): each of these has a copy, or a file of cuFile, of
+  // its own.
   static constexpr size_t kLeastBytes = size_t{256} << 10;
   // Number of reads of each way that are measured.
   static constexpr uint64_t kTrials = 16;
 
-  // Return whether the next read of `bytes` bytes should be a direct one.
-  bool wants(size_t bytes) noexcept;
-  // Read `bytes` bytes of an open file from `offset` on to a device address that no device work uses. Return false if
-  // they cannot be read: after an error of the library, all later reads are staged; a file that is too short has no
-  // effect on others.
-  bool read(int descriptor, uint64_t offset, Address to, size_t bytes) noexcept;
-  // Record the time of a staged read.
-  void record_staged(size_t bytes, uint64_t ns) noexcept;
+  struct Outcome {
+    bool is_complete = false;     // the bytes are on the device when `copied` has passed
+    std::optional<Event> copied;  // none: they are there
+  };
+  // Read `bytes` bytes of an open file from `offset` on to a device address that no device work uses. The outcome is
+  // incomplete, with no copy in flight, if the file is too short or the system cannot read it. Throw DeviceFailure, also
+  // after an error of cuFile that is On. Thread-safe.
+  Outcome read(int descriptor, uint64_t offset, Address to, size_t bytes);
 
   struct Way {
-    uint64_t reads = 0, bytes = 0, ns = 0;  // `ns`: on one thread
-    double ns_per_byte() const { return bytes ? static_cast<double>(ns) / static_cast<double>(bytes) : 0; }
+    uint64_t reads = 0, bytes = 0, ns = 0;  // `ns`: on their threads
   };
-  enum class State : uint8_t { Measuring, Direct, Staged, Failed };
+  enum class State : uint8_t { Off, Measuring, Direct, Staged, Failed };
   struct Report {
     State state;
-    Way direct, staged;
+    Way direct;
+    BounceReads::Times staged;
     std::string reason;  // of Failed
   };
   Report report() const;
+  // Return whether cuFile has failed.
+  bool has_failed() const;
+  size_t pinned_bytes() const { return bounce_.pinned_bytes(); }
 
  private:
   struct Api;
+  enum class Direct : uint8_t { Done, Short, Refused };
+  bool is_next_direct();
+  Direct read_directly(int descriptor, uint64_t offset, Address to, size_t bytes);
+  Direct read_registered(void* handle, uint64_t offset, Address to, size_t bytes, std::string& reason);
+  Direct refuse(std::string reason);
   void decide();  // requires the lock
-  void fail(std::string reason) noexcept;
 
-  const Api& api_;
+  const Api* const api_;  // null: off
+  const bool is_on_;
+  BounceReads bounce_;
   mutable std::mutex mutex_;
   State state_;
   uint64_t turn_ = 0;
-  Way direct_, staged_;
+  Way direct_;
   std::string reason_;
 };
 

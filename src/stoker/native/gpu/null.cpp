@@ -84,6 +84,8 @@ class NullDevice : public Device {
   }
   void launch(WorkStream, const Launch& l) override { launch_on(0, l); }
   void launch_on(uintptr_t, const Launch& l) override { reinterpret_cast<Emulation>(l.function->handle)(&l); }
+  void copy_in_on(uintptr_t, Address to, const uint8_t* from, size_t bytes) override { copy_in(to, from, bytes); }
+  Event record_on(uintptr_t) override { return nullptr; }
   Event record(WorkStream) override { return nullptr; }
   bool passed(Event) override { return true; }
   void await(Event) override {}

@@ -164,15 +164,37 @@ bool has_sane_size(uint64_t bytes, const std::string& path, std::string& error) 
   return false;
 }
 
-bool read_whole(const OpenFile& file, const std::string& path, BufferAllocator& allocator, View& out,
-                std::string& error) {
-  uint64_t size = 0;
-  if (!is_regular(file, path, size, error) || !has_sane_size(size, path, error)) return false;
+namespace {
+
+bool read_to_host(const OpenFile& file, uint64_t size, const std::string& path, BufferAllocator& allocator, View& out,
+                  std::string& error) {
   uint8_t* const to = allocator.get(std::max<uint64_t>(size, 1));
   const int64_t have = read_file(file.descriptor(), 0, to, size);
   if (have < 0) return cannot_read(path, errno, error);
   out.data = to;
   out.shape[0] = have;
+  out.stride[0] = 1;
+  return true;
+}
+
+}  // namespace
+
+bool read_whole(const OpenFile& file, const std::string& path, BufferAllocator& allocator, View& out,
+                std::string& error) {
+  uint64_t size = 0;
+  return is_regular(file, path, size, error) && has_sane_size(size, path, error) &&
+         read_to_host(file, size, path, allocator, out, error);
+}
+
+bool read_whole_to_any_memory(const OpenFile& file, const std::string& path, BufferAllocator& allocator, View& out,
+                              std::string& error) {
+  uint64_t size = 0;
+  if (!is_regular(file, path, size, error) || !has_sane_size(size, path, error)) return false;
+  const uint64_t address = allocator.read_to_device(file.descriptor(), 0, size);
+  if (!address) return read_to_host(file, size, path, allocator, out, error);
+  out.data = reinterpret_cast<uint8_t*>(address);
+  out.device = true;
+  out.shape[0] = static_cast<int64_t>(size);
   out.stride[0] = 1;
   return true;
 }

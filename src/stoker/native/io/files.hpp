@@ -106,5 +106,8 @@ bool is_regular(const OpenFile& file, const std::string& path, uint64_t& size, s
 // mapped, because a file that shrinks while it is mapped would end the process.
 bool read_whole(const OpenFile& file, const std::string& path, BufferAllocator& allocator, View& out,
                 std::string& error);
+// The same for a caller that does not look at the bytes: they may be in device memory (BufferAllocator::read_to_device).
+bool read_whole_to_any_memory(const OpenFile& file, const std::string& path, BufferAllocator& allocator, View& out,
+                              std::string& error);
 
 }  // namespace stoker

@@ -79,6 +79,10 @@ uint8_t* memory_like_file(BufferAllocator& allocator, uint64_t bytes, uint64_t o
 
 bool read_stored(const Reading& reading, BufferAllocator& allocator, View& out) {
   const uint64_t bytes = reading.range.length;
+  if (const uint64_t address = allocator.read_to_device(reading.fd, reading.range.offset, bytes)) {
+    show(reinterpret_cast<const uint8_t*>(address), bytes, out);
+    return out.device = true;
+  }
   uint8_t* const to = allocator.get(std::max<uint64_t>(bytes, 1));
   Pieces pieces;
   pieces.add(to, bytes);
@@ -141,7 +145,7 @@ bool read_recordio(const Reading& reading, BufferAllocator& allocator, View& out
 
 bool FileTable::read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const {
   const std::string name = path(i);
-  return read_whole(OpenFile(name), name, allocator, out, error);
+  return read_whole_to_any_memory(OpenFile(name), name, allocator, out, error);
 }
 
 ReadAheadOutcome FileTable::read_ahead(size_t i) const {

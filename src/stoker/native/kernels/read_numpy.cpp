@@ -2,13 +2,11 @@
 // Kernels that take an array, or a region of it, from an .npy file: one reads the file, one has its bytes.
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "container/npy_region.hpp"
-#include "gpu/direct_input.hpp"
 #include "io/files.hpp"
 #include "kernels/records.hpp"
 #include "plan/check.hpp"
@@ -85,22 +83,18 @@ class TakeNpyRegion : public Kernel {
     if (!find_npy_part(region_, c.params, header, static_cast<int64_t>(kSaneBytes), part, *c.error)) return false;
     std::copy(part.region_extent, part.region_extent + out.rank, out.shape);
     out.set_contiguous_strides();
-    auto* const direct = part.is_plain && from.is_file() ? dynamic_cast<gpu::DirectInput*>(c.allocator) : nullptr;
-    if (direct && direct->wants_direct(part.bytes))
-      if (const gpu::Address address = direct->read_directly(from.descriptor(), part.offset, part.bytes)) {
+    if (part.is_plain && from.is_file())
+      if (const uint64_t address = c.allocator->read_to_device(from.descriptor(), part.offset, part.bytes)) {
         out.data = reinterpret_cast<uint8_t*>(address);
         out.device = true;
         return true;
       }
     out.data = c.allocator->get(static_cast<size_t>(part.region_bytes) + 1);
-    const auto start = std::chrono::steady_clock::now();
     if (!part.is_inside) fill_npy_region(part, region_.fill, out.data);
     if (part.is_empty) return true;
     uint8_t* const rows = part.is_direct ? place_of_npy_rows(header, part, out.data) : c.work[0].get(part.bytes);
     if (!from.read(part.offset, rows, part.bytes, *c.error)) return false;
     put_npy_rows(header, part, rows, out.data);
-    const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
-    if (direct) direct->record_staged(part.bytes, static_cast<uint64_t>(spent.count()));
     return true;
   }
 

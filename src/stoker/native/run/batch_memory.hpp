@@ -3,6 +3,7 @@
 // segments, files, and what goes to the device. Memory that the consumer supplies does not count, nor does the scratch
 // memory of threads. Each piece is counted for its row, so that an error can name the row that is to blame.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "base/scratch.hpp"
-#include "gpu/direct_input.hpp"
 #include "gpu/gpu.hpp"
 
 namespace stoker {
@@ -73,38 +73,34 @@ class BatchMemory {
 };
 
 // Allocator of a row's memory whose size a kernel learns while it runs. The last request counts.
-class ChargedAllocator final : public BufferAllocator, public gpu::DirectInput {
+class ChargedAllocator final : public BufferAllocator {
  public:
   ChargedAllocator(BufferAllocator& from, BatchMemory& memory, int64_t row, bool for_device)
-      : from_(from),
-        direct_(for_device ? dynamic_cast<gpu::DirectInput*>(&from) : nullptr),
-        memory_(memory),
-        row_(row),
-        for_device_(for_device) {}
+      : from_(from), memory_(memory), row_(row), for_device_(for_device) {}
   uint8_t* get(size_t bytes) override {
-    if (bytes > charged_) {
-      memory_.charge(Side::Host, row_, bytes - charged_);
-      if (for_device_) memory_.charge(Side::Device, row_, bytes - charged_);
-      charged_ = bytes;
-    }
+    if (bytes > charged_) memory_.charge(Side::Host, row_, bytes - charged_);
+    charged_ = std::max(charged_, bytes);
+    if (for_device_) charge_device(bytes);
     return from_.get(bytes);
   }
-  bool wants_direct(size_t bytes) override { return direct_ && direct_->wants_direct(bytes); }
-  gpu::Address read_directly(int descriptor, uint64_t offset, size_t bytes) override {
-    memory_.charge(Side::Device, row_, bytes);
-    return direct_->read_directly(descriptor, offset, bytes);
-  }
-  void record_staged(size_t bytes, uint64_t ns) noexcept override {
-    if (direct_) direct_->record_staged(bytes, ns);
+  uint64_t read_to_device(int descriptor, uint64_t offset, size_t bytes) override {
+    if (!for_device_) return 0;
+    charge_device(bytes);
+    return from_.read_to_device(descriptor, offset, bytes);
   }
 
  private:
+  // Bytes that are not read to the device are staged, and are there once, too.
+  void charge_device(size_t bytes) {
+    if (bytes > charged_on_device_) memory_.charge(Side::Device, row_, bytes - charged_on_device_);
+    charged_on_device_ = std::max(charged_on_device_, bytes);
+  }
+
   BufferAllocator& from_;
-  gpu::DirectInput* const direct_;
   BatchMemory& memory_;
   const int64_t row_;
   const bool for_device_;
-  size_t charged_ = 0;
+  size_t charged_ = 0, charged_on_device_ = 0;
 };
 
 namespace gpu {

@@ -51,7 +51,7 @@ Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gp
   if (!resources_) return;
   resources_->work_arenas = std::make_shared<gpu::ArenaPool>(resources_->device, resources_->quota);
   resources_->backing_pool = std::make_shared<gpu::DeviceBackingPool>(resources_->device, resources_->quota);
-  resources_->file_memory = std::make_shared<gpu::DeviceBackingPool>(resources_->device, resources_->quota);
+  resources_->file_arenas = std::make_shared<gpu::ArenaPool>(resources_->device, resources_->quota);
   resources_->order = std::make_shared<gpu::BatchOrder>(resources_->device);
   resources_->pinned_pool = std::make_shared<gpu::PinnedPool>(resources_->device);
 }

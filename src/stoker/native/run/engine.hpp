@@ -56,7 +56,7 @@ class Engine {
   int finished() const { return finished_.load(std::memory_order_relaxed); }  // finished and not yet released
   uint64_t device_bytes() const { return resources_ ? resources_->quota->taken.load() : 0; }
   // Page-locked memory for files.
-  size_t pinned_bytes() const { return resources_ ? resources_->pinned_pool->bytes() : 0; }
+  size_t pinned_bytes() const { return resources_ ? resources_->pinned_bytes() : 0; }
   void begin(Job* job);                      // runs it on the caller's thread (then call `advance`)
   bool advance(Job* job, PythonWork* work);  // true: done; false: run `work`, then call `finish_python`
 

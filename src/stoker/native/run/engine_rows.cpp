@@ -5,7 +5,6 @@
 #include <cstring>
 #include <optional>
 
-#include "gpu/file_reads.hpp"
 #include "run/engine.hpp"
 #include "run/sizes.hpp"
 
@@ -29,21 +28,16 @@ bool has_no_elements(const Step& step, const Call& call) {
 
 // Staging memory for kernels that learn their output's size while they run. If there are several requests, the last one
 // counts.
-class InputAllocator final : public BufferAllocator, public gpu::DirectInput {
+class InputAllocator final : public BufferAllocator {
  public:
-  // `reads_directly`: no step on the host reads the elements, so they may exist in device memory alone.
-  InputAllocator(gpu::JobOnDevice* job, bool reads_directly)
-      : job_(job), reads_(job && reads_directly ? job->file_reads() : nullptr) {}
+  // `on_device_alone`: no step on the host reads the elements, so they may exist in device memory alone.
+  InputAllocator(gpu::JobOnDevice* job, bool on_device_alone) : job_(job), on_device_alone_(on_device_alone) {}
   uint8_t* get(size_t bytes) override {
     written();
     return piece_ = job_->allocate_input(bytes);
   }
-  bool wants_direct(size_t bytes) override { return reads_ && reads_->wants(bytes); }
-  gpu::Address read_directly(int descriptor, uint64_t offset, size_t bytes) override {
-    return job_->read_directly(descriptor, offset, bytes);
-  }
-  void record_staged(size_t bytes, uint64_t ns) noexcept override {
-    if (reads_ && bytes >= gpu::FileReads::kLeastBytes) reads_->record_staged(bytes, ns);
+  uint64_t read_to_device(int descriptor, uint64_t offset, size_t bytes) override {
+    return on_device_alone_ ? job_->read_to_device(descriptor, offset, bytes) : 0;
   }
   // Declare the memory complete: nothing is written to it any more.
   void written() {
@@ -53,7 +47,7 @@ class InputAllocator final : public BufferAllocator, public gpu::DirectInput {
 
  private:
   gpu::JobOnDevice* job_;
-  gpu::FileReads* reads_;
+  const bool on_device_alone_;
   uint8_t* piece_ = nullptr;
 };
 

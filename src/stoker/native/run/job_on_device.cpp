@@ -114,16 +114,48 @@ void JobOnDevice::deliver(const View& row, Address to) {
   deliveries_.push_back({row.data, to, bytes});
 }
 
-Address JobOnDevice::read_directly(int descriptor, uint64_t offset, size_t bytes) {
-  resources_.device->enter();
-  DeviceBackingPool::Memory memory;
+Address JobOnDevice::read_to_device(int descriptor, uint64_t offset, size_t bytes) {
+  constexpr size_t kPage = 4096;  // cuFile reads directly to addresses that are aligned
+  Device& device = *resources_.device;
+  FileReads* const reads = device.separate_allocations || is_held_ ? nullptr : resources_.file_reads.get();
+  if (!reads || bytes < FileReads::kLeastBytes) return 0;
+  device.enter();
+  Address to = 0;
   try {
-    std::lock_guard<std::mutex> hold(reading_directly_);
-    direct_.reserve(direct_.size() + 1);
-    memory = resources_.file_memory->take(bytes);
-    direct_.push_back(memory);
+    Arena* files = nullptr;
+    {
+      std::lock_guard<std::mutex> hold(reading_files_);
+      copied_.reserve(static_cast<size_t>(rows_) * 2);
+      if (!files_) files_ = resources_.file_arenas->take();
+      files = files_.get();
+    }
+    to = files->take((bytes + kPage - 1) / kPage * kPage).device;
   } catch (const std::bad_alloc&) { return 0; }
-  return file_reads()->read(descriptor, offset, memory.at, bytes) ? memory.at : 0;
+  const FileReads::Outcome outcome = reads->read(descriptor, offset, to, bytes);
+  if (outcome.copied) {
+    std::lock_guard<std::mutex> hold(reading_files_);
+    copied_.push_back(*outcome.copied);
+  }
+  return outcome.is_complete ? to : 0;
+}
+
+void JobOnDevice::await_files(WorkStream work_stream) {
+  for (; !copied_.empty(); copied_.pop_back()) {
+    resources_.device->await_on(work_stream, copied_.back());
+    resources_.device->forget(copied_.back());
+  }
+}
+
+// Copies that no work waits for still write to memory that will be reused.
+void JobOnDevice::drop_files() noexcept {
+  for (; !copied_.empty(); copied_.pop_back()) {
+    try {
+      wait_and_forget(*resources_.device, copied_.back());
+    } catch (const std::exception&) {
+      // The device has failed as a whole, so it copies nothing any more.
+    }
+  }
+  if (files_) resources_.file_arenas->release(std::move(files_));
 }
 
 void JobOnDevice::follow(uintptr_t stream) {
@@ -133,6 +165,7 @@ void JobOnDevice::follow(uintptr_t stream) {
 // A copy that is issued while other threads read files takes 10 us with two threads, and 50 to 190 us with 16.
 void JobOnDevice::reading(int threads, bool held) {
   constexpr int kFew = 4;
+  is_held_ = held;
   if (!resources_.quota->is_unlimited()) inputs_.block_policy = BlockPolicy::Small;
   else inputs_.block_policy = threads <= kFew && !held ? BlockPolicy::SendWhenFull : BlockPolicy::Single;
 }
@@ -159,8 +192,7 @@ void JobOnDevice::begin(int64_t rows) {
 void JobOnDevice::finish() {
   std::fill(constants_.begin(), constants_.end(), Constant{});
   inputs_.finish();
-  for (const DeviceBackingPool::Memory& memory : direct_) resources_.file_memory->release(memory);
-  direct_.clear();
+  drop_files();
   upload_.release_device_memory();
   if (work_) resources_.work_arenas->release(std::move(work_));
 }
@@ -360,6 +392,7 @@ void JobOnDevice::abandon() noexcept {
 void JobOnDevice::issue_on(WorkStream work_stream) {
   Device& device = *resources_.device;
   for (const uintptr_t stream : followed_) device.follow(work_stream, stream);
+  await_files(work_stream);
   inputs_.send(work_stream);
   if (calls_.empty()) inputs_.release_host_memory();  // libraries read files on streams of their own
   upload_.send(work_stream);
@@ -367,7 +400,7 @@ void JobOnDevice::issue_on(WorkStream work_stream) {
   deliveries_.clear();
   // Decoding of files leaves most of the device idle, so batches with files and batches of libraries overlap whole: in
   // order, they are 18 % slower with five prefetched batches (docs/internals/gpu.md).
-  const bool in_order = calls_.empty() && !inputs_.has_files() && launches_.size() > 1;
+  const bool in_order = calls_.empty() && !inputs_.has_files() && !files_ && launches_.size() > 1;
   if (in_order) resources_.order->begin(work_stream);
   const bool measured = resources_.times->wanted();
   if (measured) ticks_.push_back(device.tick(work_stream));

@@ -53,13 +53,10 @@ class JobOnDevice : public RowMemory {
   // the issue of the batch until `fetch_inputs`.
   uint8_t* allocate_input(size_t bytes) { return inputs_.take(bytes); }
   void input_written(const uint8_t* room) { inputs_.written(room); }
-  // Return how files are read to the device without host memory; null: all are staged.
-  FileReads* file_reads() const {
-    return resources_.device->separate_allocations ? nullptr : resources_.file_reads.get();
-  }
-  // Read a part of a file into device memory. Return its address until the batch is finished, or 0 (FileReads::read, or
-  // the device has no memory).
-  Address read_directly(int descriptor, uint64_t offset, size_t bytes);
+  // Read a part of a file into device memory that the batch has until it is finished. Return its address, or 0 if it is
+  // to be read into host memory: it is short, the batch is held, the device has no memory, or FileReads::read is
+  // incomplete. Thread-safe. Throw DeviceFailure.
+  Address read_to_device(int descriptor, uint64_t offset, size_t bytes);
   // Start copying the files to the device while rows are being described, after all files have been read.
   bool may_send_early() { return inputs_.may_send_early(); }
   void send_early() noexcept { inputs_.send_early(); }
@@ -102,6 +99,8 @@ class JobOnDevice : public RowMemory {
 
  private:
   void issue_on(WorkStream work_stream);
+  void await_files(WorkStream work_stream);
+  void drop_files() noexcept;
   struct LibraryCall;
   void issue_call(WorkStream work_stream, LibraryCall& call);
   void finish_calls() noexcept;
@@ -183,8 +182,10 @@ class JobOnDevice : public RowMemory {
     Address to;
     size_t bytes;
   };
-  std::mutex reading_directly_;
-  std::vector<DeviceBackingPool::Memory> direct_;  // memory of direct reads
+  bool is_held_ = false;
+  std::mutex reading_files_;
+  std::unique_ptr<Arena> files_;  // device memory of files
+  std::vector<Event> copied_;     // copies to it that the batch's work must wait for
   std::mutex delivering_;
   std::vector<Delivery> deliveries_;
 };
