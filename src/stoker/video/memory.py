@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
+ALIGNMENT = 64  # of an array that is kept: the conversion of frames stores whole cache lines past the caches
 LEAST_BYTES, MAX_KEPT_BYTES = 1 << 20, 256 << 20  # of an array that is kept, and of all that are kept
 
 
@@ -19,8 +20,10 @@ class _Lease:
 
     def __init__(self, pool: ClipMemory, memory: Bytes, shape: tuple[int, ...]) -> None:
         self._pool, self._memory = pool, memory
+        address = memory.ctypes.data
         self.__array_interface__ = {
-            "version": 3, "shape": shape, "typestr": "|u1", "data": (memory.ctypes.data, False), "strides": None,
+            "version": 3, "shape": shape, "typestr": "|u1", "strides": None,
+            "data": (address + -address % ALIGNMENT, False),
         }  # fmt: skip
 
     def __del__(self) -> None:
@@ -68,8 +71,9 @@ class ClipMemory:
             return np.empty(shape, np.uint8)
         with self._lock:
             self._collect()
-            at = next((i for i in reversed(range(len(self._kept))) if len(self._kept[i]) == size), None)
-            memory = np.empty(size, np.uint8) if at is None else self._kept.pop(at)
+            room = size + ALIGNMENT
+            at = next((i for i in reversed(range(len(self._kept))) if len(self._kept[i]) == room), None)
+            memory = np.empty(room, np.uint8) if at is None else self._kept.pop(at)
         return np.asarray(_Lease(self, memory, shape))
 
 

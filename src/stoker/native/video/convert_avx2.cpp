@@ -24,9 +24,18 @@ inline V<int32_t> multiply_pairs(V<int16_t> a, V<int32_t> weights) {
   return (V<int32_t>)_mm256_madd_epi16((__m256i)a, (__m256i)weights);
 }
 
-inline void stream_parts(uint8_t* const (&to)[2], V<uint8_t> x) {
-  _mm_stream_si128(reinterpret_cast<__m128i*>(to[0]), _mm256_castsi256_si128((__m256i)x));
-  _mm_stream_si128(reinterpret_cast<__m128i*>(to[1]), _mm256_extracti128_si256((__m256i)x, 1));
+inline V<uint8_t> pack_words(V<int16_t> a, V<int16_t> b) {
+  return (V<uint8_t>)_mm256_packus_epi16((__m256i)a, (__m256i)b);
+}
+
+inline void join_parts(V<uint8_t> (&x)[3]) {
+  const __m256i a = (__m256i)x[0], b = (__m256i)x[1], c = (__m256i)x[2];
+  x[0] = (V<uint8_t>)_mm256_permute2x128_si256(a, b, 0x20);  // lanes of 16 bytes: a0 b0 | c0 a1 | b1 c1
+  x[1] = (V<uint8_t>)_mm256_permute2x128_si256(c, a, 0x30);
+  x[2] = (V<uint8_t>)_mm256_permute2x128_si256(b, c, 0x31);
+}
+inline void stream_vector(uint8_t* to, V<uint8_t> x) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), (__m256i)x);
 }
 inline V<int16_t> words_of_bytes(const uint8_t* p) {
   return (V<int16_t>)_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));

@@ -2,15 +2,18 @@
 // Red, green and blue of a row of bytes, over the vectors of base/vectors.ipp. Included after them, video/convert.ipp and
 //
 //   multiply_pairs(a, weights)  words times words: each lane of int32 is the sum of the products of its two words
+//   pack_words(a, b)            words as bytes, saturated: within each part those of `a`, then those of `b`
 //   words_of_bytes(p)           the next kLanes<int16_t> bytes as words
-//   stream_parts(to, x)         store_parts with non-temporal stores, to multiples of 16
+//   join_parts(x)               the parts of three vectors, in turn: part 0 of each, part 1 of each, and so on
+//   stream_vector(to, x)        store of a vector past the caches, to a multiple of its size
 
 // A block of pixels is computed as four groups, of every fourth pixel: lanes of int32 hold pairs of words, of which a
 // weight of 0 leaves one out, so that no lane moves before the bytes are packed. Two groups share their chroma if two
-// pixels do. Within a part,
-// `pack_bytes` gives the pixels 0 4 8 12 2 6 10 14 1 5 9 13 3 7 11 15.
+// pixels do. Samples are scaled so that the upper word of a sum is the value, and the upper words of two groups become
+// one vector of words without a shift of each. Within a part, `pack_words` gives the even pixels, then the odd ones.
 constexpr int kBlock = 2 * kLanes<int16_t>;
-constexpr uint8_t kPlaces[16] = {0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15};  // byte of each pixel in a part
+constexpr int kScale = 16 - kFractionBits;  // as a power of two; of samples
+constexpr uint8_t kPlaces[16] = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};  // byte of each pixel in a part
 
 // Interleaving of three channels of 16 bytes. Pixel i of channel c goes to byte 3 i + c: the bytes of a channel go to
 // different places within the three vectors of the result, so that one shuffle per channel serves all of them.
@@ -35,11 +38,18 @@ inline V<int32_t> repeated(int32_t x) { return V<int32_t>{} + x; }
 struct Words {
   V<int16_t> of[2];
 };
-inline Words alternate(V<uint16_t> bytes) { return {{(V<int16_t>)(bytes & 255), (V<int16_t>)(bytes >> 8)}}; }
+inline Words alternate(V<uint16_t> bytes) {
+  constexpr uint16_t kMost = 255 << kScale;
+  return {{(V<int16_t>)((bytes << kScale) & kMost), (V<int16_t>)((bytes >> (8 - kScale)) & kMost)}};
+}
+// The upper words of two vectors, in turn.
+inline V<int16_t> upper_words(V<int32_t> even, V<int32_t> odd) {
+  return (V<int16_t>)(((V<uint32_t>)even >> 16) | ((V<uint32_t>)odd & 0xFFFF0000u));
+}
 template <bool kShared>
 inline Words chroma_words(const uint8_t* at) {
   if constexpr (!kShared) return alternate(load_vector<uint16_t>(at));
-  const V<int16_t> words = words_of_bytes(at);
+  const V<int16_t> words = words_of_bytes(at) << kScale;
   return {{words, words}};
 }
 
@@ -57,14 +67,14 @@ struct PairWeights {
 };
 
 // Green is in the middle; the first and the last channel are red and blue, or blue and red. A channel is the sum of
-// weighted samples and a constant, as in `channel_of`. `past`: with non-temporal stores; `to` is a multiple of 16.
+// weighted samples and a constant, as in `channel_of`. `past`: with non-temporal stores; `to` is a multiple of the size of a vector.
 template <bool kShared>
 void rgb_of_row(const uint8_t* luma, OuterChannel first, OuterChannel last, int64_t width, const Weights& w, bool past,
                 uint8_t* to) {
   const PairWeights light(w.luma), outer[2] = {PairWeights(first.weight), PairWeights(last.weight)};
   const PairWeights middle[2] = {PairWeights(first.middle), PairWeights(last.middle)};
   const int32_t base = (1 << (kFractionBits - 1)) - w.luma * w.luma_zero;
-  const auto rest_of = [&](int32_t weight) { return repeated(base - weight * w.chroma_zero); };
+  const auto rest_of = [&](int32_t weight) { return repeated((base - weight * w.chroma_zero) * (1 << kScale)); };
   const V<int32_t> rest[3] = {rest_of(first.weight), rest_of(first.middle + last.middle), rest_of(last.weight)};
   const auto block = [&](const uint8_t* ys, const uint8_t* ps, const uint8_t* qs, uint8_t* out) {
     const Words y = alternate(load_vector<uint16_t>(ys)), p = chroma_words<kShared>(ps), q = chroma_words<kShared>(qs);
@@ -75,22 +85,25 @@ void rgb_of_row(const uint8_t* luma, OuterChannel first, OuterChannel last, int6
       const V<int32_t> lit = multiply_pairs(y.of[parity], light.of[place]);
       const V<int32_t> both =
           multiply_pairs(own_p, middle[0].of[place]) + multiply_pairs(own_q, middle[1].of[place]) + rest[1];
-      sums[0][i] = (lit + (multiply_pairs(own_p, outer[0].of[place]) + rest[0])) >> kFractionBits;
-      sums[1][i] = (lit + both) >> kFractionBits;
-      sums[2][i] = (lit + (multiply_pairs(own_q, outer[1].of[place]) + rest[2])) >> kFractionBits;
+      sums[0][i] = lit + (multiply_pairs(own_p, outer[0].of[place]) + rest[0]);
+      sums[1][i] = lit + both;
+      sums[2][i] = lit + (multiply_pairs(own_q, outer[1].of[place]) + rest[2]);
     }
     V<uint8_t> channels[3];
     for (int c = 0; c < 3; ++c) {
-      const V<uint8_t> packed = pack_bytes(sums[c][0], sums[c][1], sums[c][2], sums[c][3]);
+      const V<uint8_t> packed = pack_words(upper_words(sums[c][0], sums[c][1]), upper_words(sums[c][2], sums[c][3]));
       channels[c] = shuffle_parts(packed, load_vector<uint8_t>(kWeave.order[c]));
     }
+    V<uint8_t> woven[3];
     for (int k = 0; k < 3; ++k) {
-      uint8_t* parts[kParts];
-      for (int part = 0; part < kParts; ++part) parts[part] = out + 48 * part + 16 * k;
       const auto is_of = [&](int c) { return load_vector<int8_t>(kWeave.is_channel[k][c]) < 0; };
-      const V<uint8_t> woven = is_of(0) ? channels[0] : is_of(1) ? channels[1] : channels[2];
-      if (past) stream_parts(parts, woven);
-      else store_parts(parts, woven);
+      woven[k] = is_of(0) ? channels[0] : is_of(1) ? channels[1] : channels[2];
+    }
+    join_parts(woven);
+    for (int k = 0; k < 3; ++k) {
+      uint8_t* const part = out + k * STOKER_VECTOR_BYTES;
+      if (past) stream_vector(part, woven[k]);
+      else store_vector<uint8_t>(part, woven[k]);
     }
   };
   int64_t x = 0;
@@ -108,7 +121,7 @@ void rgb_of_row(const uint8_t* luma, OuterChannel first, OuterChannel last, int6
 
 void rgb_of(const RgbRow<uint8_t>& row, const Weights& w, uint8_t* to) {
   const OuterChannel red{row.v, w.red_v, w.green_v}, blue{row.u, w.blue_u, w.green_u};
-  const bool past = row.past && reinterpret_cast<uintptr_t>(to) % 16 == 0;
+  const bool past = row.past && reinterpret_cast<uintptr_t>(to) % STOKER_VECTOR_BYTES == 0;
   const auto function = row.shift_x ? rgb_of_row<true> : rgb_of_row<false>;
   function(row.luma, row.bgr ? blue : red, row.bgr ? red : blue, row.width, w, past, to);
 }
