@@ -98,7 +98,33 @@ inline void store_saturated(uint8_t* p, V<int32_t> x) {
 
 }  // namespace
 
-const Kernels kAvx2Kernels{Packing::Words, true, horizontal_any, vertical_any, nullptr, nullptr, nullptr};
+namespace {
+
+template <int kLoads>
+void pick_blocks(const PickBlocks& picks, const uint8_t* row, uint8_t* dst) {
+  const auto* index = reinterpret_cast<const __m128i*>(picks.index);
+  for (int64_t b = 0; b < picks.blocks; ++b, index += kLoads) {
+    const auto* from = reinterpret_cast<const __m128i*>(row + picks.base[b]);
+    __m128i bytes = _mm_shuffle_epi8(_mm_loadu_si128(from), _mm_loadu_si128(index));
+    for (int l = 1; l < kLoads; ++l)
+      bytes = _mm_or_si128(bytes, _mm_shuffle_epi8(_mm_loadu_si128(from + l), _mm_loadu_si128(index + l)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + b * kPickBlock), bytes);
+  }
+}
+
+}  // namespace
+
+void pick_avx2(const PickBlocks& picks, const uint8_t* row, uint8_t* dst) {
+  switch (picks.loads) {
+    case 1: return pick_blocks<1>(picks, row, dst);
+    case 2: return pick_blocks<2>(picks, row, dst);
+    case 3: return pick_blocks<3>(picks, row, dst);
+    default: return pick_blocks<4>(picks, row, dst);
+  }
+}
+
+const Kernels kAvx2Kernels{Packing::Words, true,    horizontal_any, vertical_any,
+                           nullptr,        nullptr, nullptr,        pick_avx2};
 
 }  // namespace stoker::resample
 

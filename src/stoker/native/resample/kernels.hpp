@@ -68,6 +68,17 @@ struct RowTaps {
   bool blocked;
 };
 
+// Pixels that are picked from a row, as bytes: block b of kPickBlock destination bytes takes them from the kPickBlock *
+// loads bytes from row + base[b] on. Byte j of the block is byte index[(b * loads + l) * kPickBlock + j] of load l, and 0
+// where the highest bit of that number is set.
+constexpr int kPickBlock = 16, kMostPickLoads = 4;
+struct PickBlocks {
+  int64_t blocks = 0;
+  int loads = 0;
+  int32_t* base = nullptr;
+  uint8_t* index = nullptr;
+};
+
 struct Kernels {
   Packing packing;
   bool simd;  // the kernels read whole vectors: see load_bytes()
@@ -85,6 +96,9 @@ struct Kernels {
   void (*horizontal_blocks)(const RowTaps&, const uint8_t* room, int64_t outputs, int64_t readable,
                             const uint8_t* const src[kRows], uint8_t* const dst[kRows]);
 
+  // Write all blocks of a row; null if there is none.
+  void (*pick)(const PickBlocks&, const uint8_t* row, uint8_t* dst);
+
   bool handles(int64_t channels) const { return simd && channels >= 1 && channels <= 4; }
   // Number of bytes that a kernel reads from the first byte of a group on.
   int64_t load_bytes(int64_t channels) const { return handles(channels) ? (channels == 1 ? 4 : 16) : 4 * channels; }
@@ -94,6 +108,7 @@ extern const Kernels kPlainKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels;
 extern const Kernels kVnniKernels;
+void pick_avx2(const PickBlocks& picks, const uint8_t* row, uint8_t* dst);
 #elif defined(__aarch64__)
 extern const Kernels kNeonKernels;
 #endif

@@ -94,7 +94,7 @@ inline void store_saturated(uint8_t* p, V<int32_t> x) {
 
 }  // namespace
 
-const Kernels kNeonKernels{Packing::Whole, true, horizontal_any, vertical_any, nullptr, nullptr, nullptr};
+const Kernels kNeonKernels{Packing::Whole, true, horizontal_any, vertical_any, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace stoker::resample
 #endif

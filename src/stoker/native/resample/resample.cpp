@@ -19,6 +19,7 @@ namespace {
 
 // Picked rows are short and not neighbours, so that the processor's own prefetching does not follow them.
 constexpr int64_t kRowsAhead = 2;
+constexpr int64_t kRowsForPlan = 4;  // fewer rows do not repay a plan of their bytes
 
 template <class T>
 class Stream {
@@ -62,7 +63,13 @@ class Stream {
     // With eight rows per call, writing to uncached memory is 10 % slower.
     batch_rows_ = vertical_first_ ? kRows : 1;
     batch_ = carver.take<uint8_t>(batch_rows_ * pitch_);
-    if (h_.picks()) return;
+    if (h_.picks()) {
+      if (kernels_.pick) {
+        picks_.base = carver.take<int32_t>(pick_blocks());
+        picks_.index = carver.take<uint8_t>(pick_blocks() * kPickBlock * kMostPickLoads);
+      }
+      return;
+    }
     staging_pitch_ = full_pitch;
     if (vertical_first_ || !source_.packed()) staging_ = carver.take<uint8_t>(kRows * staging_pitch_);
     if (!source_.packed()) all_columns_ = carver.take<int32_t>(source_.width());
@@ -92,6 +99,7 @@ class Stream {
     // Pillow leaves outputs whose source is beyond the last pixel blank: the last outputs in its order.
     if (h_.picks()) {
       blank_ = std::count(h_.count, h_.count + w.out, 0);
+      if (kernels_.pick && source_.packed() && v_.window.out >= kRowsForPlan) plan_picks();
       return;
     }
     if (!source_.packed())
@@ -102,6 +110,32 @@ class Stream {
       h_.find_doubles();
       rebase();
     }
+  }
+
+  int64_t pick_blocks() const { return (h_.window.out * source_.pixel_bytes() + kPickBlock - 1) / kPickBlock; }
+
+  // Plan the picked bytes of a row as blocks that are shuffled out of a few loads, unless some block has them too far
+  // apart. Starts are monotone, so the first and the last pixel of a block are its outermost ones.
+  void plan_picks() {
+    const int64_t pixel = source_.pixel_bytes(), row = source_.width() * pixel, used = h_.window.out * pixel;
+    if (row > INT32_MAX) return;
+    int64_t span = 0;
+    for (int64_t b = 0, at = 0; at < used; ++b, at += kPickBlock) {
+      const int64_t one = h_.start[at / pixel], other = h_.start[(std::min(at + kPickBlock, used) - 1) / pixel];
+      picks_.base[b] = static_cast<int32_t>(std::min(one, other) * pixel);
+      span = std::max(span, (std::max(one, other) + 1) * pixel - picks_.base[b]);
+    }
+    const int64_t loads = (span + kPickBlock - 1) / kPickBlock, read = loads * kPickBlock;
+    if (loads > kMostPickLoads || read > row) return;
+    std::memset(picks_.index, 0x80, pick_blocks() * read);
+    for (int64_t at = 0; at < used; ++at) {
+      const int64_t b = at / kPickBlock, x = at / pixel;
+      if (at % kPickBlock == 0) picks_.base[b] = std::min(picks_.base[b], static_cast<int32_t>(row - read));
+      const int64_t from = h_.start[x] * pixel + (at - x * pixel) - picks_.base[b];
+      picks_.index[b * read + from / kPickBlock * kPickBlock + at % kPickBlock] = static_cast<uint8_t>(from % kPickBlock);
+    }
+    picks_.blocks = pick_blocks();
+    picks_.loads = static_cast<int>(loads);
   }
 
   // Shift the taps: rows between the passes only hold the columns that are used.
@@ -273,7 +307,8 @@ class Stream {
 
   void pick_row(int64_t row, uint8_t* dst) {
     const int64_t n = h_.window.out, bytes = source_.pixel_bytes();
-    source_.gather(row, h_.start, n, dst);
+    if (picks_.blocks) kernels_.pick(picks_, source_.row(row), dst);
+    else source_.gather(row, h_.start, n, dst);
     std::memset(dst + (h_.window.mirrored ? 0 : n - blank_) * bytes, 0, blank_ * bytes);
   }
 
@@ -322,6 +357,7 @@ class Stream {
   uint8_t* batch_ = nullptr;
   int64_t batch_rows_ = 0, batch_begin_ = 0;
   int64_t blank_ = 0;
+  PickBlocks picks_;
   int32_t* all_columns_ = nullptr;
   uint8_t* staging_ = nullptr;
   int64_t staging_pitch_ = 0;
