@@ -15,6 +15,7 @@ from ...contract.errors import DataError
 from ...contract.types import DType, ImageType
 from ...contract.warning import ignored
 from ...native import _native
+from ._jpeg2000 import decode_jpeg2000
 
 _WITH_PALETTE = ("P", "PA")
 _TIFF_BITS = 258  # the tag of bits per channel
@@ -119,10 +120,14 @@ def pillow_decode(
         if jpeg and output_type in (ImageType.GRAY, ImageType.YCbCr) and image.mode in ("RGB", "L"):
             # Uses libjpeg's own planes instead of a conversion back from RGB.
             image.draft(_MODES[output_type], image.size)
-        image.load()
+        components = decode_jpeg2000(data, image.mode) if image.format == "JPEG2000" else None
+        if components is None:
+            image.load()
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(str(error)) from error
     form = _Form(output_type, dtype, indices, image.format in ("PNG", "PPM"))
+    if components is not None:
+        image = pillow().fromarray(components)
     if scale == 1:
         return apply_orientation(_converted(image, form), orientation)
     if indices and image.mode in _WITH_PALETTE:
