@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """JPEG 2000 by the package ``imagecodecs``, without Python's lock.
 
-Pillow decodes JPEG 2000 under Python's lock, because its decoder reads from a Python object; so threads decode one image
-at a time. ``imagecodecs`` calls the same library, OpenJPEG, and releases the lock. It returns the components as they are
-in the file. So it takes the files whose components are the pixels: no palette, no subsampling, sRGB or gray, unsigned
+Pillow decodes JPEG 2000 under Python's lock, because its decoder reads from a Python object; so threads decode one
+image at a time. ``imagecodecs`` calls the same library, OpenJPEG, and releases the lock. It returns the components as
+they are in the file. So it takes the files whose components are the pixels: no palette, no subsampling, sRGB or gray, unsigned
 numbers of 8 bits (gray also of 16). Their pixels are equal to Pillow's. Pillow decodes all others.
 """
 
@@ -96,7 +96,7 @@ def _plain_image(content: bytes) -> _Image | None:
 
 
 def _boxes(content: bytes, at: int, end: int) -> Iterator[tuple[bytes, tuple[int, int]]]:
-    """Iterate over the boxes of a JP2 file or of a box: type, and the range of the content. The first of a type counts."""
+    """Iterate over the boxes of a file or of a box: type, and range of the content. The first of a type counts."""
     seen: set[bytes] = set()
     for _ in range(_MOST_BOXES):
         if at + 8 > end:
