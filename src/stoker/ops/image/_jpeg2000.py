@@ -3,8 +3,8 @@
 
 Pillow decodes JPEG 2000 under Python's lock, because its decoder reads from a Python object; so threads decode one
 image at a time. ``imagecodecs`` calls the same library, OpenJPEG, and releases the lock. It returns the components as
-they are in the file. So it takes the files whose components are the pixels: no palette, no subsampling, sRGB or gray, unsigned
-numbers of 8 bits (gray also of 16). Their pixels are equal to Pillow's. Pillow decodes all others.
+they are in the file. So it takes the files whose components are the pixels: no palette, no subsampling, sRGB
+or gray, unsigned numbers of 8 bits (gray also of 16). Their pixels are equal to Pillow's. Pillow decodes all others.
 """
 
 from __future__ import annotations
