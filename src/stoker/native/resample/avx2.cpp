@@ -123,8 +123,7 @@ void pick_avx2(const PickBlocks& picks, const uint8_t* row, uint8_t* dst) {
   }
 }
 
-const Kernels kAvx2Kernels{Packing::Words, true,    horizontal_any, vertical_any,
-                           nullptr,        nullptr, nullptr,        pick_avx2};
+const Kernels kAvx2Kernels{Packing::Words, true, horizontal_any, vertical_any, nullptr, nullptr, nullptr, pick_avx2};
 
 }  // namespace stoker::resample
 

@@ -68,7 +68,8 @@ void horizontal_plain(const RowTaps& taps, const uint8_t* const src[kRows], uint
   }
 }
 
-const Kernels kPlainKernels{Packing::Whole, false, horizontal_plain, vertical_plain, nullptr, nullptr, nullptr, nullptr};
+const Kernels kPlainKernels{Packing::Whole, false,   horizontal_plain, vertical_plain,
+                            nullptr,        nullptr, nullptr,          nullptr};
 
 const Kernels& kernels() {
 #if defined(__x86_64__)

@@ -132,7 +132,8 @@ class Stream {
       const int64_t b = at / kPickBlock, x = at / pixel;
       if (at % kPickBlock == 0) picks_.base[b] = std::min(picks_.base[b], static_cast<int32_t>(row - read));
       const int64_t from = h_.start[x] * pixel + (at - x * pixel) - picks_.base[b];
-      picks_.index[b * read + from / kPickBlock * kPickBlock + at % kPickBlock] = static_cast<uint8_t>(from % kPickBlock);
+      picks_.index[b * read + from / kPickBlock * kPickBlock + at % kPickBlock] =
+          static_cast<uint8_t>(from % kPickBlock);
     }
     picks_.blocks = pick_blocks();
     picks_.loads = static_cast<int>(loads);

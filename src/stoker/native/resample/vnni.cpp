@@ -318,7 +318,7 @@ void vertical_vnni_any(const uint8_t* const* rows, const uint32_t* packed, int64
 
 }  // namespace
 
-const Kernels kVnniKernels{Packing::Digits, true,        horizontal_vnni_all,  vertical_vnni_any,
+const Kernels kVnniKernels{Packing::Digits, true,        horizontal_vnni_all,   vertical_vnni_any,
                            block_room,      plan_blocks, horizontal_blocks_any, pick_avx2};
 
 }  // namespace stoker::resample
