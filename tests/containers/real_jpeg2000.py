@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JPEG 2000 by imagecodecs: pixels equal Pillow's, and other threads run while it decodes.
+"""JPEG 2000 by imagecodecs: pixels equal Pillow's, and other threads run while it decodes."""
 
 from __future__ import annotations
 
