@@ -21,22 +21,22 @@ from stoker.ops._index import INDEX
 from stoker.testing.reference import Fed
 
 ON_CPU = (
-    "batch_permutation", "bbox_rotate", "convolve",
+    "batch_permutation", "bbox_rotate",
     "decoders.audio", "decoders.inflate", "decoders.numpy", "decoders.video", "dump_image", "get_property",
     "io.file.read", "jpeg_compression_distortion", "loudness", "loudness_normalize",
-    "nonsilent_region", "peek_image_shape", "pitch_shift", "power_spectrum", "python_function",
+    "peek_image_shape", "python_function",
     "random.beta", "random.choice", "random.coin_flip", "random.normal", "random.uniform", "random_bbox_crop",
-    "random_crop_generator", "random_speed", "roi_random_crop",
+    "random_crop_generator", "roi_random_crop",
     "segmentation.polygon_masks", "segmentation.random_mask_pixel", "segmentation.random_object_bbox",
     "segmentation.select_masks",
     "shapes", "transforms.combine", "transforms.crop",
-    "transforms.rotation", "transforms.scale", "transforms.shear", "transforms.translation", "trim_silence",
+    "transforms.rotation", "transforms.scale", "transforms.shear", "transforms.translation",
 )  # fmt: skip
 REFUSES_A_GPU = {"dl_tensor_python_function"}  # where DALI's operator gives functions memory of the GPU
 OPERATORS = tuple(
     name for name in INDEX if not name.startswith("_") and not find_public(name).is_source and name not in REFUSES_A_GPU
 )
-LAST_ON_GPU = ("loudness", "loudness_normalize", "pitch_shift", "random_speed")  # ends with arithmetic on elements
+LAST_ON_GPU = ("loudness", "loudness_normalize")  # ends with arithmetic on elements
 PARAMETERS = {
     "peek",
     "crop_window",
@@ -47,6 +47,8 @@ PARAMETERS = {
     "element_numbers",
     "mel_weights",
     "dct_weights",
+    "fft_sizes",
+    "resample_filter",
 }  # of shapes and numbers
 
 # The weights of a window, and masks of objects, computed like other parameters.

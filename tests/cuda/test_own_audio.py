@@ -113,6 +113,48 @@ def test_other_tempos() -> None:
     compare_rows([rows, rates], ["", ""], stretched)
 
 
+def test_power_spectra() -> None:
+    """Points that are the same for all rows and those of each row: all radices, odd ones, Bluestein's algorithm."""
+    rows = [np.random.default_rng(n).normal(0, 0.1, (n, 3)).astype(np.float32) for n in (700, 1, 2, 74, 37, 96, 1024)]
+    rows[0][5, 1] = np.nan
+
+    def powers(x: Any) -> Any:
+        turned = fn.transpose(x, perm=[1, 0])
+        found = [fn.power_spectrum(x, axis=0, nfft=n) for n in (1024, 1155, 2074)]
+        deep = fn.stack(x, x, axis=2)
+        return (
+            *found, fn.power_spectrum(x, axis=0), fn.power_spectrum(turned, power=1), fn.power_spectrum(turned, axis=0),
+            fn.power_spectrum(fn.copy(turned), nfft=1024), fn.power_spectrum(deep, axis=0, power=1),
+        )  # fmt: skip
+
+    compare_rows([rows], [""], powers)
+
+
+def test_power_spectra_that_do_not_fit_into_shared_memory() -> None:
+    """Of one line, and of more lines than a launch has blocks."""
+    rows = [np.random.default_rng(n).normal(0, 0.1, (2, n)).astype(np.float32) for n in (40000, 30011)]
+    compare_rows([rows], [""], lambda x: (fn.power_spectrum(x), fn.power_spectrum(x, nfft=65536)))
+    many = [np.random.default_rng(1).normal(0, 0.1, (35, 16001)).astype(np.float32)]
+    compare_rows([many], [""], lambda x: (fn.power_spectrum(x),))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid", "first"])
+def test_convolutions(mode: str) -> None:
+    """Responses that are shorter and longer than the signal, of one sample, of the same length; NaN; views."""
+    rows = [*signals(5000, 1, 333, 700), np.where(np.arange(3000) == 1250, np.nan, 0.1).astype(np.float32)]
+    responses = signals(257, 300, 333, 2000, 1)
+
+    def convolved(x: Any, h: Any) -> Any:
+        stereo = fn.stack(x, x * 2, axis=1)
+        return fn.convolve(x, h, mode=mode), fn.convolve(stereo[:, 1:], h, mode=mode)
+
+    compare_rows([rows, responses], ["", ""], convolved)
+
+
+def test_a_convolution_that_does_not_fit_into_shared_memory() -> None:
+    compare_rows([signals(70000, 9000), signals(9000, 30000)], ["", ""], lambda x, h: (fn.convolve(x, h),))
+
+
 def test_frames_within_the_signal_and_a_window() -> None:
     window = np.random.default_rng(1).normal(0, 1, 50).tolist()
     arguments = {"window_length": 50, "window_step": 20, "center_windows": False, "window_fn": window}
@@ -184,6 +226,37 @@ def test_resampling() -> None:
     compare_rows([stereo], [""], lambda x: (*resampled(x), fn.audio_resample(x[:, :1], in_rate=3, out_rate=2)))
 
 
+def test_resampling_at_rates_of_each_row() -> None:
+    """Few phases, many phases and ratios between them; both filters, several channels, views, no samples."""
+    rates = [np.float32(r) for r in (0.9, 2 ** (1 / 12), 1.0, 0.125, 3.7)]
+
+    def resampled(x: Any, rate: Any) -> Any:
+        wide = fn.stack(x, x * 2, axis=1)
+        return (
+            fn.audio_resample(x, in_rate=rate, out_rate=1.0, quality=10.0), fn.audio_resample(x, scale=rate),
+            fn.audio_resample(wide, in_rate=rate * 100.0, out_rate=80.0, quality=100.0, filter="dali", dtype="int16"),
+            fn.audio_resample(wide[:, 1:], out_length=fn.cast(rate * 200.0, dtype=types.INT32), quality=30.0),
+            fn.audio_resample(x, scale=0.9173),
+        )  # fmt: skip
+
+    rows = [*signals(3000, 1, 333, 5), np.zeros(0, np.float32)]
+    compare_rows([rows, rates], ["", ""], resampled)
+
+
+def test_other_pitches_and_speeds() -> None:
+    rows = [*signals(1700, 333, 90), np.zeros(200, np.float32)]
+    steps = [np.float32(s) for s in (3.0, -12.0, 0.0, 5.5)]
+
+    def changed(x: Any, steps: Any) -> Any:
+        form: dict[str, Any] = {"window_length": 128, "window_step": 32, "quality": 20.0}
+        return (
+            fn.pitch_shift(x, n_steps=steps, **form), fn.pitch_shift(x, n_steps=12.0, **form), fn.random_speed(x),
+            fn.random_speed(fn.stack(x, x, axis=1)[:, :1], factors=(1.25, 0.8, 0.7777), quality=10.0),
+        )  # fmt: skip
+
+    compare_rows([rows, steps], ["", ""], changed)
+
+
 @pytest.mark.parametrize("border", ["clamp", "zero", "reflect"])
 def test_preemphasis(border: str) -> None:
     def filtered(x: Any) -> Any:
@@ -219,3 +292,47 @@ def test_rows_share_a_constant() -> None:
             (got,), (want,) = gpu.run(), cpu.run()
             for a, b in zip(got.as_cpu(), want, strict=True):
                 np.testing.assert_array_equal(a, b)
+
+
+def test_regions_that_are_not_silent() -> None:
+    """Several parts with moving sums, windows beyond a part and beyond the signal, silence, NaNs, no samples, views."""
+    rows = [*signals(70000, 20000, 5, 8192, 8193), np.zeros(900, np.float32), np.zeros(0, np.float32)]
+    rows.append(np.full(300, np.nan, np.float32))
+    rows.append(np.where(np.arange(9000) == 250, np.nan, 0.1).astype(np.float32))
+    for x in rows[:2]:
+        x[:9000] *= 1e-3
+        x[-700:] *= 1e-4
+
+    def regions(x: Any) -> Any:
+        forms: list[dict[str, Any]] = [
+            {"window_length": 64, "cutoff_db": -10.0}, {"cutoff_db": -25.0}, {"window_length": 1},
+            {"window_length": 12000, "reference_power": 0.01, "cutoff_db": -3.0},
+        ]  # fmt: skip
+        found = [v for form in forms for v in fn.nonsilent_region(x, **form)]
+        wide = fn.stack(x, x * 2, axis=1)[:, 1:]
+        numbers = fn.cast(x * 1000.0, dtype=types.INT16)
+        found += fn.nonsilent_region(wide, window_length=100, cutoff_db=-20.0)
+        return (*found, *fn.nonsilent_region(numbers, window_length=100, cutoff_db=-20.0))
+
+    compare_rows([rows], [""], regions)
+
+
+def test_trimmed_silence() -> None:
+    """With and without a margin, integers, views, silence, NaNs, no samples; arithmetic may follow on the GPU."""
+    rows = [*signals(20000, 5, 300), np.zeros(900, np.float32), np.zeros(0, np.float32)]
+    rows.append(np.full(300, np.nan, np.float32))
+    rows[0][:9000] *= 1e-3
+    rows[0][-700:] *= 1e-4
+    rows[2][:50] = 0
+
+    def trimmed(x: Any) -> Any:
+        form: dict[str, Any] = {"window_length": 100, "cutoff_db": -20.0}
+        wide = fn.stack(x, x * 2, axis=1)[:, 1:]
+        numbers = fn.cast(x * 1000.0, dtype=types.INT16)
+        return (
+            fn.trim_silence(x, **form), fn.trim_silence(x, margin=70, **form) * 2.0, fn.trim_silence(wide, **form),
+            fn.trim_silence(numbers, margin=1 << 40, **form),
+        )  # fmt: skip
+
+    with np.errstate(invalid="ignore"):
+        compare_rows([rows], [""], trimmed)

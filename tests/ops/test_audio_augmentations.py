@@ -386,3 +386,15 @@ def test_loudness_refuses() -> None:
         eager.loudness(np.ones((8000, 6), np.float32))
     with pytest.raises(REFUSED, match="target"):
         eager.loudness_normalize(x, target=math.nan)
+
+
+def test_signals_that_are_views() -> None:
+    """One channel of several is a signal like another one."""
+    rng = np.random.default_rng(7)
+    x, noise = (rng.normal(0, 0.1, (n, 2)).astype(np.float32) for n in (900, 300))
+    for factors in ((1.0,), (0.8,), (1.25,)):
+        np.testing.assert_array_equal(
+            eager.random_speed(x[:, 1:], factors=factors), eager.random_speed(x[:, 1].copy(), factors=factors)
+        )
+    mixed = [eager.mix_noise(x[:, :1], n, snr=3.0, seed=4) for n in (noise[:, :1], noise[:, 0].copy())]
+    np.testing.assert_array_equal(*mixed)

@@ -26,16 +26,7 @@ struct Istft {
       x.set(n - k, {-a.im, a.re});
       return;
     }
-    const FramePoint a = in.at(k), b = in.at(n - k);
-    if (k == 0) {
-      x.set(0, {a.re - b.re, a.re + b.re});
-      return;
-    }
-    const float* w = t.table + t.plan.pair;
-    const FramePoint even = {a.re + b.re, a.im - b.im}, d = {a.re - b.re, a.im + b.im};
-    const FramePoint odd = fft::times(d, w[2 * k], -w[2 * k + 1]);
-    x.set(n - k, {odd.re - even.im, even.re + odd.im});
-    x.set(k, {even.im + odd.re, even.re - odd.im});
+    t.inverse_pair(in.at(k), in.at(n - k), x, k);
   }
 
   static void frames(const Row& row, uint32_t block) {
@@ -57,8 +48,7 @@ struct Istft {
       t.points(frame, 1).set(k, {part(0), part(in.stride[2])});
     });
     const bool odd = t.plan.is_odd();
-    t.each(odd ? t.plan.bins : t.plan.points / 2 + 1,
-           [&](int32_t frame, int32_t k) { load(t, t.points(frame, 1), t.points(frame, 0), k); });
+    t.each(t.pairs(), [&](int32_t frame, int32_t k) { load(t, t.points(frame, 1), t.points(frame, 0), k); });
     const int at = t.run();
     const float scale = 1.0f / static_cast<float>(nfft);
     t.each(t.plan.points, [&](int32_t frame, int32_t i) {

@@ -24,39 +24,17 @@ struct Spectrogram {
     }
   };
 
-  // Write the powers of a frame's pairs of bins into `to`.
-  static void powers(const Block& b, FramePoints z, float* to, int32_t k) {
-    const int32_t n = b.transforms.plan.points;
-    if (b.transforms.plan.is_odd()) {
-      if (k < b.transforms.plan.bins) to[k] = b.power_of(z.at(k), 1.0f);
-      return;
-    }
-    if (k == 0) {
-      const FramePoint x = z.at(0);
-      to[0] = b.power_of(FramePoint{x.re + x.im, 0.0f}, 1.0f);
-      to[n] = b.power_of(FramePoint{x.re - x.im, 0.0f}, 1.0f);
-      return;
-    }
-    const float* w = b.table + b.transforms.plan.pair;
-    FramePoint low, high;
-    fft::real_pair(z.at(k), z.at(n - k), w[2 * k], w[2 * k + 1], low, high);
-    to[k] = b.power_of(low, 0.25f);
-    to[n - k] = b.power_of(high, 0.25f);
-  }
-
   static void frames(const Row& row, uint32_t block) {
     const Block b(row, block);
     const Transforms& t = b.transforms;
-    const bool odd = t.plan.is_odd();
-    t.each(t.plan.points, [&](int32_t frame, int32_t i) {
-      const FramePoints x = t.points(frame, 0);
-      if (odd) x.set(i, {b.sample(frame, i), 0.0f});
-      else x.set(i, {b.sample(frame, 2 * i), b.sample(frame, 2 * i + 1)});
-    });
+    t.load([&](int32_t frame, int32_t i) { return b.sample(frame, i); });
     const int at = t.run();
     // The other pair of arrays takes the powers, one frame after the other.
-    t.each(odd ? t.plan.bins : t.plan.points / 2 + 1,
-           [&](int32_t frame, int32_t k) { powers(b, t.points(frame, at), t.points(frame, 1 - at).re, k); });
+    t.each(t.pairs(), [&](int32_t frame, int32_t k) {
+      float* to = t.points(frame, 1 - at).re;
+      t.pair_of(t.points(frame, at), k,
+                [&](int32_t bin, FramePoint x, float factor) { to[bin] = b.power_of(x, factor * factor); });
+    });
     auto* out = reinterpret_cast<float*>(row.port(3).data);
     // Neighbouring threads write neighbouring elements.
     const auto bins = static_cast<uint32_t>(t.plan.bins), count = static_cast<uint32_t>(b.count);

@@ -127,6 +127,63 @@ struct Transforms {
 
   // Transform plan.points points of array 0; return the array with the result.
   int run() const { return plan.has_chirp() ? chirp() : transform(0); }
+
+  // Write samples of real signals to the points of array 0: sample(frame, i).
+  template <class Sample>
+  void load(Sample&& sample) const {
+    const bool odd = plan.is_odd();
+    each(plan.points, [&](int32_t frame, int32_t i) {
+      const FramePoints x = points(frame, 0);
+      if (odd) x.set(i, {sample(frame, i), 0.0f});
+      else x.set(i, {sample(frame, 2 * i), sample(frame, 2 * i + 1)});
+    });
+  }
+
+  // Number of pairs of bins of a real transform: bins k and points - k, or for odd sizes bin k alone.
+  int32_t pairs() const { return plan.is_odd() ? plan.bins : plan.points / 2 + 1; }
+
+  // Call visit(bin, value, factor) for a pair of bins of the transform `z`; the spectrum is value * factor.
+  template <class Visit>
+  void pair_of(FramePoints z, int32_t k, Visit&& visit) const {
+    const int32_t n = plan.points;
+    if (plan.is_odd()) {
+      visit(k, z.at(k), 1.0f);
+      return;
+    }
+    if (k == 0) {
+      const FramePoint x = z.at(0);
+      visit(0, FramePoint{x.re + x.im, 0.0f}, 1.0f);
+      visit(n, FramePoint{x.re - x.im, 0.0f}, 1.0f);
+      return;
+    }
+    const float* w = table + plan.pair;
+    FramePoint low, high;
+    fft::real_pair(z.at(k), z.at(n - k), w[2 * k], w[2 * k + 1], low, high);
+    visit(k, low, 0.5f);
+    visit(n - k, high, 0.5f);
+  }
+  // The same with the spectrum as the value.
+  template <class Visit>
+  void bins_of(FramePoints z, int32_t k, Visit&& visit) const {
+    pair_of(z, k, [&](int32_t bin, FramePoint x, float factor) {
+      if (factor == 1.0f) visit(bin, x);
+      else visit(bin, FramePoint{x.re * factor, x.im * factor});
+    });
+  }
+
+  // From bins k and points - k of an even transform, write the points that the forward transform turns into the samples,
+  // with real and imaginary parts exchanged.
+  void inverse_pair(FramePoint a, FramePoint b, FramePoints x, int32_t k) const {
+    if (k == 0) {
+      x.set(0, {a.re - b.re, a.re + b.re});
+      return;
+    }
+    const float* w = table + plan.pair;
+    const FramePoint even = {a.re + b.re, a.im - b.im}, d = {a.re - b.re, a.im + b.im};
+    const FramePoint odd = fft::times(d, w[2 * k], -w[2 * k + 1]);
+    x.set(plan.points - k, {odd.re - even.im, even.re + odd.im});
+    x.set(k, {even.im + odd.re, even.re - odd.im});
+  }
 };
 
 }  // namespace stoker::own

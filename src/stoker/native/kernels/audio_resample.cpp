@@ -20,6 +20,13 @@ namespace stoker {
 
 namespace {
 
+constexpr const char* kRates = "expected positive rates with a ratio from 1/4096 to 4096";
+
+bool are_rates(double up, double down) {
+  constexpr double kLeast = 1.0 / 4096;
+  return up > 0 && down > 0 && up / down >= kLeast && up / down <= 1 / kLeast;
+}
+
 // Signal [n] or [n, channels] at another rate. Parameters: the rates of the output and of the input. If they are the
 // same for all rows, the weights are `given` as a second input (resample_weights).
 class AudioResample : public Kernel {
@@ -35,8 +42,8 @@ class AudioResample : public Kernel {
   }
   bool fits(const Call& c) const override {
     const double up = c.params[0], down = c.params[1];
-    if (!(up > 0 && down > 0 && up / down >= kLeast && up / down <= 1 / kLeast)) {
-      *c.error = "expected positive rates with a ratio from 1/4096 to 4096";
+    if (!are_rates(up, down)) {
+      *c.error = kRates;
       return false;
     }
     if (c.in[0]->rank > 1 && c.in[0]->shape[1] != c.out[0]->shape[1]) {
@@ -86,7 +93,6 @@ class AudioResample : public Kernel {
   }
 
  private:
-  static constexpr double kLeast = 1.0 / 4096;
   static constexpr size_t kKept = 16;
   struct Known {
     signal::Ratio ratio;
@@ -111,8 +117,44 @@ class AudioResample : public Kernel {
   mutable std::deque<Known> known_;
 };
 
-std::shared_ptr<Kernel> make_audio_resample(double quality, bool aliasing, bool given) {
+// Numbers of the filter between two rates, which are the parameters: the rates in lowest terms, taps, rows of weights,
+// phases, whether phases are interpolated, and the sinc's half width, cutoff, and parameter and height of its window.
+class ResampleFilter : public Kernel {
+ public:
+  ResampleFilter(double quality, bool aliasing) : filter_{quality, aliasing} {}
+  Ports ports() const override { return {.kernel = "resample_filter", .out = {port_of(DType::F64, 1)}, .params = 2}; }
+  bool fits(const Call& c) const override {
+    if (are_rates(c.params[0], c.params[1]) && c.out[0]->shape[0] == kNumbers) return true;
+    *c.error = kRates;
+    return false;
+  }
+  Outcome run(const Call& c) const override {
+    const signal::Ratio ratio = signal::ratio_of(c.params[0], c.params[1]);
+    const auto [phases, shape] = signal::shaped_layout_of(filter_, ratio);
+    const auto number = [](int64_t x) { return static_cast<double>(x); };
+    const double numbers[kNumbers] = {number(ratio.up), number(ratio.down), number(phases.taps), number(phases.rows()),
+                                      number(phases.phases), phases.interpolated ? 1.0 : 0.0, shape.half, shape.cutoff,
+                                      shape.beta, shape.bottom};
+    std::memcpy(c.out[0]->data, numbers, sizeof numbers);
+    return Outcome::Ok;
+  }
+
+ private:
+  static constexpr int64_t kNumbers = 10;
+  signal::Filter filter_;
+};
+
+void require_quality(double quality) {
   if (!(quality >= 0 && quality <= 100)) throw std::invalid_argument("expected a quality from 0 to 100");
+}
+
+std::shared_ptr<Kernel> make_resample_filter(double quality, bool aliasing) {
+  require_quality(quality);
+  return std::make_shared<ResampleFilter>(quality, aliasing);
+}
+
+std::shared_ptr<Kernel> make_audio_resample(double quality, bool aliasing, bool given) {
+  require_quality(quality);
   return std::make_shared<AudioResample>(quality, aliasing, given);
 }
 
@@ -122,6 +164,11 @@ const Registered kAudioResample{"audio_resample",
                                 {{"quality", "0 to 100"},
                                  {"aliasing", "DALI's filter, without an anti-aliasing band"},
                                  {"given", "whether the weights are an input"}}};
+const Registered kResampleFilter{
+    "resample_filter",
+    "Numbers of the filter between two rates.",
+    make_resample_filter,
+    {{"quality", "0 to 100"}, {"aliasing", "DALI's filter, without an anti-aliasing band"}}};
 
 }  // namespace
 

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -159,15 +158,18 @@ bool alike_but_for(const View& a, const View& b, int32_t axis) {
   return true;
 }
 
-// Power spectrum along an axis. Number of points of the transform: at least the extent of the axis.
+// Power spectrum along an axis. Parameter: points of the transform, at least the extent of the axis. If they are the same
+// for all rows, a table of fft_table is `given` as a second input.
 class PowerSpectrum : public Kernel {
  public:
-  PowerSpectrum(int32_t axis, bool magnitude) : axis_(axis), magnitude_(magnitude) {}
+  PowerSpectrum(int32_t axis, bool magnitude, bool given) : axis_(axis), magnitude_(magnitude), given_(given) {}
   Ports ports() const override {
-    return {.kernel = "power_spectrum",
-            .in = {{.types = types(DType::F32), .least_rank = 1}},
-            .out = {{.types = types(DType::F32), .least_rank = 1, .same_rank = 0}},
-            .params = 1};
+    Ports ports{.kernel = "power_spectrum",
+                .in = {{.types = types(DType::F32), .least_rank = 1}},
+                .out = {{.types = types(DType::F32), .least_rank = 1, .same_rank = 0}},
+                .params = 1};
+    if (given_) ports.in.push_back(port_of(DType::F32, 1));
+    return ports;
   }
   void check(const StepFacts& step) const override {
     step.require(axis_ >= 0 && axis_ < step.in_rank(0), "axis", "an axis", std::to_string(axis_));
@@ -176,16 +178,20 @@ class PowerSpectrum : public Kernel {
     const View &x = *c.in[0], &out = *c.out[0];
     const int64_t nfft = offset_of(c.params[0]);
     if (nfft >= 1 && nfft <= fft::kMaxSamples && x.shape[axis_] >= 1 && x.shape[axis_] <= nfft &&
-        alike_but_for(x, out, axis_) && out.shape[axis_] == nfft / 2 + 1)
-      return true;
+        alike_but_for(x, out, axis_) && out.shape[axis_] == nfft / 2 + 1) {
+      if (!given_ || c.in[1]->shape[0] == fft::plan_of(static_cast<int32_t>(nfft)).floats) return true;
+      *c.error = "expected a table for " + std::to_string(nfft) + " points";
+      return false;
+    }
     *c.error = "expected 1 to nfft elements along the axis and nfft at most 2**20, got " +
                std::to_string(x.shape[axis_]) + " and " + std::to_string(nfft);
     return false;
   }
   Outcome run(const Call& c) const override {
     const auto nfft = static_cast<int32_t>(c.params[0]);
-    const std::shared_ptr<const Transform> transform = transform_of(nfft);
-    const fft::Plan& plan = transform->plan;
+    const std::shared_ptr<const signal::Factors> factors = given_ ? nullptr : factors_.find(nfft);
+    const fft::Plan plan = given_ ? fft::plan_of(nfft) : factors->plan;
+    const float* table = given_ ? contiguous_floats(*c.in[1], c.work[3]) : factors->table.data();
     const AroundAxis in(*c.in[0], axis_);
     const float* x = contiguous_floats(*c.in[0], c.work[1]);
     uint8_t* memory = c.work[0].get(static_cast<size_t>(signal::spectrum_bytes(plan, in.extent)));
@@ -197,7 +203,7 @@ class PowerSpectrum : public Kernel {
       const signal::Frames frames{
           x, std::numeric_limits<int64_t>::max(), 1, lines, in.extent, 0, in.extent, false, nullptr, 0};
       if (in.inner == 1) {
-        signal::kernels().spectrum(frames, plan, transform->table.data(), magnitude_, {to, plan.bins, 1}, memory);
+        signal::kernels().spectrum(frames, plan, table, magnitude_, {to, plan.bins, 1}, memory);
         continue;
       }
       float* rows = reinterpret_cast<float*>(c.work[2].get(static_cast<size_t>(lines * in.extent) * sizeof(float)));
@@ -205,33 +211,40 @@ class PowerSpectrum : public Kernel {
         for (int64_t k = 0; k < in.extent; ++k) rows[l * in.extent + k] = x[k * in.inner + l];
       signal::Frames copied = frames;
       copied.samples = rows;
-      signal::kernels().spectrum(copied, plan, transform->table.data(), magnitude_, {to, 1, in.inner}, memory);
+      signal::kernels().spectrum(copied, plan, table, magnitude_, {to, 1, in.inner}, memory);
     }
     return Outcome::Ok;
   }
 
  private:
-  struct Transform {
-    fft::Plan plan;
-    std::vector<float> table;
-  };
-  // Return the plan and the table for a number of points. The last one is kept.
-  std::shared_ptr<const Transform> transform_of(int32_t nfft) const {
-    const std::lock_guard lock(mutex_);
-    if (last_ && last_->plan.samples == nfft) return last_;
-    const fft::Plan plan = fft::plan_of(nfft);
-    last_ = std::make_shared<Transform>(Transform{plan, signal::fft_table(plan)});
-    return last_;
-  }
   int32_t axis_;
-  bool magnitude_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<const Transform> last_;
+  bool magnitude_, given_;
+  signal::FactorsCache factors_;
 };
 
-std::shared_ptr<Kernel> make_power_spectrum(int32_t axis, bool magnitude) {
-  return std::make_shared<PowerSpectrum>(axis, magnitude);
+std::shared_ptr<Kernel> make_power_spectrum(int32_t axis, bool magnitude, bool given) {
+  return std::make_shared<PowerSpectrum>(axis, magnitude, given);
 }
+
+// Numbers of a transform whose points are the parameter: complex points of its FFT, floats of its table.
+class FftSizes : public Kernel {
+ public:
+  Ports ports() const override { return {.kernel = "fft_sizes", .out = {port_of(DType::F64, 1)}, .params = 1}; }
+  bool fits(const Call& c) const override {
+    const int64_t nfft = offset_of(c.params[0]);
+    if (nfft >= 1 && nfft <= fft::kMaxSamples && c.out[0]->shape[0] == 2) return true;
+    *c.error = "expected 1 to 2**20 points, got " + std::to_string(nfft);
+    return false;
+  }
+  Outcome run(const Call& c) const override {
+    const fft::Plan plan = fft::plan_of(static_cast<int32_t>(c.params[0]));
+    const double sizes[2] = {static_cast<double>(plan.length), static_cast<double>(plan.floats)};
+    std::memcpy(c.out[0]->data, sizes, sizeof sizes);
+    return Outcome::Ok;
+  }
+};
+
+std::shared_ptr<Kernel> make_fft_sizes() { return std::make_shared<FftSizes>(); }
 
 // Sums over the elements of an axis. Inputs: data, weights [rows, 2 + widest band].
 class Project : public tiled::Kernel {
@@ -450,7 +463,10 @@ const Registered kSpectrogram{"spectrogram",
 const Registered kPowerSpectrum{"power_spectrum",
                                 "Power of the spectrum along an axis.",
                                 make_power_spectrum,
-                                {{"axis", "the axis"}, {"magnitude", "the root of the power"}}};
+                                {{"axis", "the axis"},
+                                 {"magnitude", "the root of the power"},
+                                 {"given", "whether the table of the transform is an input"}}};
+const Registered kFftSizes{"fft_sizes", "Complex points of a transform, and floats of its table.", make_fft_sizes};
 const Registered kProject{
     "project", "Weighted sums over the elements of an axis, in their order.", make_project, {{"axis", "the axis"}}};
 const Registered kDecibels{"decibels", "Logarithm of the ratio to a reference.", make_decibels};

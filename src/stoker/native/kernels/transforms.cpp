@@ -35,13 +35,6 @@ const float* in_order(const View& v, Scratch& area) {
 
 float* floats_of(const View* v) { return reinterpret_cast<float*>(v->data); }
 
-// A transform with its factors.
-struct Factors {
-  explicit Factors(int32_t nfft) : plan(fft::plan_of(nfft)), table(signal::fft_table(plan)) {}
-  fft::Plan plan;
-  std::vector<float> table;
-};
-
 void require_transform(int32_t nfft, int64_t step) {
   if (nfft < 1 || nfft > fft::kMaxSamples) throw std::invalid_argument("expected nfft from 1 to 2**20");
   if (step < 1 || step > kFarApart) throw std::invalid_argument("expected a positive step");
@@ -264,7 +257,7 @@ std::shared_ptr<Kernel> make_phased(double share, bool zero, bool root) {
 }
 
 // Convolution of two signals [n] and [m], by blocks whose spectra are multiplied. Parameters: first sample of the
-// output in the whole convolution, n + m - 1 samples.
+// output in the whole convolution, n + m - 1 samples (and the numbers of the form for GPUs).
 class Convolve : public Kernel {
  public:
   Ports ports() const override {
@@ -287,7 +280,7 @@ class Convolve : public Kernel {
     const int64_t m = filter->shape[0], first = offset_of(c.params[0]), count = c.out[0]->shape[0];
     int32_t size = kLeastSize;  // of the transform
     while (size < 2 * m) size *= 2;
-    const Factors factors(size);
+    const std::shared_ptr<const signal::Factors> factors = factors_.find(size);
     const int64_t step = size - (m - 1), begin = first / step, blocks = (first + count + step - 1) / step - begin;
     const signal::Frames frames{reinterpret_cast<const float*>(x->data),
                                 x->shape[0],
@@ -299,10 +292,10 @@ class Convolve : public Kernel {
                                 false,
                                 nullptr,
                                 0};
-    const int64_t bytes = signal::transform_bytes(factors.plan, size) + 2 * factors.plan.bins * kVectorBytes;
+    const int64_t bytes = signal::transform_bytes(factors->plan, size) + 2 * factors->plan.bins * kVectorBytes;
     uint8_t* memory = c.work[0].get(static_cast<size_t>(bytes));
     auto* whole = reinterpret_cast<float*>(c.work[2].get(static_cast<size_t>(blocks * step) * sizeof(float) + 1));
-    signal::transforms().convolve(frames, in_order(*filter, c.work[1]), m, factors.plan, factors.table.data(), whole,
+    signal::transforms().convolve(frames, in_order(*filter, c.work[1]), m, factors->plan, factors->table.data(), whole,
                                   memory);
     std::copy_n(whole + (first - begin * step), count, floats_of(c.out[0]));
     return Outcome::Ok;
@@ -312,6 +305,7 @@ class Convolve : public Kernel {
   static constexpr int64_t kLongest = 1 << 18;  // samples of the shorter signal, for bounded memory
   static constexpr int32_t kLeastSize = 512;
   static constexpr int64_t kVectorBytes = 64;
+  signal::FactorsCache factors_;
 };
 
 std::shared_ptr<Kernel> make_convolve() { return std::make_shared<Convolve>(); }

@@ -36,38 +36,11 @@ Ratio ratio_of(double up, double down) {
 
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
 constexpr int64_t kMostWeights = 1 << 22;
 
-// The modified Bessel function of the first kind, of order 0.
-double bessel(double x) {
-  const double quarter = x * x / 4;
-  double sum = 1, term = 1;
-  for (int k = 1; k < 64; ++k) {
-    term = term * quarter / (static_cast<double>(k) * k);
-    sum = sum + term;
-  }
-  return sum;
-}
-
-double sinc(double x) { return x == 0 ? 1 : xm::sin_pi(x) / (kPi * x); }
-
-// A windowed sinc over `half` inputs to each side, which passes frequencies up to `cutoff` times half the input's rate.
-struct Shape {
-  double half, cutoff, beta;
-  bool hann;
-
-  double at(double x) const {
-    if (std::fabs(x) >= half) return 0;
-    const double y = x / half;
-    const double window = hann ? 0.5 * (1 + xm::cos_pi(y)) : bessel(beta * std::sqrt(1 - y * y)) / bessel(beta);
-    return cutoff * sinc(cutoff * x) * window;
-  }
-};
-
-Shape shape_of(const Filter& filter, double ratio) {
+SincShape shape_of(const Filter& filter, double ratio) {
   const double q = filter.quality, lobes = std::round(0.007 * q * q - 0.09 * q + 3);
-  if (filter.aliasing) return {lobes, 1, 0, true};
+  if (filter.aliasing) return {lobes, 1, 0, 1, true};
   // Kaiser's formulas: attenuation in dB, the window's parameter, and the width of the transition relative to half of
   // the lower rate. The stop band begins at half of the lower rate.
   const double attenuation = 40 + 0.8 * q;
@@ -76,17 +49,14 @@ Shape shape_of(const Filter& filter, double ratio) {
       attenuation > 50 ? 0.1102 * (attenuation - 8.7) : 0.5842 * xm::exp(0.4 * xm::log(above)) + 0.07886 * above;
   const double transition = (attenuation - 7.95) / (14.36 * lobes);
   const double cutoff = (1 - transition / 2) * std::min(1.0, ratio);
-  return {lobes / cutoff, cutoff, beta, false};
+  return {lobes / cutoff, cutoff, beta, bessel(beta), false};
 }
 
-struct Layout {
-  Phases phases;
-  Shape shape;
-};
+}  // namespace
 
-Layout shaped_layout_of(const Filter& filter, const Ratio& ratio) {
+ShapedLayout shaped_layout_of(const Filter& filter, const Ratio& ratio) {
   const double lower = static_cast<double>(ratio.up) / static_cast<double>(ratio.down);
-  Shape shape = shape_of(filter, lower);
+  SincShape shape = shape_of(filter, lower);
   const auto taps_of = [&] {
     const auto taps = 2 * static_cast<int64_t>(std::ceil(shape.half));
     return (taps + kPartialSums - 1) / kPartialSums * kPartialSums;
@@ -101,8 +71,6 @@ Layout shaped_layout_of(const Filter& filter, const Ratio& ratio) {
   return {std::move(out), shape};
 }
 
-}  // namespace
-
 Phases layout_of(const Filter& filter, const Ratio& ratio) { return shaped_layout_of(filter, ratio).phases; }
 
 Phases phases_of(const Filter& filter, const Ratio& ratio) {
@@ -113,11 +81,10 @@ Phases phases_of(const Filter& filter, const Ratio& ratio) {
   for (int64_t p = 0; p < rows; ++p) {
     double sum = 0;
     for (int64_t k = 0; k < out.taps; ++k) {
-      const double x = static_cast<double>(k - out.before) - static_cast<double>(p) / static_cast<double>(out.phases);
-      row[static_cast<size_t>(k)] = shape.at(x);
+      row[static_cast<size_t>(k)] = shape.tap(k, out.before, p, out.phases);
       sum += row[static_cast<size_t>(k)];
     }
-    const double scale = shape.hann ? 1 : 1 / sum;  // a constant stays the same
+    const double scale = shape.scale(sum);
     for (int64_t k = 0; k < out.taps; ++k)
       out.weights[static_cast<size_t>(p * out.taps + k)] = static_cast<float>(row[static_cast<size_t>(k)] * scale);
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shared/phases.hpp"
+#include "shared/resample_filter.hpp"
 
 namespace stoker::signal {
 
@@ -38,5 +39,12 @@ struct Phases {
 Phases phases_of(const Filter& filter, const Ratio& ratio);
 // Return the same without the weights.
 Phases layout_of(const Filter& filter, const Ratio& ratio);
+
+// The same, and the function whose values are the weights.
+struct ShapedLayout {
+  Phases phases;
+  SincShape shape;
+};
+ShapedLayout shaped_layout_of(const Filter& filter, const Ratio& ratio);
 
 }  // namespace stoker::signal

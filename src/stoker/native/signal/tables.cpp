@@ -3,44 +3,25 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
+#include "shared/fft_factors.hpp"
 #include "shared/xmath.hpp"
 
 namespace stoker::signal {
 
 namespace {
 
-// exp(-i pi a / b)
-std::pair<double, double> turn(int64_t a, int64_t b) {
-  const double x = static_cast<double>(a % (2 * b)) / static_cast<double>(b);
-  return {xm::cos_pi(x), -xm::sin_pi(x)};
-}
-
-void put(std::vector<float>* to, int32_t at, std::pair<double, double> x) {
-  (*to)[static_cast<size_t>(at)] = static_cast<float>(x.first);
-  (*to)[static_cast<size_t>(at) + 1] = static_cast<float>(x.second);
-}
-
 // Transform complex numbers, a power of two of them, in double.
 void transform(std::vector<double>* re, std::vector<double>* im) {
-  const size_t size = re->size();
-  std::vector<double> to_re(size), to_im(size), cosines(size / 2 + 1), sines(size / 2 + 1);
-  for (size_t i = 0; i < size / 2; ++i)
-    std::tie(cosines[i], sines[i]) = turn(2 * static_cast<int64_t>(i), static_cast<int64_t>(size));
-  for (size_t n = size, blocks = 1; n > 1; n /= 2, blocks *= 2) {
-    const size_t m = n / 2;
-    for (size_t p = 0; p < m; ++p)
-      for (size_t q = 0; q < blocks; ++q) {
-        const size_t a = q + blocks * p, b = a + blocks * m, to = q + 2 * blocks * p;
-        const double d_re = (*re)[a] - (*re)[b], d_im = (*im)[a] - (*im)[b];
-        const double c = cosines[p * blocks], s = sines[p * blocks];
-        to_re[to] = (*re)[a] + (*re)[b];
-        to_im[to] = (*im)[a] + (*im)[b];
-        to_re[to + blocks] = d_re * c - d_im * s;
-        to_im[to + blocks] = d_re * s + d_im * c;
-      }
+  const auto size = static_cast<int32_t>(re->size()), half = size / 2;
+  std::vector<double> to_re(re->size()), to_im(re->size());
+  std::vector<fft::Factor> factors;
+  for (int32_t i = 0; i < half; ++i) factors.push_back(fft::pair_factor(i, half, 1));
+  for (int32_t blocks = 1; blocks < size; blocks *= 2) {
+    for (int32_t i = 0; i < half; ++i)
+      fft::double_pair(i, half, blocks, factors[static_cast<size_t>(i - i % blocks)], re->data(), im->data(),
+                       to_re.data(), to_im.data());
     std::swap(*re, to_re);
     std::swap(*im, to_im);
   }
@@ -49,30 +30,40 @@ void transform(std::vector<double>* re, std::vector<double>* im) {
 }  // namespace
 
 std::vector<float> fft_table(const fft::Plan& plan) {
-  std::vector<float> table(static_cast<size_t>(plan.floats));
-  int64_t n = plan.length;
-  for (int i = 0; i < plan.passes; ++i) {
-    const int32_t radix = plan.radix[i];
-    int32_t at = plan.twiddles[i];
-    for (int64_t p = 1; p < n / radix; ++p)
-      for (int32_t k = 1; k < radix; ++k, at += 2) put(&table, at, turn(2 * p * k, n));
-    n /= radix;
+  std::vector<float> table;
+  table.reserve(static_cast<size_t>(plan.floats));
+  const auto put = [&table](double re, double im) {
+    table.push_back(static_cast<float>(re));
+    table.push_back(static_cast<float>(im));
+  };
+  for (int32_t i = 0; 2 * i < plan.filter; ++i) {
+    const fft::Factor x = fft::factor_of(plan, i);
+    put(x.re, x.im);
   }
-  if (!plan.is_odd())
-    for (int32_t k = 0; k <= plan.points / 2; ++k) put(&table, plan.pair + 2 * k, turn(k, plan.points));
   if (!plan.has_chirp()) return table;
-  std::vector<double> re(static_cast<size_t>(plan.length)), im(re.size());
-  for (int64_t j = 0; j < plan.points; ++j) {
-    const auto factor = turn(j * j, plan.points);
-    put(&table, plan.chirp + 2 * static_cast<int32_t>(j), factor);
-    for (const size_t at : {static_cast<size_t>(j), (re.size() - static_cast<size_t>(j)) % re.size()}) {
-      re[at] = factor.first / plan.length;
-      im[at] = -factor.second / plan.length;
-    }
+  std::vector<double> re, im;
+  for (int32_t i = 0; i < plan.length; ++i) {
+    const fft::Factor x = fft::chirp_filter(plan, i);
+    re.push_back(x.re);
+    im.push_back(x.im);
   }
   transform(&re, &im);
-  for (size_t i = 0; i < re.size(); ++i) put(&table, plan.filter + 2 * static_cast<int32_t>(i), {re[i], im[i]});
+  for (size_t i = 0; i < re.size(); ++i) put(re[i], im[i]);
   return table;
+}
+
+std::shared_ptr<const Factors> FactorsCache::find(int32_t samples) const {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& known : known_)
+      if (known->plan.samples == samples) return known;
+  }
+  auto made = std::make_shared<Factors>(Factors{fft::plan_of(samples), {}});
+  made->table = fft_table(made->plan);
+  const std::lock_guard lock(mutex_);
+  known_.push_front(made);
+  if (known_.size() > kKept) known_.pop_back();
+  return made;
 }
 
 namespace {

@@ -2,6 +2,9 @@
 // Constants of spectra: computed in double with shared/xmath.hpp, so that every machine rounds them to the same floats.
 #pragma once
 #include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "shared/fft.hpp"
@@ -10,6 +13,24 @@ namespace stoker::signal {
 
 // Return the factors of a transform, in the layout of fft::Plan.
 std::vector<float> fft_table(const fft::Plan& plan);
+
+// Transform with its factors.
+struct Factors {
+  fft::Plan plan;
+  std::vector<float> table;
+};
+
+// The last transforms that were used.
+class FactorsCache {
+ public:
+  // 1 <= samples <= fft::kMaxSamples
+  std::shared_ptr<const Factors> find(int32_t samples) const;
+
+ private:
+  static constexpr size_t kKept = 8;
+  mutable std::mutex mutex_;
+  mutable std::deque<std::shared_ptr<const Factors>> known_;
+};
 
 // Bank of triangular filters over the bins of a spectrum.
 struct Mel {

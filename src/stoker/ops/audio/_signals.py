@@ -11,9 +11,10 @@ import numpy as np
 
 from ...contract import expr as ex
 from ...contract.errors import UnsupportedError
+from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.samples import Rows, each
-from ...contract.step import ALIASES, MAX_SHARED_BYTES, Joint, Launches, Tiles, Value, ViewOp
+from ...contract.step import ALIASES, MAX_SHARED_BYTES, Joint, Launches, LaunchPass, Tiles, Value, ViewOp
 from ...contract.streaming import StreamRule, elementwise
 from ...contract.types import DType
 
@@ -22,6 +23,7 @@ SPECTRA = "spectra"  # the joint of a filter, a spectrogram and weighted sums (c
 _THREADS = 256  # sums of a GPU block (native/device/own_project.cuh)
 MAX_NFFT = 1 << 20  # native/shared/fft.hpp
 MOST_FRAMES = 16  # of a GPU block that transforms any number of points
+_FACTORS = 1024  # of a GPU block that makes a table (native/device/own_factors.cuh)
 _SHARED_BYTES = 96 * 1024  # of a block with several frames, so that a multiprocessor has two blocks
 _LONGEST = 1 << 40  # native/base/whole.hpp: kFarApart
 
@@ -43,6 +45,11 @@ def mono(c: Lowering, x: Value) -> Value:
         return x
     c.require(ex.equal(x.shape[1], 1), text, x.shape[1])
     return c.view(x, [ViewOp("drop", 1)], "")
+
+
+def without_gaps(c: Lowering, x: Value) -> Value:
+    """Return a signal whose samples follow each other in memory, as a table of a pixel program must."""
+    return c.view(x, [ViewOp("reshape", list=x.shape)], "", may_copy=True)
 
 
 def frequency_axis(c: Lowering, x: Value) -> int:
@@ -124,26 +131,42 @@ class FrameBlocks(NamedTuple):
         device_bytes: device memory of a frame, which then has the transform.
     """
 
-    frames: int
-    shared_bytes: int
-    device_bytes: int
+    frames: Scalar
+    shared_bytes: Scalar
+    device_bytes: Scalar
 
     @property
-    def numbers(self) -> tuple[int, int]:
+    def numbers(self) -> tuple[Scalar, Scalar]:
         """Numbers of the kernel: frames of a block, and whether its memory is shared memory."""
-        return self.frames, int(self.shared_bytes > 0)
+        return self.frames, ex.where(self.shared_bytes > 0, 1, 0)
+
+    def launch(self, blocks: Scalar) -> LaunchPass:
+        """Return the launch of a pass with so many blocks."""
+        shared = self.shared_bytes
+        return LaunchPass(blocks, 256, shared, shared if isinstance(shared, int) else MAX_SHARED_BYTES)
 
 
 def blocks_of_frames(nfft: int) -> FrameBlocks:
-    """Return the blocks for a transform. A frame has two pairs of arrays; every sixteenth element is unused."""
+    """Return the blocks for a transform."""
     length = complex_points(nfft)
     if without_factors(length) != 1:  # Bluestein's algorithm (native/shared/fft.hpp)
         length = 1 << (2 * length - 2).bit_length()
+    return blocks_of_length(length)
+
+
+def blocks_of_length(length: Scalar) -> FrameBlocks:
+    """Return the blocks for complex transforms of ``length`` points. A frame has two pairs of arrays; every sixteenth
+    element is unused.
+    """
     frame_bytes = 4 * 4 * (length + length // 16 + 1)
-    if frame_bytes > MAX_SHARED_BYTES:
-        return FrameBlocks(1, 0, frame_bytes)
-    count = max(1, min(MOST_FRAMES, _SHARED_BYTES // frame_bytes))
-    return FrameBlocks(count, count * frame_bytes, 0)
+    fits = frame_bytes <= MAX_SHARED_BYTES
+    count = ex.where(fits, ex.clamp(_SHARED_BYTES // frame_bytes, 1, MOST_FRAMES), 1)
+    return FrameBlocks(count, ex.where(fits, count * frame_bytes, 0), ex.where(fits, 0, frame_bytes))
+
+
+def factor_blocks(floats: Scalar) -> Scalar:
+    """Return the GPU blocks that make a table of ``floats`` (native/device/own_factors.cuh)."""
+    return (floats // 2 + _FACTORS - 1) // _FACTORS
 
 
 def across_time(axis: int, time: int) -> StreamRule:

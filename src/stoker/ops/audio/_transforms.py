@@ -45,14 +45,9 @@ def window_of(given: Any, length: int) -> Any:
 
 
 class Framing:
-    """Checked arguments of frames: points, window, step, and the first sample of the first frame's window.
+    """Checked arguments of frames: points, window, step, and the first sample of the first frame's window."""
 
-    Args:
-        on_gpu: give steps their GPU forms; an operator with a step that has none needs all on the CPU.
-    """
-
-    def __init__(self, c: Lowering, on_gpu: bool = True) -> None:
-        self.on_gpu = on_gpu
+    def __init__(self, c: Lowering) -> None:
         length, self.step = at_least(c, "window_length", 1), at_least(c, "window_step", 1)
         self.nfft = length if c.const("nfft") is None else at_least(c, "nfft", 1)
         c.expect(
@@ -86,13 +81,13 @@ class Framing:
         reflect = center and reflect
         return c.native(
             "stft", [x, c.constant(self.window), fft_table(c, self.nfft)], [(DType.FLOAT, shape, PAIR)],
-            attrs=(self.nfft, self.step, reflect), own=own if self.on_gpu else None,
+            attrs=(self.nfft, self.step, reflect), own=own,
             params=(frames, start, self.nfft, self.step, int(reflect), 0, 0, *block.numbers),
         )[0]  # fmt: skip
 
     def _launch(self, frames: Scalar) -> LaunchPass:
         block = blocks_of_frames(self.nfft)
-        return LaunchPass((frames + block.frames - 1) // block.frames, 256, block.shared_bytes, block.shared_bytes)
+        return block.launch((frames + block.frames - 1) // block.frames)
 
     def whole_length(self, frames: Scalar, center: bool) -> Scalar:
         """Return the samples that frames cover, without the extension of a centred signal."""
@@ -108,7 +103,7 @@ class Framing:
         return c.native(
             "istft", [x, c.constant(self.window), fft_table(c, self.nfft)], [(DType.FLOAT, (length,), "")],
             attrs=(self.nfft, self.step), params=(self.start(center), self.nfft, self.step, *block.numbers),
-            own=own if self.on_gpu else None,
+            own=own,
         )[0]  # fmt: skip
 
 

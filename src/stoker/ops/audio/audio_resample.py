@@ -30,6 +30,7 @@ _MOST = 4096  # ratio of two rates (native/kernels/audio_resample.cpp)
 _PARTIAL_SUMS = 16  # native/shared/phases.hpp
 _LARGEST_TERM = 1 << 31  # native/signal/resampler.hpp
 _THREADS = 256  # outputs of a GPU block (native/device/own_audioresample.cuh)
+_FILTER, _VALUES, _WEIGHT_BYTES = 10, 1024, 12  # native/device/own_resamplerow.cuh
 _NUMBERS = (DType.FLOAT, DType.INT8, DType.INT16, DType.INT32)
 
 
@@ -45,8 +46,6 @@ class AudioResample(Operator, name="audio_resample"):
 
     DALI has no anti-aliasing filter: a 9 kHz tone comes back at full level as 7 kHz if 44.1 kHz become 16 kHz.
     ``stoker.dali`` keeps this meaning (``filter="dali"``), within 1e-3.
-
-    A GPU converts between whole rates that are the same for all rows; the CPU computes others for it.
     """
 
     exactness = "within float32 rounding"
@@ -84,8 +83,7 @@ class AudioResample(Operator, name="audio_resample"):
         shape = (length, *x.shape[1:])
         attrs, given = (quality, c.const("filter") == "dali"), _whole(up, down)
         if given is None:
-            y = c.native("audio_resample", [x], [(DType.FLOAT, shape, x.layout)], params=(up, down),
-                         attrs=(*attrs, False))[0]  # fmt: skip
+            y = _by_row(c, x, shape, (up, down), attrs)
         else:
             weights = c.opaque(DType.FLOAT, 2)
             c.emit("resample_weights", [], [weights], attrs=(*map(float, given), *attrs), memory=ALIASES)
@@ -152,6 +150,24 @@ class AudioResample(Operator, name="audio_resample"):
         if dtype == DType.FLOAT:
             return y
         return cast_array(y.astype(np.float64) * dtype.positive_range, dtype)
+
+
+def _by_row(
+    c: Lowering, x: Value, shape: tuple[Scalar, ...], rates: tuple[Scalar, Scalar], attrs: tuple[float, bool]
+) -> Value:
+    """Return a signal at rates that differ by row, whose weights a GPU computes."""
+    (found,) = c.native("resample_filter", [], [(DType.FLOAT64, (_FILTER,), "")], params=rates, attrs=attrs)
+    numbers = [c.element(found, i) for i in range(_FILTER)]
+    taps, rows = numbers[2:4]
+    passes = {
+        "values": (rows * taps + _VALUES - 1) // _VALUES,
+        "weights": (rows + _THREADS - 1) // _THREADS,
+        "outputs": (math.prod(shape) + _THREADS - 1) // _THREADS,
+    }
+    return c.native(
+        "audio_resample", [x], [(DType.FLOAT, shape, x.layout)], params=(*rates, *numbers, int(attrs[1])),
+        attrs=(*attrs, False), own=Launches("ResampleRow", passes, _WEIGHT_BYTES * rows * taps),
+    )[0]  # fmt: skip
 
 
 def _whole(up: Scalar, down: Scalar) -> tuple[int, int] | None:

@@ -10,14 +10,16 @@ import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
+from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.samples import Rows
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ...contract.types import DType
-from ._signals import expect_floats, mono, signals
+from ._signals import blocks_of_length, expect_floats, factor_blocks, mono, signals
 
 _LONGEST = 1 << 18  # native/kernels/transforms.cpp
+_LEAST_SIZE = 512  # of a transform, there as well
 
 
 class Convolve(Operator, name="convolve"):
@@ -30,7 +32,6 @@ class Convolve(Operator, name="convolve"):
     ``scipy.signal.convolve``, and "first".
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     inputs = (2, 2)
     mode = arg(
@@ -63,7 +64,9 @@ class Convolve(Operator, name="convolve"):
             first, count = ex.maximum(m - 1, 0) // 2, n
         else:
             first, count = ex.maximum(ex.minimum(n, m) - 1, 0), ex.absolute(n - m) + 1
-        return c.native("convolve", [x, h], [(DType.FLOAT, (count,), "")], params=(first,))[0]
+        return c.native(
+            "convolve", [x, h], [(DType.FLOAT, (count,), "")], **_launches(first, count, ex.minimum(n, m))
+        )[0]
 
     def reference(self, row: RowContext, x: Any, response: Any) -> Any:
         x, h = x.reshape(-1).astype(np.float64), response.reshape(-1).astype(np.float64)
@@ -76,3 +79,23 @@ class Convolve(Operator, name="convolve"):
             "valid": (min(n, m) - 1, abs(n - m) + 1),
         }[row["mode"]]
         return whole[first : first + count]
+
+
+def _launches(first: Scalar, count: Scalar, m: Scalar) -> dict[str, Any]:
+    """Return the numbers and the form for GPUs of a part of a convolution whose shorter signal has ``m`` samples."""
+    size: Scalar = _LEAST_SIZE
+    for known in (_LEAST_SIZE << i for i in range((2 * _LONGEST // _LEAST_SIZE).bit_length() - 1)):
+        size = size * ex.where(2 * m > known, 2, 1)
+    step = size - m + 1
+    begin = first // step
+    blocks = (first + count + step - 1) // step - begin
+    length = size // 2
+    floats, block = 2 * (length - 1) + 2 * (length // 2 + 1), blocks_of_length(length)
+    passes = {
+        "factors": factor_blocks(floats),
+        "response": block.launch(1),
+        "blocks": block.launch((blocks + block.frames - 1) // block.frames),
+    }
+    scratch = 4 * (floats + 2 * (length + 1)) + blocks * block.device_bytes
+    numbers = (first, size, begin, *block.numbers, floats)
+    return {"params": numbers, "own": Launches("Convolve", passes, scratch)}

@@ -17,7 +17,7 @@ from ...contract.pixel import Px, binary, coordinate, load, lookup, select, unar
 from ...contract.samples import Rows
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType
-from ._signals import expect_floats, mono, signals
+from ._signals import expect_floats, mono, signals, without_gaps
 
 _UNIFORM = 0  # number of the distribution in native/kernels/draw.cpp
 _LOUDEST = 200.0  # dB
@@ -52,7 +52,7 @@ class MixNoise(Operator, name="mix_noise"):
         for one in (x, noise):
             expect_floats(c, one)
         shape, layout = x.shape, x.layout
-        x, noise = mono(c, x), mono(c, noise)
+        x, noise = mono(c, x), without_gaps(c, mono(c, noise))
         n, m, snr = x.shape[0], noise.shape[0], c.scalar("snr")
         c.require(ex.both(n > 0, m > 0), "expected a signal and noise with samples, got {0} and {1} samples", n, m)
         c.require(ex.absolute(snr) <= _LOUDEST, "expected `snr` from -200 to 200 dB, got {0}", snr)

@@ -12,11 +12,12 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.samples import Rows
-from ...contract.step import Value
+from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType
 from ...native import _native
 from ._signals import at_least, is_finite, mono, signals
 
+_PART, _PART_BYTES, _THREADS = 8192, 16, 32  # native/device/own_nonsilent.cuh
 _RESET_DOC = (
     "Accepted, without effect: sums are in double, and a new one begins every 8192 samples. -1, or a multiple of "
     "`window_length`."
@@ -32,7 +33,6 @@ class NonsilentRegion(Operator, name="nonsilent_region"):
     signal of zeros is loud everywhere, one of NaNs or without samples nowhere (0, 0). ``slice`` cuts the region.
     """
 
-    devices = ("cpu",)
     outputs = 2
     cutoff_db = arg("float", -60.0, doc="Threshold in dB relative to the reference.")
     window_length = arg("int", 2048, doc="Samples of the moving mean, at most those of the signal.")
@@ -63,7 +63,11 @@ class NonsilentRegion(Operator, name="nonsilent_region"):
         (ratio,) = _native.xmath("exp", np.array([cutoff / 10 * 2.302585092994046]))
         signal = c.cast(mono(c, x), DType.FLOAT)
         outputs = [(DType.INT32, (), ""), (DType.INT32, (), "")]
-        return c.native("nonsilent_region", [signal], outputs, params=(window, float(ratio), reference))
+        parts = (signal.shape[0] + _PART - 1) // _PART
+        blocks = LaunchPass((parts + _THREADS - 1) // _THREADS, _THREADS)
+        passes = {"largest": blocks, "loud": blocks, "region": LaunchPass(1, _THREADS)}
+        own = Launches("Nonsilent", passes, _PART_BYTES * parts)
+        return c.native("nonsilent_region", [signal], outputs, params=(window, float(ratio), reference), own=own)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         squares = x.reshape(-1).astype(np.float64) ** 2

@@ -31,7 +31,6 @@ class PitchShift(FrameArguments, name="pitch_shift"):
     resampler differs.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     window_length = arg("int", 2048, doc="Samples of a frame.")
     window_step = arg("int", 512, doc="Samples from one frame to the next.")
@@ -51,7 +50,7 @@ class PitchShift(FrameArguments, name="pitch_shift"):
         x, steps = mono(c, x), c.scalar("n_steps")
         c.require(ex.absolute(steps) <= 48, "expected `n_steps` from -48 to 48 semitones, got {0}", steps)
         rate = checked_rate(c, ex.exp(ex.clamp(steps, -48, 48) * (-math.log(2) / 12)), "n_steps")
-        y = stretched(c, x, rate, on_gpu=False)  # `audio_resample` needs the CPU for rates that differ by row
+        y = stretched(c, x, rate)
         value = c.numbers([1 / rate], DType.FLOAT64, ())
         y = c.apply("audio_resample", y, in_rate=value, out_rate=1.0, quality=c.const("quality"))
         result: Value = c.pointwise([y], lookup(DType.FLOAT, 0, coordinate(0), y.shape[0]), x.shape, "")

@@ -3,19 +3,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ...contract.streaming import StreamRule
 from ...contract.types import DType
-from ._signals import MAX_NFFT, across_time, at_least, expect_floats, spectra
+from ._signals import (
+    MAX_NFFT,
+    across_time,
+    at_least,
+    blocks_of_frames,
+    blocks_of_length,
+    expect_floats,
+    factor_blocks,
+    fft_table,
+    spectra,
+)
+
+_BLOCKS = 32  # of a GPU for a row whose transforms do not fit into shared memory, for bounded memory
+_DOUBLES = 32  # bytes per point for the filter of a table (native/device/own_factors.cuh)
 
 
 class PowerSpectrum(Operator, name="power_spectrum"):
@@ -26,7 +41,6 @@ class PowerSpectrum(Operator, name="power_spectrum"):
     spectrum.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     axis = arg("int", -1, doc="The axis of time.")
     nfft = arg(
@@ -51,8 +65,26 @@ class PowerSpectrum(Operator, name="power_spectrum"):
         c.require(nfft <= MAX_NFFT, "expected `nfft` of at most {0}, got {1}", MAX_NFFT, nfft)
         shape = (*x.shape[:axis], nfft // 2 + 1, *x.shape[axis + 1 :])
         layout = x.layout[:axis] + "f" + x.layout[axis + 1 :] if x.layout else ""
+        output, magnitude = [(DType.FLOAT, shape, layout)], c.const("power") == 1
+        lines = math.prod((*x.shape[:axis], *x.shape[axis + 1 :]))
+        given = ex.is_static(nfft) and 1 <= nfft <= MAX_NFFT
+        if given:
+            inputs, block, floats = [x, fft_table(c, nfft)], blocks_of_frames(nfft), 0
+            passes: dict[str, Any] = {}
+        else:
+            sizes = c.native("fft_sizes", [], [(DType.FLOAT64, (2,), "")], params=(nfft,))[0]
+            length, floats = c.element(sizes, 0), c.element(sizes, 1)
+            inputs, block = [x], blocks_of_length(length)
+            passes = {"factors": factor_blocks(floats), "filter": 1}
+        blocks = (lines + block.frames - 1) // block.frames
+        blocks = ex.where(block.shared_bytes > 0, blocks, ex.minimum(blocks, _BLOCKS))
+        scratch = blocks * block.device_bytes
+        if not given:
+            scratch += 8 * ((floats + 1) // 2) + _DOUBLES * length
+        own = Launches("PowerSpectrum", passes | {"lines": block.launch(blocks)}, scratch, constants=(int(given),))
         return c.native(
-            "power_spectrum", [x], [(DType.FLOAT, shape, layout)], attrs=(axis, c.const("power") == 1), params=(nfft,)
+            "power_spectrum", inputs, output, attrs=(axis, magnitude, given), own=own,
+            params=(nfft, axis, int(magnitude), *block.numbers, blocks, floats),
         )[0]  # fmt: skip
 
     @classmethod

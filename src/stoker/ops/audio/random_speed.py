@@ -17,7 +17,7 @@ from ...contract.pixel import binary, coordinate, load, lookup, select, uniform
 from ...contract.samples import Rows
 from ...contract.step import Value
 from ...contract.types import DType
-from ._signals import expect_floats, mono, signals
+from ._signals import expect_floats, mono, signals, without_gaps
 from .audio_resample import AudioResample
 
 _VALUES = 3  # number of the distribution in native/kernels/draw.cpp
@@ -33,7 +33,6 @@ class RandomSpeed(Operator, name="random_speed"):
     Speech Recognition" (2015), and ``torchaudio.transforms.SpeedPerturbation``.
     """
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     draws = 1
     factors = arg("float", (0.9, 1.0, 1.1), many=True, doc="Speeds to draw from, 0.1 to 10, with equal probability.")
@@ -54,7 +53,7 @@ class RandomSpeed(Operator, name="random_speed"):
 
     def lower(self, c: Lowering, x: Value) -> Value:
         expect_floats(c, x)
-        x = mono(c, x)
+        x = without_gaps(c, mono(c, x))
         factors = c.constant(np.asarray(c.const("factors"), np.float64))
         (factor,) = c.native("draw", [factors], [(DType.FLOAT64, (), "")], attrs=(_VALUES, *c.draw))
         y = c.apply("audio_resample", x, in_rate=factor, out_rate=1.0, quality=c.const("quality"))

@@ -144,13 +144,13 @@ _BLOCK_POINTS = 4096  # of all frames of a block that transforms them in registe
 _SHARED_TABLE = 2048  # points of the longest transform with its factors in shared memory, fewer than two floats a point
 
 
-def _launches(nfft: int, frames: Scalar) -> tuple[Launches, tuple[int, ...]]:
+def _launches(nfft: int, frames: Scalar) -> tuple[Launches, tuple[Scalar, ...]]:
     """Return the form for GPUs, and its numbers."""
     length = complex_points(nfft)
     if 1 < length <= _BLOCK_POINTS and without_factors(length) == 1:
         return _short_launches(nfft, frames), ()
     block = blocks_of_frames(nfft)
-    one = LaunchPass((frames + block.frames - 1) // block.frames, 256, block.shared_bytes, block.shared_bytes)
+    one = block.launch((frames + block.frames - 1) // block.frames)
     return Launches("Spectrogram", {"frames": one}, frames * block.device_bytes), block.numbers
 
 

@@ -64,13 +64,13 @@ def checked_rate(c: Lowering, rate: Scalar, name: str) -> Scalar:
     return within
 
 
-def stretched(c: Lowering, x: Value, rate: Scalar, on_gpu: bool = True) -> Value:
+def stretched(c: Lowering, x: Value, rate: Scalar) -> Value:
     """Return a signal at another tempo, by the scope's arguments of frames."""
-    framing = Framing(c, on_gpu)
+    framing = Framing(c)
     spectra = framing.forward(c, x, True, False)
     frames = ex.ceil(spectra.shape[1] / rate - _ROUNDING)
     blocks = (framing.bins + _THREADS - 1) // _THREADS
-    own = Launches("PhaseVocoder", {"bins": LaunchPass(blocks, _THREADS)}) if on_gpu else None
+    own = Launches("PhaseVocoder", {"bins": LaunchPass(blocks, _THREADS)})
     outputs = [(DType.FLOAT, (framing.bins, frames, 2), PAIR)]
     (moved,) = c.native("phase_vocoder", [spectra], outputs, params=(rate,), own=own)
     return framing.inverse(c, moved, True, ex.round_even(x.shape[0] / rate))

@@ -13,9 +13,11 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.samples import Rows
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ._signals import at_least, mono
 from .nonsilent_region import NonsilentRegion
+
+_ELEMENTS = 2048  # of a GPU block (native/device/own_trim.cuh)
 
 
 class TrimSilence(Operator, name="trim_silence"):
@@ -24,9 +26,11 @@ class TrimSilence(Operator, name="trim_silence"):
 
     A sample is loud if the mean square of the last ``window_length`` samples reaches ``cutoff_db`` below the loudest
     ones. A signal of NaNs becomes empty. Silence within the region stays.
+
+    On a GPU the number of samples is known when the batch is done, so that only operators on single elements may
+    follow. Trim on the CPU, with ``device="cpu"``, before others.
     """
 
-    devices = ("cpu",)
     cutoff_db = arg("float", -60.0, doc="Threshold in dB relative to the loudest window, or to `reference_power`.")
     window_length = arg("int", 2048, doc="Samples of the moving mean, at most those of the signal.")
     reference_power = arg("float", 0.0, doc="Power of 0 dB; 0: the largest moving mean of the signal.")
@@ -43,13 +47,11 @@ class TrimSilence(Operator, name="trim_silence"):
     def lower(self, c: Lowering, x: Value) -> Value:
         x, margin = mono(c, x), at_least(c, "margin", 0)
         names = ("cutoff_db", "window_length", "reference_power")
-        begin, length = (
-            c.element(v) for v in c.apply("nonsilent_region", x, **{name: c.const(name) for name in names})
-        )
-        some = ex.where(length > 0, margin, 0)
-        first = ex.maximum(begin - some, 0)
-        last = ex.minimum(begin + length + some, x.shape[0])
-        return c.slice(x, {0: (first, last - first)})
+        found = c.apply("nonsilent_region", x, **{name: c.const(name) for name in names})
+        own = Launches("Trim", {"copy": ex.maximum((x.shape[0] + _ELEMENTS - 1) // _ELEMENTS, 1)})
+        output = [(x.dtype, (None,), "")]
+        y, _ = c.native("trim", [x, *found], output, params=(margin,), max_output=x.shape[0], own=own)
+        return y
 
     def reference(self, row: RowContext, x: Any) -> Any:
         x = x.reshape(-1)
