@@ -55,6 +55,7 @@ OWN = (
     (own("ResampleRow", ["values", "weights", "outputs"]), [F32], [F32]),
     (own("Nonsilent", ["largest", "loud", "region"]), [F32], [DType.INT32, DType.INT32]),
     (own("Trim", ["copy"]), [DType.INT16, DType.INT32, DType.INT32], [DType.INT16, DType.INT32]),
+    (own("Loudness", ["segments", "mean"]), [F32], [DType.FLOAT64]),
     (own("Project", ["sums"]), [F32, F32], [F32]),
     (own("Decibels", ["convert"]), [F32, F32], [F32]),
     (own("Preemphasis", ["filter"]), [F32], [F32]),

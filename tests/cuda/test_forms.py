@@ -23,7 +23,7 @@ from stoker.testing.reference import Fed
 ON_CPU = (
     "batch_permutation", "bbox_rotate",
     "decoders.audio", "decoders.inflate", "decoders.numpy", "decoders.video", "dump_image", "get_property",
-    "io.file.read", "jpeg_compression_distortion", "loudness", "loudness_normalize",
+    "io.file.read", "jpeg_compression_distortion",
     "peek_image_shape", "python_function",
     "random.beta", "random.choice", "random.coin_flip", "random.normal", "random.uniform", "random_bbox_crop",
     "random_crop_generator", "roi_random_crop",
@@ -36,7 +36,6 @@ REFUSES_A_GPU = {"dl_tensor_python_function"}  # where DALI's operator gives fun
 OPERATORS = tuple(
     name for name in INDEX if not name.startswith("_") and not find_public(name).is_source and name not in REFUSES_A_GPU
 )
-LAST_ON_GPU = ("loudness", "loudness_normalize")  # ends with arithmetic on elements
 PARAMETERS = {
     "peek",
     "crop_window",
@@ -120,7 +119,7 @@ def test_has_a_form_on_the_gpu_or_a_reason(name: str) -> None:
         assert here <= PARAMETERS | WINDOWS.get(name, set())
         return
     assert here or name == "get_property", "only a constant needs no kernel"
-    assert not any(s.on_gpu for s in steps) or name in LAST_ON_GPU
+    assert not any(s.on_gpu for s in steps)
     text = (Path(__file__).parents[2] / "docs" / "internals" / "gpu.md").read_text(encoding="utf-8")
     group = f"`{name.rpartition('.')[0]}.*`"
     assert f"| `{name}`" in text or f", `{name}`" in text or group in text, "the page names it, with the reason"

@@ -336,3 +336,22 @@ def test_trimmed_silence() -> None:
 
     with np.errstate(invalid="ignore"):
         compare_rows([rows], [""], trimmed)
+
+
+def test_loudness() -> None:
+    """Several segments and channels, clips shorter than a block, silence, NaNs, no samples, views, rates per row."""
+    sizes = (30000, 3000, 1, 0, 13000, 6450)
+    rows = [np.random.default_rng(n).normal(0, 0.1, (n, 3)).astype(np.float32) for n in sizes]
+    rows[0][8000:20000] *= 1e-3
+    rows[4][:] = 0
+    rows[5][2000, 1] = np.nan
+    rates = [np.float32(r) for r in (4000.0, 8000.0, 16000.0, 8000.0, 4001.5, 8000.0)]
+
+    def measured(x: Any, rate: Any) -> Any:
+        first = fn.copy(x[:, 0])
+        return (
+            fn.loudness(x, sample_rate=rate), fn.loudness(x[:, 1], sample_rate=rate), fn.loudness(first),
+            fn.loudness_normalize(x, sample_rate=rate, target=rate * -0.002), fn.loudness_normalize(first),
+        )  # fmt: skip
+
+    compare_rows([rows, rates], ["", ""], measured)

@@ -43,8 +43,6 @@ def audio_resample(
     DALI has no anti-aliasing filter: a 9 kHz tone comes back at full level as 7 kHz if 44.1 kHz become 16 kHz.
     ``stoker.dali`` keeps this meaning (``filter="dali"``), within 1e-3.
 
-    A GPU converts between whole rates that are the same for all rows; the CPU computes others for it.
-
     Args:
         in_rate: Sampling rate of the input, with `out_rate`.
         out_rate: Sampling rate of the output.
@@ -4265,6 +4263,9 @@ def trim_silence(
 
     A sample is loud if the mean square of the last ``window_length`` samples reaches ``cutoff_db`` below the loudest
     ones. A signal of NaNs becomes empty. Silence within the region stays.
+
+    On a GPU the number of samples is known when the batch is done, so that only operators on single elements may
+    follow. Trim on the CPU, with ``device="cpu"``, before others.
 
     Args:
         cutoff_db: Threshold in dB relative to the loudest window, or to `reference_power`.

@@ -243,6 +243,9 @@ def extremes(frame: int, height: int, width: int, channel: int, border: int, lar
         largest: maxima, not minima
     """
 
+def fft_sizes() -> Kernel:
+    """Complex points of a transform, and floats of its table."""
+
 def fft_table(nfft: int, /) -> Kernel:
     """Factors of a transform.
 
@@ -456,12 +459,13 @@ def phased(share: float, zero: bool, root: bool, /) -> Kernel:
 def polygon_masks() -> Kernel:
     """A mask for each object, painted from its polygons."""
 
-def power_spectrum(axis: int, magnitude: bool, /) -> Kernel:
+def power_spectrum(axis: int, magnitude: bool, given: bool, /) -> Kernel:
     """Power of the spectrum along an axis.
 
     Args:
         axis: the axis
         magnitude: the root of the power
+        given: whether the table of the transform is an input
     """
 
 def preemphasis(before: int, /) -> Kernel:
@@ -636,6 +640,14 @@ def region_table(
         by_frame: whether anchors, shapes and fill values are for each frame
     """
 
+def resample_filter(quality: float, aliasing: bool, /) -> Kernel:
+    """Numbers of the filter between two rates.
+
+    Args:
+        quality: 0 to 100
+        aliasing: DALI's filter, without an anti-aliasing band
+    """
+
 def resample_weights(up: float, down: float, quality: float, aliasing: bool, /) -> Kernel:
     """Weights of the filters of `audio_resample`.
 
@@ -758,6 +770,9 @@ def tiled(axis: int, links: Sequence[tuple[bytes, Sequence[Any], int, int]], /) 
         axis: the axis of the columns' positions in the output
         links: name, constants, number of further inputs, number of parameters of each kernel
     """
+
+def trim() -> Kernel:
+    """The samples of a region, and their number."""
 
 def user_code(
     path: bytes,

@@ -20,15 +20,13 @@ struct Convolve {
   static Transforms transforms(const Row& row, int32_t count, int64_t first) {
     Transforms t(points(row), row.scratch<const float>(), count);
     const int64_t before = static_cast<int64_t>(row.number(5)) + 2 * int64_t{t.plan.bins};
-    t.memory = row.number(4) != 0
-                   ? gpu::dynamic_shared<float>()
-                   : row.scratch<float>(before * static_cast<int64_t>(sizeof(float)) + t.bytes(first));
+    t.memory = row.number(4) != 0 ? gpu::dynamic_shared<float>()
+                                  : row.scratch<float>(before * static_cast<int64_t>(sizeof(float)) + t.bytes(first));
     return t;
   }
   static float sample(const Port& x, int64_t i) {  // zeros around the signal
-    return i >= 0 && i < x.shape[0]
-               ? *reinterpret_cast<const float*>(x.data + static_cast<uint64_t>(i * x.stride[0]))
-               : 0.0f;
+    return i >= 0 && i < x.shape[0] ? *reinterpret_cast<const float*>(x.data + static_cast<uint64_t>(i * x.stride[0]))
+                                    : 0.0f;
   }
 
   static void factors(const Row& row, uint32_t block) {
@@ -41,9 +39,8 @@ struct Convolve {
     t.load([&](int32_t, int32_t i) { return sample(filter, i); });
     const int at = t.run();
     FramePoint* const to = spectrum(row);
-    t.each(t.pairs(), [&](int32_t, int32_t k) {
-      t.bins_of(t.points(0, at), k, [&](int32_t bin, FramePoint x) { to[bin] = x; });
-    });
+    t.each(t.pairs(),
+           [&](int32_t, int32_t k) { t.bins_of(t.points(0, at), k, [&](int32_t bin, FramePoint x) { to[bin] = x; }); });
   }
 
   static void blocks(const Row& row, uint32_t block) {

@@ -24,9 +24,7 @@ struct Nonsilent {
     const int64_t n = row.port(0).shape[0];
     return window < static_cast<double>(n) ? static_cast<int64_t>(window) : n;
   }
-  static Loud* loud_of(const Row& row) {
-    return row.scratch<Loud>(parts(row) * static_cast<int64_t>(sizeof(double)));
-  }
+  static Loud* loud_of(const Row& row) { return row.scratch<Loud>(parts(row) * static_cast<int64_t>(sizeof(double))); }
 
   // Call visit(i, sum) for the samples of a part, in their order.
   template <class Visit>
@@ -35,7 +33,8 @@ struct Nonsilent {
     const int64_t n = x.shape[0], window = window_of(row), begin = part * kPart;
     const int64_t end = begin + kPart < n ? begin + kPart : n;
     const auto square = [&](int64_t i) {
-      const auto v = static_cast<double>(*reinterpret_cast<const float*>(x.data + static_cast<uint64_t>(i * x.stride[0])));
+      const auto v =
+          static_cast<double>(*reinterpret_cast<const float*>(x.data + static_cast<uint64_t>(i * x.stride[0])));
       return v * v;
     };
     double sum = 0;

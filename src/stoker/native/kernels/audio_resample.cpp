@@ -132,9 +132,16 @@ class ResampleFilter : public Kernel {
     const signal::Ratio ratio = signal::ratio_of(c.params[0], c.params[1]);
     const auto [phases, shape] = signal::shaped_layout_of(filter_, ratio);
     const auto number = [](int64_t x) { return static_cast<double>(x); };
-    const double numbers[kNumbers] = {number(ratio.up), number(ratio.down), number(phases.taps), number(phases.rows()),
-                                      number(phases.phases), phases.interpolated ? 1.0 : 0.0, shape.half, shape.cutoff,
-                                      shape.beta, shape.bottom};
+    const double numbers[kNumbers] = {number(ratio.up),
+                                      number(ratio.down),
+                                      number(phases.taps),
+                                      number(phases.rows()),
+                                      number(phases.phases),
+                                      phases.interpolated ? 1.0 : 0.0,
+                                      shape.half,
+                                      shape.cutoff,
+                                      shape.beta,
+                                      shape.bottom};
     std::memcpy(c.out[0]->data, numbers, sizeof numbers);
     return Outcome::Ok;
   }

@@ -25,12 +25,13 @@ namespace {
 #include "signal/frames.ipp"
 
 #include "signal/bins.ipp"
+#include "signal/loudness.ipp"
 #include "signal/resample.ipp"
 #include "signal/spectrum.ipp"
 
 void fill_kernels(Kernels& k) {
-  k = {spectrum, project,        decibels,       differences,   resample,
-       kFrames,  begin_spectrum, group_spectrum, group_project, store_frames};
+  k = {spectrum,       project,        decibels,      differences,  resample,  kFrames,
+       begin_spectrum, group_spectrum, group_project, store_frames, hop_powers};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "shared/fft.hpp"
+#include "shared/loudness.hpp"
 
 namespace stoker::signal {
 
@@ -86,6 +87,9 @@ struct Resampling {
 // x[0] is the first tap of output 0; `taps` floats from x[size] on can be read too.
 using Resample = void (*)(const float* x, const Resampling& r, float* y);
 
+// Write the sums of squares of the weighted signal in every hop.
+using HopPowers = void (*)(const float* x, int64_t stride, const loudness::Meter& meter, double* sums);
+
 struct Kernels {
   Spectrum spectrum;
   Project project;
@@ -97,6 +101,7 @@ struct Kernels {
   GroupSpectrum group_spectrum;
   GroupProject group_project;
   StoreGroup store_group;
+  HopPowers hop_powers;
 };
 constexpr int64_t kMostOfGroup = 16;
 

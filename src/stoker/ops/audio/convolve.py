@@ -64,9 +64,9 @@ class Convolve(Operator, name="convolve"):
             first, count = ex.maximum(m - 1, 0) // 2, n
         else:
             first, count = ex.maximum(ex.minimum(n, m) - 1, 0), ex.absolute(n - m) + 1
-        return c.native(
-            "convolve", [x, h], [(DType.FLOAT, (count,), "")], **_launches(first, count, ex.minimum(n, m))
-        )[0]
+        return c.native("convolve", [x, h], [(DType.FLOAT, (count,), "")], **_launches(first, count, ex.minimum(n, m)))[
+            0
+        ]
 
     def reference(self, row: RowContext, x: Any, response: Any) -> Any:
         x, h = x.reshape(-1).astype(np.float64), response.reshape(-1).astype(np.float64)

@@ -15,18 +15,19 @@ from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.samples import Rows, each
-from ...contract.step import Value
+from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType
 from ._signals import expect_floats
 
 _RATES = (4000.0, 1e7)  # native/kernels/loudness.cpp
+_HOP, _HOPS = 0.1, 4  # seconds of a hop, and hops of a segment (native/shared/loudness.hpp)
+_THREADS = 64  # of a GPU block, each for a segment
 _WEIGHTS = (1.0, 1.0, 1.0, 1.41, 1.41)
 
 
 class LoudnessArguments(Operator):
     """Arguments of operators that measure loudness."""
 
-    devices = ("cpu",)
     exactness = "within float32 rounding"
     sample_rate = arg("float", 16000.0, per_row=True, doc="Sampling rate of the signal in Hz, 4000 to 1e7.")
 
@@ -75,7 +76,11 @@ def measured(c: Lowering, x: Value) -> Value:
     c.require(
         ex.both(rate >= low, rate <= high), f"expected `sample_rate` from {low:g} to {high:g} Hz, got {{0}}", rate
     )
-    return c.native("loudness", [x], [(DType.FLOAT64, (), "")], params=(rate,))[0]
+    n, channels, hop = x.shape[0], math.prod(x.shape[1:]), _HOP * ex.maximum(rate, low)
+    hops = ex.maximum(ex.floor(n / hop), _HOPS) + 1  # at least those of native/shared/loudness.hpp
+    segments = LaunchPass((channels * ((hops + _HOPS - 1) // _HOPS) + _THREADS - 1) // _THREADS, _THREADS)
+    own = Launches("Loudness", {"segments": segments, "mean": 1}, 8 * hops * (channels + 2))
+    return c.native("loudness", [x], [(DType.FLOAT64, (), "")], params=(rate,), own=own)[0]
 
 
 def measured_reference(x: Any, rate: float) -> float:

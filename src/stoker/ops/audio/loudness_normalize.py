@@ -12,7 +12,7 @@ from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
-from ...contract.pixel import load, uniform
+from ...contract.pixel import Px, binary, load, select, unary, uniform
 from ...contract.step import Value
 from ...contract.types import DType
 from .loudness import LoudnessArguments, measured, measured_reference
@@ -33,10 +33,11 @@ class LoudnessNormalize(LoudnessArguments, name="loudness_normalize"):
     def lower(self, c: Lowering, x: Value) -> Value:
         target = c.scalar("target")
         c.require(ex.both(target >= -200, target <= 100), "expected `target` from -200 to 100 LUFS, got {0}", target)
-        found = c.element(measured(c, x))
-        audible = ex.isfinite(found)
-        gain = ex.where(audible, ex.exp((target - ex.where(audible, found, target)) * (math.log(10) / 20)), 1.0)
-        return c.pointwise([x], load(DType.FLOAT) * uniform(gain))
+        found = load(DType.FLOAT64)
+        audible: Px = binary("lt", unary("abs", found), math.inf)
+        factor = unary("exp", (uniform(target, DType.FLOAT64) - found) * (math.log(10) / 20))
+        gain = c.pointwise([measured(c, x)], select(audible, factor, uniform(1.0, DType.FLOAT64)).cast(DType.FLOAT))
+        return c.pointwise([x, gain], load(DType.FLOAT) * load(DType.FLOAT, 1))
 
     def reference(self, row: RowContext, x: Any) -> Any:
         found = measured_reference(x, row.number("sample_rate"))

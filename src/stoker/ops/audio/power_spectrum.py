@@ -11,6 +11,7 @@ import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
+from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
 from ...contract.samples import Rows
@@ -67,10 +68,11 @@ class PowerSpectrum(Operator, name="power_spectrum"):
         layout = x.layout[:axis] + "f" + x.layout[axis + 1 :] if x.layout else ""
         output, magnitude = [(DType.FLOAT, shape, layout)], c.const("power") == 1
         lines = math.prod((*x.shape[:axis], *x.shape[axis + 1 :]))
-        given = ex.is_static(nfft) and 1 <= nfft <= MAX_NFFT
-        if given:
-            inputs, block, floats = [x, fft_table(c, nfft)], blocks_of_frames(nfft), 0
-            passes: dict[str, Any] = {}
+        given = isinstance(nfft, int) and 1 <= nfft <= MAX_NFFT
+        floats: Scalar = 0
+        passes: dict[str, Any] = {}
+        if isinstance(nfft, int) and given:
+            inputs, block = [x, fft_table(c, nfft)], blocks_of_frames(nfft)
         else:
             sizes = c.native("fft_sizes", [], [(DType.FLOAT64, (2,), "")], params=(nfft,))[0]
             length, floats = c.element(sizes, 0), c.element(sizes, 1)
