@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Powers of a signal behind the filters of shared/loudness.hpp, several segments at a time. The including file provides
+// Powers of a signal after the filters of shared/loudness.hpp, several segments at a time. The including file provides
 // base/vectors.ipp.
 
 constexpr int kSegments = 8;  // in the lanes of vectors

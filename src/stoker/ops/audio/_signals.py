@@ -141,7 +141,7 @@ class FrameBlocks(NamedTuple):
         return self.frames, ex.where(self.shared_bytes > 0, 1, 0)
 
     def launch(self, blocks: Scalar) -> LaunchPass:
-        """Return the launch of a pass with so many blocks."""
+        """Return the launch of a pass with this many blocks."""
         shared = self.shared_bytes
         return LaunchPass(blocks, 256, shared, shared if isinstance(shared, int) else MAX_SHARED_BYTES)
 
