@@ -166,11 +166,11 @@ class File {
 Address address_of(std::vector<uint8_t>& memory) { return reinterpret_cast<Address>(memory.data()); }
 
 bool arrives(const std::shared_ptr<LateDevice>& device, BounceReads& reads, const File& file, uint64_t offset,
-             size_t bytes) {
+             size_t bytes, IdleThreads* others = nullptr) {
   std::vector<uint8_t> memory(bytes);
-  const std::optional<Event> copied = reads.read(file.descriptor, offset, address_of(memory), bytes);
-  if (!copied) return false;
-  wait_and_forget(*device, *copied);
+  const std::vector<Event> copied = reads.read(file.descriptor, offset, address_of(memory), bytes, others);
+  if (copied.empty()) return false;
+  for (const Event event : copied) wait_and_forget(*device, event);
   return file.has(offset, memory);
 }
 
@@ -196,8 +196,8 @@ void short_files() {
   const auto device = std::make_shared<LateDevice>();
   BounceReads reads(device, kPiece, 2);
   std::vector<uint8_t> memory(4 * kPiece);
-  check(!reads.read(file.descriptor, 1, address_of(memory), 3 * kPiece), "a short file was read");
-  check(!reads.read(-1, 0, address_of(memory), kPiece), "no file was read");
+  check(reads.read(file.descriptor, 1, address_of(memory), 3 * kPiece).empty(), "a short file was read");
+  check(reads.read(-1, 0, address_of(memory), kPiece).empty(), "no file was read");
   check(device->in_flight() == 0 && device->events() == 0, "copies of an incomplete read are in flight");
   check(reads.times().reads == 0, "an incomplete read was counted");
   check(arrives(device, reads, file, 0, 3 * kPiece), "other bytes after incomplete reads");
@@ -250,6 +250,40 @@ void many_threads() {
   check(reads.times().reads == 80 && reads.pinned_bytes() <= 4 * 2 * kPiece, "more lanes than threads");
 }
 
+// Three more threads for each piece of work.
+class Others final : public IdleThreads {
+ public:
+  void share(const std::function<void()>& work) override {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) threads.emplace_back(work);
+    work();
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+void shared_reads() {
+  const File file(40 * kPiece);
+  const auto device = std::make_shared<LateDevice>();
+  {
+    BounceReads reads(device, kPiece, 2);
+    Others others;
+    for (size_t i = 0; i < 20; ++i)
+      check(arrives(device, reads, file, i, (20 + i) * kPiece - 2 * i, &others), "other bytes of a shared read");
+    check(reads.times().reads == 20, "a shared read was counted more than once");
+    check(reads.pinned_bytes() > 2 * kPiece, "no thread took part");
+    std::vector<uint8_t> memory(41 * kPiece);
+    const auto read = [&] { return reads.read(file.descriptor, 0, address_of(memory), memory.size(), &others); };
+    check(read().empty(), "a short file was read by several threads");
+    check(device->in_flight() == 0, "copies of an incomplete shared read are in flight");
+    device->copies_left = 9;
+    check(throws(read), "the tenth copy did not fail");
+    check(device->in_flight() == 0, "copies of a failed shared read are in flight");
+    device->copies_left = -1;
+    check(arrives(device, reads, file, 0, 40 * kPiece, &others), "other bytes after failures");
+  }
+  check(device->events() == 0 && device->pinned == 0 && device->streams == 0, "something of them is not released");
+}
+
 }  // namespace
 
 int main() {
@@ -257,5 +291,6 @@ int main() {
   short_files();
   failures();
   many_threads();
+  shared_reads();
   return faults != 0;
 }

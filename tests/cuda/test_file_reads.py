@@ -378,3 +378,22 @@ def test_buffers_out_of_range_are_refused() -> None:
             _native.gpu.FileReads(device, 0, "", piece, buffers)
     with pytest.raises(ValueError, match="cufile"):
         _native.gpu.FileReads(device, 3, "", 1 << 20, 2)
+
+
+def test_idle_threads_take_part_in_a_large_read(
+    emulated_gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches of one row: without help, one thread would read each file."""
+    monkeypatch.setattr(file_reads, "PIECE_BYTES", 64 << 10)
+    arrays = [numbers("u1", (64 * LEAST + i,), i) for i in range(4)]
+    files = written(tmp_path, arrays)
+
+    @pipeline_def(batch_size=1, num_threads=4, device_id=0, seed=1, prefetch_queue_depth=2)
+    def one() -> Any:
+        return fn.readers.numpy(files=files, device="gpu")
+
+    with one() as pipe:
+        for i in range(40):
+            np.testing.assert_array_equal(pipe.run()[0].as_cpu()[0], arrays[i % 4])
+        assert pipe._execution is not None and pipe._execution._run is not None
+        assert pipe._execution._run.pinned_bytes > 3 * 2 * (64 << 10)  # lanes of more threads than batches in flight

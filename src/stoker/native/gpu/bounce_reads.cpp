@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -97,42 +98,92 @@ uint8_t* BounceReads::next_buffer(Lane& lane, Times& times) {
   return buffer.at;
 }
 
-std::optional<Event> BounceReads::read(int descriptor, uint64_t offset, Address to, size_t bytes) {
+// A read, which several threads may share.
+struct BounceReads::Request {
+  int descriptor;
+  uint64_t offset;
+  Address to;
+  size_t bytes, pieces;
+  std::atomic<size_t> next{0};
+  std::atomic<bool> has_failed{false};
+  std::mutex mutex;
+  std::vector<Event> copied;  // of all threads
+  std::exception_ptr error;   // the first one
+  Times times;
+};
+
+bool BounceReads::read_piece(Request& request, size_t piece, Lane& lane, Times& times) {
+  uint8_t* const buffer = next_buffer(lane, times);
+  const size_t begin = piece * piece_, count = std::min(piece_, request.bytes - begin);
+  const auto reading = Clock::now();
+  const int64_t got = read_file(request.descriptor, request.offset + begin, buffer, count);
+  times.file_ns += since(reading);
+  if (got != static_cast<int64_t>(count)) return false;
+  device_->copy_in_on(*lane.stream, request.to + begin, buffer, count);
+  lane.buffers[lane.turn].copied = device_->record_on(*lane.stream);
+  lane.turn = (lane.turn + 1) % buffers_;
+  return true;
+}
+
+void BounceReads::read_pieces(Request& request) {
   const auto start = Clock::now();
-  Times times{1, bytes};
-  std::unique_ptr<Lane> lane = take();
-  std::optional<Event> done;
+  size_t piece = request.next.fetch_add(1);
+  if (piece >= request.pieces || request.has_failed) return;
+  Times times;
+  std::unique_ptr<Lane> lane;
   try {
-    for (size_t have = 0; have < bytes;) {
-      uint8_t* const buffer = next_buffer(*lane, times);
-      const size_t count = std::min(piece_, bytes - have);
-      const auto reading = Clock::now();
-      const int64_t got = read_file(descriptor, offset + have, buffer, count);
-      times.file_ns += since(reading);
-      if (got != static_cast<int64_t>(count)) {
-        settle(*lane);
-        return give(std::move(lane)), std::nullopt;
-      }
-      device_->copy_in_on(*lane->stream, to + have, buffer, count);
-      lane->buffers[lane->turn].copied = device_->record_on(*lane->stream);
-      lane->turn = (lane->turn + 1) % buffers_;
-      have += count;
+    device_->enter();
+    lane = take();
+    bool good = true;
+    for (; good && piece < request.pieces && !request.has_failed; piece = request.next.fetch_add(1))
+      good = read_piece(request, piece, *lane, times);
+    if (!good) {
+      request.has_failed = true;
+      settle(*lane);
     }
-    done = device_->record_on(*lane->stream);
+    std::lock_guard<std::mutex> hold(request.mutex);
+    if (good) {
+      request.copied.reserve(request.copied.size() + 1);
+      request.copied.push_back(device_->record_on(*lane->stream));
+    }
+    request.times.ns += since(start);
+    request.times.file_ns += times.file_ns;
+    request.times.await_ns += times.await_ns;
   } catch (...) {
-    settle(*lane);
-    give(std::move(lane));
-    throw;
+    request.has_failed = true;
+    if (lane) settle(*lane);
+    std::lock_guard<std::mutex> hold(request.mutex);
+    if (!request.error) request.error = std::current_exception();
   }
-  times.ns = since(start);
-  give(std::move(lane));
+  if (lane) give(std::move(lane));
+}
+
+void BounceReads::await_all(const std::vector<Event>& events) noexcept {
+  for (const Event event : events) {
+    try {
+      wait_and_forget(*device_, event);
+    } catch (const std::exception&) {
+      // The device has failed as a whole, so it copies nothing any more.
+    }
+  }
+}
+
+std::vector<Event> BounceReads::read(int descriptor, uint64_t offset, Address to, size_t bytes, IdleThreads* others) {
+  Request request{descriptor, offset, to, bytes, (bytes + piece_ - 1) / piece_};
+  if (others && request.pieces >= kSharedPieces) others->share([&] { read_pieces(request); });
+  else read_pieces(request);
+  if (request.has_failed) {
+    await_all(request.copied);
+    if (request.error) std::rethrow_exception(request.error);
+    return {};
+  }
   std::lock_guard<std::mutex> hold(mutex_);
-  times_.reads += times.reads;
-  times_.bytes += times.bytes;
-  times_.ns += times.ns;
-  times_.file_ns += times.file_ns;
-  times_.await_ns += times.await_ns;
-  return done;
+  ++times_.reads;
+  times_.bytes += bytes;
+  times_.ns += request.times.ns;
+  times_.file_ns += request.times.file_ns;
+  times_.await_ns += request.times.await_ns;
+  return std::move(request.copied);
 }
 
 BounceReads::Times BounceReads::times() const {

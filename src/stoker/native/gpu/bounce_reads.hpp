@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads of files into device memory through bounce buffers: small page-locked buffers that are reused as soon as their
 // copy has passed. Each read has a lane: a stream, and a few buffers in turn, so that the file system fills one while
-// another one is being copied. A piece is still in the processor's caches when the device fetches it, and a file begins
+// another one is being copied. Idle threads read pieces of a large file with lanes of their own. A piece is still in the processor's caches when the device fetches it, and a file begins
 // to arrive while its rest is being read. Staging of whole batches (gpu/inputs.hpp) has neither: a block of 100 MiB and
 // more is read to memory, and is copied when its last file is there.
 #pragma once
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
+#include "gpu/idle_threads.hpp"
 
 namespace stoker::gpu {
 
@@ -29,16 +30,19 @@ class BounceReads {
   BounceReads(const BounceReads&) = delete;
   BounceReads& operator=(const BounceReads&) = delete;
 
-  // Read `bytes` bytes of an open file from `offset` on to a device address that no device work uses. Return an event
-  // that passes when they are there, which the caller releases; or none if the file ends before or cannot be read, with
-  // no copy in flight. Throw DeviceFailure or std::bad_alloc, likewise. Thread-safe: there are as many lanes as reads at
-  // the same time.
-  std::optional<Event> read(int descriptor, uint64_t offset, Address to, size_t bytes);
+  // Number of pieces from which on idle threads take part in a read: waking a thread costs up to a tenth of a piece.
+  static constexpr size_t kSharedPieces = 4;
+
+  // Read `bytes` bytes of an open file from `offset` on to a device address that no device work uses. Return events that
+  // have all passed when they are there, which the caller releases; or none if the file ends before or cannot be read,
+  // with no copy in flight. Throw DeviceFailure or std::bad_alloc, likewise. `others`: null: this thread
+  // alone. Thread-safe: there are as many lanes as threads that read at the same time.
+  std::vector<Event> read(int descriptor, uint64_t offset, Address to, size_t bytes, IdleThreads* others = nullptr);
 
   // Sums over all complete reads, on their threads.
   struct Times {
     uint64_t reads = 0, bytes = 0;
-    uint64_t ns = 0;        // whole reads
+    uint64_t ns = 0;        // whole reads, summed over the threads that share one
     uint64_t file_ns = 0;   // of them in the file system
     uint64_t await_ns = 0;  // and waiting for copies
   };
@@ -55,6 +59,10 @@ class BounceReads {
     std::vector<Buffer> buffers;
     size_t turn = 0;
   };
+  struct Request;
+  void read_pieces(Request& request);
+  bool read_piece(Request& request, size_t piece, Lane& lane, Times& times);
+  void await_all(const std::vector<Event>& events) noexcept;
   std::unique_ptr<Lane> take();
   void give(std::unique_ptr<Lane> lane) noexcept;
   void drop(Lane& lane) noexcept;

@@ -120,17 +120,18 @@ bool FileReads::is_next_direct() {
   return state_ == State::Direct || (state_ == State::Measuring && turn_++ % 2 == 0);
 }
 
-FileReads::Outcome FileReads::read(int descriptor, uint64_t offset, Address to, size_t bytes) {
+FileReads::Outcome FileReads::read(int descriptor, uint64_t offset, Address to, size_t bytes, IdleThreads* others) {
   if (is_next_direct()) {
     const Direct direct = read_directly(descriptor, offset, to, bytes);
-    if (direct != Direct::Refused) return {direct == Direct::Done, std::nullopt};
+    if (direct != Direct::Refused) return {direct == Direct::Done, {}};
   }
-  const std::optional<Event> copied = bounce_.read(descriptor, offset, to, bytes);
+  std::vector<Event> copied = bounce_.read(descriptor, offset, to, bytes, others);
   if (api_) {
     std::lock_guard<std::mutex> hold(mutex_);
     decide();
   }
-  return {copied.has_value(), copied};
+  const bool is_complete = !copied.empty();
+  return {is_complete, std::move(copied)};
 }
 
 FileReads::Direct FileReads::read_directly(int descriptor, uint64_t offset, Address to, size_t bytes) {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "gpu/bounce_reads.hpp"
 
@@ -39,13 +39,13 @@ class FileReads {
   static constexpr uint64_t kTrials = 16;
 
   struct Outcome {
-    bool is_complete = false;     // the bytes are on the device when `copied` has passed
-    std::optional<Event> copied;  // none: they are there
+    bool is_complete = false;   // the bytes are on the device when all of `copied` have passed
+    std::vector<Event> copied;  // the caller releases them
   };
   // Read `bytes` bytes of an open file from `offset` on to a device address that no device work uses. The outcome is
   // incomplete, with no copy in flight, if the file is too short or the system cannot read it. Throw DeviceFailure, also
-  // after an error of cuFile that is On. Thread-safe.
-  Outcome read(int descriptor, uint64_t offset, Address to, size_t bytes);
+  // after an error of cuFile that is On. `others` may take part. Thread-safe.
+  Outcome read(int descriptor, uint64_t offset, Address to, size_t bytes, IdleThreads* others);
 
   struct Way {
     uint64_t reads = 0, bytes = 0, ns = 0;  // `ns`: on their threads

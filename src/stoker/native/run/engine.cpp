@@ -187,7 +187,7 @@ void Engine::wake_last() {
 }
 
 bool Engine::worth_waking() const {
-  if (!resumed_.empty() || runnable_.size() != 1) return true;
+  if (!resumed_.empty() || !shared_.empty() || runnable_.size() != 1) return true;
   const Job& job = *runnable_.front();
   const int64_t row_ns = row_ns_[job.segment].load(std::memory_order_relaxed);
   return row_ns == 0 || (job.rows - job.next_row) * row_ns >= 2 * kShareNs;
@@ -216,6 +216,30 @@ int64_t Engine::run_resumed(std::unique_ptr<Parked> parked, std::unique_ptr<RowC
   return run_row(parked->job, parked->row, parked->position, context) == RowEnd::Finished;
 }
 
+void Engine::share(const std::function<void()>& work) {
+  SharedWork shared{&work};
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    shared_.push_back(&shared);
+    wake_one();
+  }
+  work();
+  std::unique_lock<std::mutex> lock(mutex_);
+  std::erase(shared_, &shared);
+  shared.left.wait(lock, [&] { return shared.helping == 0; });
+}
+
+void Engine::help(std::unique_lock<std::mutex>* lock) {
+  SharedWork* const shared = shared_.front();
+  ++shared->helping;
+  lock->unlock();
+  (*shared->work)();
+  take_disk_wait_ns();  // not of this thread's next row
+  lock->lock();
+  std::erase(shared_, shared);  // nothing of it is left to do
+  if (--shared->helping == 0) shared->left.notify_one();
+}
+
 void Engine::work() {
   const FloatMode mode;
   std::unique_ptr<RowContext> context;
@@ -223,20 +247,26 @@ void Engine::work() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     // One spinning thread is enough; more would take processor time from working threads.
-    if (!closed_ && pending_ == 0 && !spinning_) {
+    if (!closed_ && pending_ == 0 && shared_.empty() && !spinning_) {
       spinning_ = true;
       lock.unlock();
       spin_until([this] { return pending_ > 0 || closed_; });
       lock.lock();
       spinning_ = false;
     }
-    const auto ready = [this] { return closed_ || !resumed_.empty() || (!runnable_.empty() && parked_ < max_parked_); };
+    const auto has_rows = [this] { return !runnable_.empty() && parked_ < max_parked_; };
+    const auto ready = [&] { return closed_ || !resumed_.empty() || has_rows() || !shared_.empty(); };
     while (!ready()) {
       asleep_.push_back(&self);
       self.woken.wait(lock, [&] { return self.is_woken; });
       self.is_woken = false;
     }
     if (closed_) break;
+    if (resumed_.empty() && !has_rows()) {
+      if (ready()) wake_one();
+      help(&lock);
+      continue;
+    }
     Job* job;
     int64_t finished;
     if (!resumed_.empty()) {

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,7 +37,7 @@ enum class WaitResult : uint8_t { Done, Python, Timeout, Closed };
 
 constexpr const char* kNotFed = "an input of the plan was not fed";
 
-class Engine {
+class Engine final : private gpu::IdleThreads {
  public:
   // `resources` are those of the plan's device segments; null if it has none.
   Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gpu::DeviceResources> resources = nullptr,
@@ -121,6 +122,14 @@ class Engine {
 
  private:
   enum class RowEnd { Finished, Parked };
+  // Work of one thread that idle workers take part in.
+  struct SharedWork {
+    const std::function<void()>* work;
+    int helping = 0;  // number of workers in it
+    std::condition_variable left;
+  };
+  void share(const std::function<void()>& work) override;
+  void help(std::unique_lock<std::mutex>* lock);  // requires the lock and shared work; runs it without the lock
   void work();
   // Wake one sleeping worker for new work; that worker wakes the next one if work is left. So no more workers
   // wake up than there is work for. Nothing is done if a worker is still spinning.
@@ -220,6 +229,7 @@ class Engine {
   };
   std::vector<PlacedHistory> placed_;
   std::deque<std::unique_ptr<Parked>> resumed_;
+  std::deque<SharedWork*> shared_;  // the oldest first
   std::deque<PythonWork> python_;
   std::vector<std::unique_ptr<RowContext>> contexts_;
   std::vector<std::shared_ptr<StepClock[]>> step_clocks_;  // of all contexts

@@ -31,13 +31,14 @@ bool has_no_elements(const Step& step, const Call& call) {
 class InputAllocator final : public BufferAllocator {
  public:
   // `on_device_alone`: no step on the host reads the elements, so they may exist in device memory alone.
-  InputAllocator(gpu::JobOnDevice* job, bool on_device_alone) : job_(job), on_device_alone_(on_device_alone) {}
+  InputAllocator(gpu::JobOnDevice* job, bool on_device_alone, gpu::IdleThreads* others)
+      : job_(job), on_device_alone_(on_device_alone), others_(others) {}
   uint8_t* get(size_t bytes) override {
     written();
     return piece_ = job_->allocate_input(bytes);
   }
   uint64_t read_to_device(int descriptor, uint64_t offset, size_t bytes) override {
-    return on_device_alone_ ? job_->read_to_device(descriptor, offset, bytes) : 0;
+    return on_device_alone_ ? job_->read_to_device(descriptor, offset, bytes, others_) : 0;
   }
   // Declare the memory complete: nothing is written to it any more.
   void written() {
@@ -48,6 +49,7 @@ class InputAllocator final : public BufferAllocator {
  private:
   gpu::JobOnDevice* job_;
   const bool on_device_alone_;
+  gpu::IdleThreads* const others_;
   uint8_t* piece_ = nullptr;
 };
 
@@ -179,7 +181,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   double* params = context->params.data();
   for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
   BufferAllocator* allocator = nullptr;
-  InputAllocator input(job->on_device.get(), allocates && may_be_on_device_alone(plan_->values[step.out[0]]));
+  InputAllocator input(job->on_device.get(), allocates && may_be_on_device_alone(plan_->values[step.out[0]]), this);
   std::optional<ChargedAllocator> charged;
   std::optional<RowAllocator> in_output;
   if (allocates) {

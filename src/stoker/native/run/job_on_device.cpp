@@ -114,7 +114,7 @@ void JobOnDevice::deliver(const View& row, Address to) {
   deliveries_.push_back({row.data, to, bytes});
 }
 
-Address JobOnDevice::read_to_device(int descriptor, uint64_t offset, size_t bytes) {
+Address JobOnDevice::read_to_device(int descriptor, uint64_t offset, size_t bytes, IdleThreads* others) {
   constexpr size_t kPage = 4096;  // cuFile reads directly to addresses that are aligned
   Device& device = *resources_.device;
   FileReads* const reads = device.separate_allocations || is_held_ ? nullptr : resources_.file_reads.get();
@@ -125,16 +125,18 @@ Address JobOnDevice::read_to_device(int descriptor, uint64_t offset, size_t byte
     Arena* files = nullptr;
     {
       std::lock_guard<std::mutex> hold(reading_files_);
-      copied_.reserve(static_cast<size_t>(rows_) * 2);
       if (!files_) files_ = resources_.file_arenas->take();
       files = files_.get();
     }
     to = files->take((bytes + kPage - 1) / kPage * kPage).device;
   } catch (const std::bad_alloc&) { return 0; }
-  const FileReads::Outcome outcome = reads->read(descriptor, offset, to, bytes);
-  if (outcome.copied) {
+  const FileReads::Outcome outcome = reads->read(descriptor, offset, to, bytes, others);
+  try {
     std::lock_guard<std::mutex> hold(reading_files_);
-    copied_.push_back(*outcome.copied);
+    copied_.insert(copied_.end(), outcome.copied.begin(), outcome.copied.end());
+  } catch (const std::bad_alloc&) {
+    for (const Event event : outcome.copied) wait_and_forget(device, event);
+    throw;
   }
   return outcome.is_complete ? to : 0;
 }

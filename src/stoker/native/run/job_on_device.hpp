@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/device_resources.hpp"
+#include "gpu/idle_threads.hpp"
 
 namespace stoker {
 struct Plan;
@@ -55,8 +56,8 @@ class JobOnDevice : public RowMemory {
   void input_written(const uint8_t* room) { inputs_.written(room); }
   // Read a part of a file into device memory that the batch has until it is finished. Return its address, or 0 if it is
   // to be read into host memory: it is short, the batch is held, the device has no memory, or FileReads::read is
-  // incomplete. Thread-safe. Throw DeviceFailure.
-  Address read_to_device(int descriptor, uint64_t offset, size_t bytes);
+  // incomplete. `others` may take part. Thread-safe. Throw DeviceFailure.
+  Address read_to_device(int descriptor, uint64_t offset, size_t bytes, IdleThreads* others);
   // Start copying the files to the device while rows are being described, after all files have been read.
   bool may_send_early() { return inputs_.may_send_early(); }
   void send_early() noexcept { inputs_.send_early(); }
