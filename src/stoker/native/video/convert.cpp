@@ -20,7 +20,10 @@ namespace {
 
 Forms forms() {
 #if defined(__x86_64__)
-  if (isa() == Isa::AVX512) return forms_avx512();
+  if (isa() == Isa::AVX512) {
+    static const bool has_vbmi = __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
+    return has_vbmi ? forms_vbmi() : forms_avx512();
+  }
   if (isa() == Isa::AVX2) return forms_avx2();
 #endif
   return kForms;

@@ -60,6 +60,9 @@ struct RowLoops {
   void (*rgb)(const RgbRow<T>& row, const Weights& w, uint8_t* to) = nullptr;
 };
 
+// Byte of a pixel among the 16 of a part in which the even pixels come first.
+constexpr int place_of_pixel(int pixel) { return pixel % 2 * 8 + pixel / 2; }
+
 struct Forms {
   RowLoops<uint8_t> bytes;
   RowLoops<uint16_t> words;
@@ -68,6 +71,7 @@ struct Forms {
 #if defined(__x86_64__)
 Forms forms_avx2();
 Forms forms_avx512();
+Forms forms_vbmi();  // AVX-512 with VBMI and VNNI
 #endif
 
 }  // namespace stoker::video

@@ -24,6 +24,8 @@ inline V<int32_t> multiply_pairs(V<int16_t> a, V<int32_t> weights) {
   return (V<int32_t>)_mm256_madd_epi16((__m256i)a, (__m256i)weights);
 }
 
+inline V<int32_t> add_pairs(V<int32_t> x, V<int16_t> a, V<int32_t> weights) { return x + multiply_pairs(a, weights); }
+
 inline V<uint8_t> pack_words(V<int16_t> a, V<int16_t> b) {
   return (V<uint8_t>)_mm256_packus_epi16((__m256i)a, (__m256i)b);
 }
@@ -42,6 +44,8 @@ inline V<int16_t> words_of_bytes(const uint8_t* p) {
 }
 
 #include "video/convert.ipp"
+#include "video/weave_parts.ipp"
+
 #include "video/rgb.ipp"
 
 }  // namespace

@@ -2,9 +2,10 @@
 // Red, green and blue of a row of bytes, over the vectors of base/vectors.ipp. Included after them, video/convert.ipp and
 //
 //   multiply_pairs(a, weights)  words times words: each lane of int32 is the sum of the products of its two words
+//   add_pairs(x, a, weights)    the same, added to x
 //   pack_words(a, b)            words as bytes, saturated: within each part those of `a`, then those of `b`
+//   weave(channels)             three such vectors of channels as pixels, in the order of memory
 //   words_of_bytes(p)           the next kLanes<int16_t> bytes as words
-//   join_parts(x)               the parts of three vectors, in turn: part 0 of each, part 1 of each, and so on
 //   stream_vector(to, x)        store of a vector past the caches, to a multiple of its size
 
 // A block of pixels is computed as four groups, of every fourth pixel: lanes of int32 hold pairs of words, of which a
@@ -13,24 +14,6 @@
 // one vector of words without a shift of each. Within a part, `pack_words` gives the even pixels, then the odd ones.
 constexpr int kBlock = 2 * kLanes<int16_t>;
 constexpr int kScale = 16 - kFractionBits;  // as a power of two; of samples
-constexpr uint8_t kPlaces[16] = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};  // byte of each pixel in a part
-
-// Interleaving of three channels of 16 bytes. Pixel i of channel c goes to byte 3 i + c: the bytes of a channel go to
-// different places within the three vectors of the result, so that one shuffle per channel serves all of them.
-struct Weave {
-  alignas(64) uint8_t order[3][STOKER_VECTOR_BYTES];
-  alignas(64) int8_t is_channel[3][2][STOKER_VECTOR_BYTES];  // by vector of the result; whether it is channel 0, or 1
-};
-constexpr Weave weave_of() {
-  Weave weave{};
-  for (int i = 0; i < STOKER_VECTOR_BYTES; ++i)
-    for (int c = 0; c < 3; ++c) {
-      weave.order[c][i - i % 16 + (3 * (i % 16) + c) % 16] = kPlaces[i % 16];
-      for (int which = 0; which < 2; ++which) weave.is_channel[c][which][i] = (16 * c + i % 16) % 3 == which ? -1 : 0;
-    }
-  return weave;
-}
-constexpr Weave kWeave = weave_of();
 
 inline V<int32_t> repeated(int32_t x) { return V<int32_t>{} + x; }
 
@@ -83,27 +66,21 @@ void rgb_of_row(const uint8_t* luma, OuterChannel first, OuterChannel last, int6
       const int parity = i >> 1, place = i & 1;
       const V<int16_t> own_p = p.of[parity], own_q = q.of[parity];
       const V<int32_t> lit = multiply_pairs(y.of[parity], light.of[place]);
-      const V<int32_t> both =
-          multiply_pairs(own_p, middle[0].of[place]) + multiply_pairs(own_q, middle[1].of[place]) + rest[1];
-      sums[0][i] = lit + (multiply_pairs(own_p, outer[0].of[place]) + rest[0]);
-      sums[1][i] = lit + both;
-      sums[2][i] = lit + (multiply_pairs(own_q, outer[1].of[place]) + rest[2]);
+      const V<int32_t> one = add_pairs(rest[1], own_p, middle[0].of[place]);
+      sums[0][i] = lit + add_pairs(rest[0], own_p, outer[0].of[place]);
+      sums[1][i] = lit + add_pairs(one, own_q, middle[1].of[place]);
+      sums[2][i] = lit + add_pairs(rest[2], own_q, outer[1].of[place]);
     }
     V<uint8_t> channels[3];
     for (int c = 0; c < 3; ++c) {
-      const V<uint8_t> packed = pack_words(upper_words(sums[c][0], sums[c][1]), upper_words(sums[c][2], sums[c][3]));
-      channels[c] = shuffle_parts(packed, load_vector<uint8_t>(kWeave.order[c]));
+      channels[c] = pack_words(upper_words(sums[c][0], sums[c][1]), upper_words(sums[c][2], sums[c][3]));
     }
     V<uint8_t> woven[3];
-    for (int k = 0; k < 3; ++k) {
-      const auto is_of = [&](int c) { return load_vector<int8_t>(kWeave.is_channel[k][c]) < 0; };
-      woven[k] = is_of(0) ? channels[0] : is_of(1) ? channels[1] : channels[2];
-    }
-    join_parts(woven);
+    weave(channels);
     for (int k = 0; k < 3; ++k) {
       uint8_t* const part = out + k * STOKER_VECTOR_BYTES;
-      if (past) stream_vector(part, woven[k]);
-      else store_vector<uint8_t>(part, woven[k]);
+      if (past) stream_vector(part, channels[k]);
+      else store_vector<uint8_t>(part, channels[k]);
     }
   };
   int64_t x = 0;
