@@ -207,7 +207,7 @@ class _Normalized(torch.nn.Module):
 
 
 @pytest.mark.leaks("torch keeps the threads of its compilers")
-@pytest.mark.parametrize("how", ["compile", "export", "script", "trace"])
+@pytest.mark.parametrize("how", ["compile", "inductor", "export", "script", "trace"])
 def test_compilers(files: Path, how: str) -> None:
     """A model is compiled while an iterator of a loader is open, and after it."""
 
@@ -217,9 +217,9 @@ def test_compilers(files: Path, how: str) -> None:
         iterator = iter(torch.utils.data.DataLoader(_train_set(files), 2, num_workers=2))
         images, _ = next(iterator)
         compiled: Any
-        if how == "compile":
+        if how in ("compile", "inductor"):
             torch._dynamo.reset()
-            compiled = torch.compile(model, backend="aot_eager")
+            compiled = torch.compile(model, backend="aot_eager" if how == "compile" else "inductor")
         elif how == "export":
             compiled = torch.export.export(model, (example,)).run_decompositions().module()
         elif how == "script":

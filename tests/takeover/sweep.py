@@ -210,6 +210,12 @@ def _mask() -> tv_tensors.Mask:
     return tv_tensors.Mask(torch.from_numpy(photograph(3, 71, 78).transpose(2, 0, 1).copy()))
 
 
+def _points(dtype: torch.dtype) -> Any:
+    """Return key points, three groups of four."""
+    values = torch.from_numpy(photograph(3, 12, 2)[..., 0].astype(np.float32)).view(3, 4, 2) / 4
+    return tv_tensors.KeyPoints(values.to(dtype), canvas_size=(71, 74))
+
+
 TENSORS: dict[str, Callable[[io.BytesIO], Any]] = {
     "floats": lambda file: functional.to_tensor(Image.open(file)),
     "bytes": lambda file: functional.pil_to_tensor(Image.open(file)),
@@ -218,6 +224,12 @@ TENSORS: dict[str, Callable[[io.BytesIO], Any]] = {
     "window": lambda _: v2.functional.crop(v2.functional.vertical_flip(_mask()), 3, 4, 60, 70),
     "numbers": lambda _: v2.functional.vertical_flip(_mask()).to(torch.int64),
 }
+if hasattr(tv_tensors, "KeyPoints"):
+    TENSORS |= {
+        "points": lambda _: v2.functional.horizontal_flip(_points(torch.float32)),
+        "whole points": lambda _: v2.functional.resize(v2.functional.vertical_flip(_points(torch.int64)), [90, 80]),
+        "pure points": lambda _: v2.functional.horizontal_flip(_points(torch.float32)).as_subclass(torch.Tensor),
+    }
 IMAGES: dict[str, Callable[[io.BytesIO], Any]] = {
     "file": Image.open,
     "step": lambda file: Image.open(file).convert("L").transpose(1),

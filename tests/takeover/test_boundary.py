@@ -180,14 +180,27 @@ def _rooms() -> Any:
     return closure
 
 
+def _pure_mask(_: Path) -> Any:
+    mask = torchvision.tv_tensors.Mask(torch.arange(2 * 90 * 120).view(2, 90, 120).to(torch.uint8))
+    return v2.functional.horizontal_flip(mask).as_subclass(torch.Tensor)
+
+
+def _pure_points(_: Path) -> Any:
+    if not hasattr(torchvision.tv_tensors, "KeyPoints"):
+        pytest.skip("this release of torchvision has no key points")
+    points: Any = torchvision.tv_tensors.KeyPoints([[[3.0, 4.0]], [[5.0, 6.0]]], canvas_size=(90, 120))
+    return v2.functional.horizontal_flip(points).as_subclass(torch.Tensor)
+
+
+@pytest.mark.parametrize("make", [lambda photo: functional.to_tensor(Image.open(photo)), _pure_mask, _pure_points])
 @pytest.mark.parametrize("name", ["repeat", "broadcast_to", "hash_tensor", "squeeze", "unsqueeze"])
-def test_errors_about_a_tensor_in_place_of_integers(photo: Path, name: str) -> None:
+def test_errors_about_a_tensor_in_place_of_integers(photo: Path, name: str, make: Callable[[Path], Any]) -> None:
     if not hasattr(torch.Tensor, name):
         pytest.skip(f"this release of torch has no `Tensor.{name}`")
     function = getattr(torch.Tensor, name)
 
     def outcome() -> tuple[Any, str]:
-        image = functional.to_tensor(Image.open(photo))
+        image = make(photo)
         with pytest.raises(TypeError) as found:
             function(image if name.endswith("squeeze") else torch.ones(3, 1, 1), image)
         return image, str(found.value)

@@ -26,3 +26,9 @@ def test_uses_of_tensors(part: int) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_uses_of_masks() -> None:
     assert not list(sweep.differences("tensors", 7, 8 * PARTS, "mask,window,numbers"))
+
+
+@pytest.mark.skipif("points" not in sweep.TENSORS, reason="this release of torchvision has no key points")
+@pytest.mark.filterwarnings("ignore")
+def test_uses_of_key_points() -> None:
+    assert not list(sweep.differences("tensors", 9, 8 * PARTS, "points,whole points,pure points"))

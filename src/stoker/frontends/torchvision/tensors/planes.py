@@ -23,7 +23,7 @@ from ..materialize.materialization import Materialization
 from ..proxy_names import named_after
 from ..transport.source import Source
 from .lazy_base import LazyBase, become_plain, call_materialized, protect
-from .tensor import QUERIES, query
+from .tensor import QUERIES, query, refuse_index
 
 BYTES = (torch.uint8, torch.bool)
 _SMALL = 1 << 14  # bytes; fewer are computed immediately, which costs less than recording them
@@ -78,6 +78,8 @@ class LazyPlanes(LazyBase):
             converted = _convert(args[0], args[1])
             if converted is not None:
                 return converted
+        if func is torch.Tensor.__index__ and are_lazy(args[0]):
+            refuse_index(args[0])
         counts.add(counts.TORCH)
         return call_materialized(func, args, kwargs)
 

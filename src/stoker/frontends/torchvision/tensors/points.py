@@ -18,7 +18,7 @@ import torch
 from .. import counts, recording
 from ..proxy_names import named_after
 from .lazy_base import LazyBase, become_plain, call_materialized, protect
-from .tensor import QUERIES, query
+from .tensor import QUERIES, query, refuse_index
 
 Values = npt.NDArray[Any]
 TYPES: dict[torch.dtype, np.dtype[Any]] = {
@@ -144,6 +144,8 @@ class LazyPoints(LazyBase):
         kwargs = kwargs or {}
         if func in QUERIES:
             return query(func, args, kwargs)
+        if func is torch.Tensor.__index__ and are_lazy(args[0]):
+            refuse_index(args[0])
         counts.add(counts.TORCH)
         return call_materialized(func, args, kwargs)
 

@@ -217,14 +217,18 @@ def _contiguous(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _as_index(func: Any, args: Any, kwargs: Any) -> Any:
-    """Raise torch's error for a tensor that is no index, without materializing.
+    if is_lazy(args[0]):
+        refuse_index(args[0])
+    return NotImplemented
+
+
+def refuse_index(x: torch.Tensor) -> None:
+    """Raise torch's error if a lazy tensor is no index, without materializing.
 
     torch asks every argument in place of integers for its index before it reports an error about its class.
     """
-    x = args[0]
-    if not is_lazy(x) or (x.numel() == 1 and not x.is_floating_point()):
-        return NotImplemented
-    return func(torch.empty(0, dtype=x.dtype))
+    if x.numel() != 1 or x.is_floating_point():
+        _T.__index__(torch.empty(0, dtype=x.dtype))
 
 
 def _clone(func: Any, args: Any, kwargs: Any) -> Any:
