@@ -316,6 +316,69 @@ print(failures, delivered)
 """
 
 
+EXCHANGE = """
+import contextlib, ctypes, gc, sys
+from types import SimpleNamespace
+from stoker import DeviceError, ResourceError, fn, pipeline_def
+from stoker.device.gpu import Gpu
+from stoker.frontends.dali import array_functions
+from stoker.ops.generic import jax_gpu_function
+
+driver = ctypes.CDLL("libcuda.so.1")
+driver.fake_failed.restype = driver.fake_noted.restype = ctypes.c_char_p
+Gpu.compiled = lambda self, source: b"a kernel"
+own = ctypes.c_void_p()  # the stream of the library
+assert driver.cuStreamCreateWithPriority(ctypes.byref(own), 1, 0) == 0
+
+class Array:  # in JAX's place
+    def __init__(self, inner):
+        self.inner, self.shape, self.capsule = inner, inner._array.shape, inner.__dlpack__(stream=own.value)
+    def devices(self):
+        return {"gpu"}
+    def astype(self, dtype):
+        return self
+    def __dlpack__(self, stream):
+        assert stream not in (None, own.value)
+        return self.inner._array.__dlpack__(stream=stream)
+
+jax = SimpleNamespace(
+    numpy=SimpleNamespace(asarray=lambda x: x), dlpack=SimpleNamespace(from_dlpack=Array),
+    default_device=contextlib.nullcontext, device_put=lambda x, device: x,
+)
+jax_gpu_function.jax_module = lambda: jax
+array_functions._require = lambda *_: None
+function = array_functions.jax_function(lambda x: x, device="gpu")
+
+@pipeline_def(batch_size=4, num_threads=2, device_id=0, prefetch_queue_depth=1)
+def chain():
+    x = fn.external_source(source=lambda: [b"0123456789abcdef"] * 4).gpu()
+    return function(x + 1) * 2
+
+pipe = chain()
+pipe.build()
+for _ in range(4):
+    pipe.run()
+driver.fake_note(1)
+pipe.run()
+driver.fake_note(0)
+print(driver.fake_noted().decode().count("cuMemcpyDtoDAsync"))
+calls = set()
+for n in range(240):
+    driver.fake_fail_after(n % 60, int(sys.argv[1]))
+    try:
+        pipe.run()
+    except (ResourceError, DeviceError):
+        calls.add(driver.fake_failed().decode())
+driver.fake_fail_after(1 << 30, 999)
+for _ in range(3):
+    pipe.run()
+pipe.close()
+del pipe, function
+gc.collect()
+print(driver.fake_alive(), *sorted(calls))
+"""
+
+
 @pytest.fixture(scope="module")
 def with_driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the environment of a process whose CUDA driver is `fake_driver.cpp`."""
@@ -430,3 +493,13 @@ def test_a_forked_child_leaves_the_driver_alone(with_driver: dict[str, str], tmp
     """The garbage collector of a child finds the parent's objects, and the driver does not work in a child."""
     photographs(tmp_path / "a", 9)
     assert run(FORKED, with_driver, str(tmp_path)).stdout.split() == ["0"]
+
+
+@pytest.mark.parametrize("status", ["999", "2"], ids=["failure", "no memory"])
+def test_an_exchange_with_a_librarys_stream_leaks_nothing(with_driver: dict[str, str], status: str) -> None:
+    """`jax_function` on a GPU: a batch of 4 rows is copied to an array and back; failures of any call are errors."""
+    copies, last = run(EXCHANGE, with_driver, status).stdout.splitlines()
+    alive, *calls = last.split()
+    assert int(copies) >= 8
+    assert alive == "1", "the stream of the library alone"
+    assert "cuMemcpyDtoDAsync_v2" in calls and "cuStreamWaitEvent" in calls
