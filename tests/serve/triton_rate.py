@@ -4,22 +4,26 @@
 ``python -m tests.serve.triton_rate FOLDER_OF_JPEGS``, in the environment of ``make test-triton``. The pipeline decodes,
 resizes to 224x224 and normalises; its result is the mean of the image, as small as a classifier's, or the image itself,
 602 kB of float32. Each request has 32 files. Two clients are in flight, so that one request waits in the server, and
-both ways alternate.
+both ways alternate. ``--instances``: processes that run the model, with ``--threads`` threads each. ``--transport``:
+the files go through HTTP, or the client writes them into memory that it shares with the server.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tritonclient.http as client
+from tritonclient import utils
+from tritonclient.utils import shared_memory
 
 from stoker import fn, pipeline_def, types
 from stoker.serve import Endpoint
@@ -29,6 +33,9 @@ from tests.serve.triton_process import running
 BATCH, TURNS, CLIENTS = 32, 5, 2
 BAR = 0.8
 SECONDS = 2.0
+
+
+Ask = Callable[[list[bytes]], Any]  # returns the server's answer to one request
 
 
 @pipeline_def(batch_size=BATCH, num_threads=2, device_id=None, seed=3)
@@ -41,41 +48,91 @@ def preprocess(whole: bool) -> Any:
 
 
 def main() -> None:
-    contents = [p.read_bytes() for p in sorted(Path(sys.argv[1]).rglob("*")) if p.suffix.lower() in (".jpg", ".jpeg")]
+    parser = argparse.ArgumentParser(prog="python -m tests.serve.triton_rate", description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--instances", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--transport", choices=tuple(TRANSPORTS), default="http")
+    parser.add_argument("--results", nargs="+", choices=("means", "images"), default=["means", "images"])
+    arguments = parser.parse_args()
+    files = sorted(p for p in arguments.folder.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
+    contents = [p.read_bytes() for p in files]
     requests = [contents[i : i + BATCH] for i in range(0, len(contents) - BATCH + 1, BATCH)]
-    print(f"{time.strftime('%d %B %Y %H:%M', time.gmtime())} UTC, batch {BATCH}, {len(contents)} files")
-    for whole in (False, True):
+    print(f"{time.strftime('%d %B %Y %H:%M', time.gmtime())} UTC, batch {BATCH}, {len(contents)} files, {arguments}")
+    open_client = TRANSPORTS[arguments.transport]
+    for results in arguments.results:
+        whole = results == "images"
         with tempfile.TemporaryDirectory() as name:
-            with preprocess(whole) as pipe:
-                export(pipe, Path(name) / "models", "preprocess", ["y"], max_queue_delay_us=0)
+            with preprocess(whole, num_threads=arguments.threads) as pipe:
+                models, count = Path(name) / "models", arguments.instances
+                model = export(pipe, models, "preprocess", ["y"], max_queue_delay_us=0, instances=count)
+            with (model / "config.pbtxt").open("a", encoding="utf-8") as config:
+                config.write(f'parameters {{ key: "num_threads" value {{ string_value: "{arguments.threads}" }} }}\n')
             with running(Path(name)) as address, Endpoint(preprocess(whole), ["y"]) as endpoint:
-                check(address, endpoint, requests[0])
-                measure("images" if whole else "means", address, endpoint, requests)
+                check(address, endpoint, requests[0], open_client)
+                measure(results, address, endpoint, requests, open_client)
 
 
-def ask(connection: Any, request: list[bytes]) -> Any:
-    """Return the server's answer to one request."""
-    rows = client.InferInput("content", [len(request), 1], "BYTES")
-    rows.set_data_from_numpy(np.array([[c] for c in request], dtype=object))
-    return connection.infer("preprocess", [rows]).as_numpy("y")
+def table_of(request: list[bytes]) -> Any:
+    """Return a request's files as an array of one column."""
+    return np.array([[c] for c in request], dtype=object)
 
 
-def check(address: str, endpoint: Endpoint, request: list[bytes]) -> None:
-    """Compare both answers to a request."""
+@contextlib.contextmanager
+def over_http(address: str, number: int) -> Iterator[Ask]:
+    """Connect a client that sends the files."""
     with client.InferenceServerClient(address, network_timeout=60) as connection:
+
+        def ask(request: list[bytes]) -> Any:
+            rows = client.InferInput("content", [len(request), 1], "BYTES")
+            rows.set_data_from_numpy(table_of(request))
+            return connection.infer("preprocess", [rows]).as_numpy("y")
+
+        yield ask
+
+
+@contextlib.contextmanager
+def over_shared_memory(address: str, number: int) -> Iterator[Ask]:
+    """Connect a client that writes the files into a region of memory which the server maps."""
+    size, name = 32 << 20, f"stoker_rate_{number}"
+    with client.InferenceServerClient(address, network_timeout=60) as connection:
+        region = shared_memory.create_shared_memory_region(name, f"/{name}", size)
+        try:
+            connection.register_system_shared_memory(name, f"/{name}", size)
+
+            def ask(request: list[bytes]) -> Any:
+                packed = utils.serialize_byte_tensor(table_of(request))
+                shared_memory.set_shared_memory_region(region, [packed])
+                rows = client.InferInput("content", [len(request), 1], "BYTES")
+                rows.set_shared_memory(name, len(packed.item()))
+                return connection.infer("preprocess", [rows]).as_numpy("y")
+
+            yield ask
+        finally:
+            connection.unregister_system_shared_memory(name)
+            shared_memory.destroy_shared_memory_region(region)
+
+
+Transport = Callable[[str, int], contextlib.AbstractContextManager[Ask]]
+TRANSPORTS: dict[str, Transport] = {"http": over_http, "shared": over_shared_memory}
+
+
+def check(address: str, endpoint: Endpoint, request: list[bytes], open_client: Transport) -> None:
+    """Compare both answers to a request."""
+    with open_client(address, 0) as ask:
         want = np.stack([r["y"] for r in endpoint(request)])
-        np.testing.assert_array_equal(ask(connection, request).reshape(want.shape), want)
+        np.testing.assert_array_equal(ask(request).reshape(want.shape), want)
 
 
-def measure(label: str, address: str, endpoint: Endpoint, requests: list[list[bytes]]) -> None:
+def measure(label: str, address: str, endpoint: Endpoint, requests: list[list[bytes]], open_client: Transport) -> None:
     """Print the rate of both, and the ratio."""
 
     def through_triton(seconds: float) -> float:
         def loop(first: int) -> int:
             done = 0
-            with client.InferenceServerClient(address, network_timeout=60) as connection:
+            with open_client(address, first) as ask:
                 while time.perf_counter() < end:
-                    ask(connection, requests[(first + done) % len(requests)])
+                    ask(requests[(first + done) % len(requests)])
                     done += 1
             return done
 
