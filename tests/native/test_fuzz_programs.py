@@ -22,7 +22,7 @@ COMPILER = os.environ.get("CXX") or shutil.which("g++") or "c++"
 OPTIONS = ["-std=c++20", "-O0", "-ffp-contract=off", f"-I{NATIVE}"]
 FORMS = {"standalone": ["-DSTOKER_FUZZ_STANDALONE"], "libFuzzer": []}
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-RUN = ("audio", "container", "jpeg", "raster")  # whose standalone form other tests compile and run
+RUN = ("audio", "container", "jpeg", "raster", "video")  # whose standalone form other tests compile and run
 
 
 def compiled(*arguments: str | Path) -> None:
@@ -93,6 +93,16 @@ def test_the_program_of_files_without_loss_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     counted = [int(part.split()[-1]) for part in done.stderr.split(",")]
     assert counted[:4] == [len(files), len(files), 0, 0] and counted[4] > len(files) // 2, done.stderr
+
+
+def test_the_program_of_videos_runs(tmp_path: Path) -> None:
+    program = linked(tmp_path, "video")
+    done = subprocess.run(
+        [program, "0", "1"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=HANG_S
+    )
+    assert done.returncode == 0, done.stderr
+    runs, conversions, large, whole, refused = (int(part.split()[-1]) for part in done.stderr.split(","))
+    assert runs == whole + refused == 200 <= conversions and min(large, whole, refused) > 0
 
 
 def in_parallel(folder: Path, code: str) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "nvdec/units.hpp"
+
 namespace stoker::nvdec {
 
 using gpu::DeviceFailure;
@@ -212,19 +214,8 @@ const std::vector<Picture>& Decoder::feed(const uint8_t* data, size_t bytes, int
   shown_.clear();
   content_.assign(header_.begin(), header_.end());
   header_.clear();
-  if (!length_bytes) content_.insert(content_.end(), data, data + bytes);
-  for (size_t at = 0; length_bytes && at < bytes;) {
-    const auto prefix = static_cast<size_t>(length_bytes);
-    if (bytes - at < prefix) throw std::runtime_error("the packet ends within the length of a unit");
-    size_t length = 0;
-    for (size_t i = 0; i < prefix; ++i) length = length << 8 | data[at + i];
-    at += prefix;
-    if (length > bytes - at) throw std::runtime_error("a unit is longer than its packet");
-    constexpr uint8_t kStart[] = {0, 0, 0, 1};
-    content_.insert(content_.end(), kStart, kStart + sizeof kStart);
-    content_.insert(content_.end(), data + at, data + at + length);
-    at += length;
-  }
+  if (length_bytes) append_units(data, bytes, static_cast<size_t>(length_bytes), content_);
+  else content_.insert(content_.end(), data, data + bytes);
   packet_ = number;
   send({kTimestamp | kEndOfPicture, content_.size(), content_.data(), number});
   return shown_;

@@ -31,7 +31,7 @@ inline V<int16_t> upper_words(V<int32_t> even, V<int32_t> odd) {
 }
 template <bool kShared>
 inline Words chroma_words(const uint8_t* at) {
-  if constexpr (!kShared) return alternate(load_vector<uint16_t>(at));
+  if constexpr (!kShared) return alternate((V<uint16_t>)load_vector<uint8_t>(at));
   const V<int16_t> words = words_of_bytes(at) << kScale;
   return {{words, words}};
 }
@@ -60,7 +60,8 @@ void rgb_of_row(const uint8_t* luma, OuterChannel first, OuterChannel last, int6
   const auto rest_of = [&](int32_t weight) { return repeated((base - weight * w.chroma_zero) * (1 << kScale)); };
   const V<int32_t> rest[3] = {rest_of(first.weight), rest_of(first.middle + last.middle), rest_of(last.weight)};
   const auto block = [&](const uint8_t* ys, const uint8_t* ps, const uint8_t* qs, uint8_t* out) {
-    const Words y = alternate(load_vector<uint16_t>(ys)), p = chroma_words<kShared>(ps), q = chroma_words<kShared>(qs);
+    const Words y = alternate((V<uint16_t>)load_vector<uint8_t>(ys)), p = chroma_words<kShared>(ps),
+                q = chroma_words<kShared>(qs);
     V<int32_t> sums[3][4];
     for (int i = 0; i < 4; ++i) {
       const int parity = i >> 1, place = i & 1;
