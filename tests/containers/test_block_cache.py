@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import struct
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import containers
 from stoker.contract.errors import ArgumentError
+from stoker.contract.storage import RecordForm
+from stoker.native import _native
 from stoker.remote.block_cache import BLOCK_BYTES, BlockCache, RemoteObject
 
 SIZE = BLOCK_BYTES + 200_000
@@ -78,3 +85,103 @@ def test_a_limit_below_the_blocks_in_flight_is_refused(folder: Path, monkeypatch
     monkeypatch.setenv("STOKER_REMOTE_CACHE_MIB", "7")
     with pytest.raises(ArgumentError, match="STOKER_REMOTE_CACHE_MIB of at least 8"):
         BlockCache.open(in_flight=2)
+
+
+def native_reader(cache: BlockCache, ranges: list[tuple[int, int]], form: RecordForm = RecordForm.STORED) -> Any:
+    """Return the native reader of (offset, length) of the object."""
+    numbers = np.asarray(ranges, np.uint64).reshape(-1, 2)
+    columns = np.zeros(len(ranges), np.uint32), numbers[:, 0].copy(), numbers[:, 1].copy()
+    return cache.native([OBJECT], (*columns, np.full(len(ranges), form, np.uint8)), BLOCK_BYTES)
+
+
+def test_the_native_reader_returns_what_the_plain_one_does(folder: Path) -> None:
+    cache = filled()
+    rng = np.random.default_rng(4)
+    ranges = [(0, 0), (0, 1), (0, SIZE), (SIZE - 1, 1), (SIZE, 0), (BLOCK_BYTES - 1, 2), (BLOCK_BYTES, 200_000)]
+    for _ in range(300):
+        offset = int(rng.integers(0, SIZE)) if rng.random() < 0.5 else BLOCK_BYTES - int(rng.integers(0, 40_000))
+        ranges.append((offset, int(rng.integers(0, min(SIZE - offset, 100_000) + 1))))
+    reader = native_reader(cache, ranges)
+    assert reader.lengths().tolist() == [length for _, length in ranges]
+    for i, (offset, length) in enumerate(ranges):
+        assert reader.read(i) == CONTENT[offset : offset + length]
+    (folder / OBJECT.identity / "1").unlink()
+    for i, (offset, length) in enumerate(ranges):
+        needs = length > 0 and offset + length > BLOCK_BYTES
+        assert reader.read(i) == (None if needs else CONTENT[offset : offset + length])
+
+
+@pytest.mark.parametrize("at", [0, 16_383, 16_384, 199_999, 200_000, 200_048])
+def test_the_native_reader_returns_no_damaged_piece(at: int, folder: Path) -> None:
+    cache = filled()
+    path = folder / OBJECT.identity / "1"
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    ranges = [(BLOCK_BYTES + i * 16_384, min(100, 200_000 - i * 16_384)) for i in range(13)]
+    reader = native_reader(cache, ranges)
+    piece = at // 16_384 if at < 200_000 else (at - 200_000) // 4
+    for i, (offset, length) in enumerate(ranges):
+        assert reader.read(i) == (None if i == piece else CONTENT[offset : offset + length])
+    path.write_bytes(data[:-1])
+    assert reader.read(5) is None
+
+
+def test_the_native_reader_checks_the_frames_of_tfrecord(folder: Path) -> None:
+    bodies = [b"", b"a", b"x" * 50_000, np.random.default_rng(1).bytes(BLOCK_BYTES + 70_000), b"end"]
+    framed = [containers.tfrecord([b]) for b in bodies[:3]] + [tfrecord_of(bodies[3]), containers.tfrecord([b"end"])]
+    data = b"".join(framed)
+    one = RemoteObject("https://x/z", len(data), None, "1" * 32)
+    cache = BlockCache.open(in_flight=1)
+    assert cache is not None
+    starts = np.cumsum([0, *map(len, framed)])[:-1]
+    columns = np.zeros(5, np.uint32), starts.astype(np.uint64), np.asarray([len(f) for f in framed], np.uint64)
+
+    def found(content: bytes, form: RecordForm) -> list[bytes | None]:
+        for block in range(-(-len(content) // BLOCK_BYTES)):
+            cache.write(one, block, content[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES])
+        reader = cache.native([one], (*columns, np.full(5, form, np.uint8)), BLOCK_BYTES)
+        return [reader.read(i) for i in range(5)]
+
+    assert found(data, RecordForm.TFRECORD) == bodies
+    for inside, checked in (
+        (0, True),
+        (8, True),
+        (12, False),
+        (len(framed[2]) - 1, False),
+    ):  # length, its sum, data, sum
+        spoilt = bytearray(data)
+        spoilt[int(starts[2]) + inside] ^= 1
+        wanted = [*bodies[:2], None, *bodies[3:]]
+        assert found(bytes(spoilt), RecordForm.TFRECORD) == wanted
+        loose = found(bytes(spoilt), RecordForm.TFRECORD_UNCHECKED)
+        assert (loose[2] is None) == checked and loose[:2] + loose[3:] == wanted[:2] + wanted[3:]
+
+
+def tfrecord_of(body: bytes) -> bytes:
+    """Return a large record; the plain checksum of ``containers`` would take seconds."""
+
+    def masked(data: bytes) -> bytes:
+        crc = _native.crc32c(data)
+        return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+    length = struct.pack("<Q", len(body))
+    return length + masked(length) + body + masked(body)
+
+
+def test_the_native_reader_refuses_what_does_not_fit(folder: Path) -> None:
+    cache = filled()
+    with pytest.raises(ValueError, match="inside of their objects"):
+        native_reader(cache, [(SIZE, 1)])
+    with pytest.raises(ValueError, match="stored records, or those of TFRecord"):
+        native_reader(cache, [(0, 8)], RecordForm.RECORDIO)
+    with pytest.raises(IndexError):
+        native_reader(cache, [(0, 8)]).read(1)
+
+
+def test_the_native_reader_marks_blocks_as_used(folder: Path) -> None:
+    cache = filled()
+    path = folder / OBJECT.identity / "0"
+    os.utime(path, (1000, 1000))
+    assert native_reader(cache, [(5, 7)]).read(0) == CONTENT[5:12]
+    assert time.time() - path.stat().st_mtime < 100

@@ -8,7 +8,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import Future, TimeoutError
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..contract.operator import Operator, RowContext, Spec
 from ..contract.step import Value
 from ..contract.storage import Bools, ByteRange, RecordForm, RecordLocation, Storage, Store
 from ..contract.types import DType
+from ..native import _native
 from ._frames import without_frame
 from ._storages import Numbers, checked_ranges
 
@@ -51,6 +52,14 @@ class RequestedStorage(Storage):
     def _begin(self, records: Sequence[int]) -> Begun:
         """Begin to read records, each of which exists and occurs once. Errors belong into the futures."""
 
+    def _begin_ahead(self, records: Sequence[int], batches: int) -> Begun:
+        """Begin to read the records of a batch, as :meth:`_begin` does; at most ``batches`` batches are pending."""
+        return self._begin(records)
+
+    def _waited(self, nanoseconds: int) -> None:
+        """Note that rows have waited for their bytes."""
+        self.waited_ns += nanoseconds
+
     @abstractmethod
     def _checked(self, record: int, content: bytes) -> bytes | BaseException:
         """Return the value of a record whose bytes have arrived, or the error of its row."""
@@ -71,7 +80,7 @@ class RequestedStorage(Storage):
         with self._lock:
             if self._cancelled:
                 return
-        asked = self._begin(list(dict.fromkeys(wanted)))
+        asked = self._begin_ahead(list(dict.fromkeys(wanted)), batches)
         expired: list[Begun] = []
         with self._lock:
             self._ahead.append(asked)
@@ -94,7 +103,7 @@ class RequestedStorage(Storage):
         asked |= self._begin([r for r in wanted if r not in asked and 0 <= r < len(self)])
         begin = time.perf_counter_ns()
         found = {r: self._result(r, asked.get(r)) for r in wanted}
-        self.waited_ns += time.perf_counter_ns() - begin
+        self._waited(time.perf_counter_ns() - begin)
         return [found[r] for r in records]
 
     def _result(self, record: int, future: Future[bytes] | bytes | None) -> bytes | BaseException:
@@ -140,6 +149,9 @@ class RequestedStorage(Storage):
 class AsyncStorage(RequestedStorage):
     """Byte ranges in an asynchronous store.
 
+    If the store keeps blocks of its objects on disk (`remote/store.py`), a native step reads records out of them.
+    Python reads only rows whose blocks have not arrived, and records that need an answer to a damaged frame.
+
     Args:
         store: the client; closed with the pipeline.
         paths: names of the store's objects.
@@ -161,6 +173,9 @@ class AsyncStorage(RequestedStorage):
         self._store = store
         self._paths = [os.fspath(p) for p in paths]
         self._form = form
+        self._kept: _native.KeptBlocks | None = None  # made when the reader is lowered
+        self._near: deque[Set[tuple[str, int]]] = deque()  # blocks of the pending batches
+        self._twin = self._fill  # one object, so that equal steps of several columns are merged
         self._ranges = checked_ranges(file, offset, length, absent, form)
         present = self._ranges[0][self._ranges[3] != RecordForm.ABSENT]
         if present.size and int(present.max()) >= len(self._paths):
@@ -169,6 +184,31 @@ class AsyncStorage(RequestedStorage):
     @property
     def network_wait_ns(self) -> int:
         return self.waited_ns
+
+    def lower(self, c: Lowering, reader: int, dtype: DType, item: tuple[int, ...], layout: str) -> Value:
+        size = dtype.size * int(np.prod(item, dtype=np.int64))
+        kept = self._kept_blocks()
+        lengths = None if kept is None else kept.lengths()
+        if lengths is None or (lengths % size).any():
+            return super().lower(c, reader, dtype, item, layout)
+        (count,) = c.native("lookup", [], [(DType.INT64, (), "")], attrs=(lengths // size, len(lengths), reader))
+        (number,) = c.native("index", [], [(DType.INT64, (), "")], attrs=(reader,))
+        shape = (c.element(count), *item)
+        return c.native("read_kept", [number], [(dtype, shape, layout)], attrs=(kept, reader), twin=self._twin)[0]
+
+    def _kept_blocks(self) -> _native.KeptBlocks | None:
+        """Return the native table of the records in the store's blocks; None if Python reads all records."""
+        make = getattr(self._store, "kept_blocks", None)
+        if self._kept is None and make is not None and self._form != RecordForm.RECORDIO:
+            self._kept = make(self._paths, self._ranges)
+        return self._kept
+
+    def _fill(self, inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
+        """Write a record that the blocks do not have (yet): the twin of the native step."""
+        found = self.take([int(inputs[0])])[0]
+        if isinstance(found, BaseException):
+            raise found
+        outputs[0].reshape(-1).view(np.uint8)[:] = np.frombuffer(found, np.uint8)
 
     def __len__(self) -> int:
         return len(self._ranges[0])
@@ -205,6 +245,11 @@ class AsyncStorage(RequestedStorage):
         begin = getattr(self._store, "look_ahead", None)
         if begin is None or self._cancelled:
             return 0
+        if self._kept is not None:
+            known: int = self._store.look_ahead_blocks(  # type: ignore[attr-defined]
+                self._blocks_of(records[(records >= 0) & (records < len(self))])
+            )
+            return known
         places = [self.locate(int(r)) for r in records if 0 <= r < len(self)]
         found: int = begin([ByteRange(p.path, p.offset, p.length) for p in places if p.length])
         return found
@@ -213,6 +258,42 @@ class AsyncStorage(RequestedStorage):
         forget = getattr(self._store, "forget_look_ahead", None)
         if forget is not None:
             forget()
+
+    def _waited(self, nanoseconds: int) -> None:
+        super()._waited(nanoseconds)
+        if self._kept is not None:
+            self._store.note_wait(nanoseconds)  # type: ignore[attr-defined]
+
+    def _begin_ahead(self, records: Sequence[int], batches: int) -> Begun:
+        if self._kept is None:
+            return self._begin(records)
+        # Rows read the blocks themselves. Those that run before their blocks have arrived ask for them again.
+        store: Any = self._store
+        blocks = self._blocks_of(np.asarray(records, np.int64))
+        self._near.append(blocks.keys())
+        while len(self._near) > batches:
+            store.release_blocks(self._near.popleft() - set().union(*self._near))
+        store.load_blocks(blocks)
+        return {}
+
+    def _blocks_of(self, records: npt.NDArray[np.int64]) -> dict[tuple[str, int], None]:
+        """Return (address, number) of the blocks that records are in, each once, in the order of the records."""
+        size = self._store.block_bytes  # type: ignore[attr-defined]
+        file, offset, length, codec = (column[records].astype(np.int64) for column in self._ranges)
+        present = (codec != RecordForm.ABSENT) & (length > 0)
+        file, first = file[present], offset[present] // size
+        count = ((offset + length)[present] - 1) // size + 1 - first
+        total = np.cumsum(count)
+        inside = np.arange(int(total[-1]) if len(total) else 0) - np.repeat(total - count, count)
+        file, block = np.repeat(file, count), np.repeat(first, count) + inside
+        is_new = np.ones(len(block), bool)
+        is_new[1:] = (file[1:] != file[:-1]) | (block[1:] != block[:-1])
+        places = zip(file[is_new].tolist(), block[is_new].tolist(), strict=True)
+        return dict.fromkeys((self._paths[number], block) for number, block in places)
+
+    def drop(self) -> None:
+        self._near.clear()
+        super().drop()
 
     def _find(self, record: int) -> RecordLocation:
         """Return the location of a record; OSError if an index cannot be read."""

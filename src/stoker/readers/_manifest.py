@@ -88,6 +88,9 @@ class ManifestObjects(AsyncStorage):
     def absent(self) -> Bools | None:
         return None
 
+    def _kept_blocks(self) -> None:  # its table has no ranges: they are in the manifest's files
+        return None
+
     def joined(self, others: Sequence[AsyncStorage]) -> AsyncStorage:
         raise ArgumentError(
             "expected one manifest of objects, got several parts: `stoker index --manifest` joins manifests"

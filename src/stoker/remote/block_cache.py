@@ -16,8 +16,13 @@ import os
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from ..contract.errors import ArgumentError
 from ..contract.private_folder import make_private_folder, require_private_folder
@@ -28,6 +33,7 @@ from ..settings import remote_cache
 BLOCK_BYTES = 4 << 20
 _PIECE_BYTES = 1 << 14  # bytes that have a checksum; a record is read with up to two pieces more
 _SUM_BYTES = 4
+_WRITTEN_BYTES = 1 << 19  # of one call of the system
 COPY = "whole"  # name of a whole copy, with the blocks of its object
 _USED_AGAIN_S = 60  # a block is marked as used at most this often
 _NOT_KEPT = "blocks of remote objects are not kept: {}; set STOKER_REMOTE_CACHE to a folder of your own"
@@ -53,6 +59,17 @@ class RemoteObject:
 def identity_of(path: str, size: int, version: str | None) -> str:
     """Return the digest that names the blocks of a version of an object."""
     return hashlib.blake2b(f"{path}\0{size}\0{version}".encode(), digest_size=16).hexdigest()
+
+
+def write_pieces(file: Any, content: bytes | memoryview) -> None:
+    """Write bytes to a file, a piece at a time.
+
+    For a call with more than 1 MiB the system may look for as much contiguous memory, which costs ten times the copy
+    (4 MiB in one call took 10 ms on Linux 6.18 with ext4, 1 ms in pieces).
+    """
+    view = memoryview(content)
+    while view:
+        view = view[file.write(view[:_WRITTEN_BYTES]) :]
 
 
 class BlockCache:
@@ -118,6 +135,29 @@ class BlockCache:
             self._expected.add(path)
         return not os.path.exists(path)
 
+    def is_kept(self, one: RemoteObject, block: int) -> bool:
+        """Return whether a block is there, damaged or not."""
+        return os.path.exists(f"{self._folder}/{one.identity}/{block}")
+
+    def release(self, one: RemoteObject, block: int) -> None:
+        """Note that the expected rows have read a block."""
+        self._expected.discard(f"{self._folder}/{one.identity}/{block}")
+
+    def native(
+        self, objects: Sequence[RemoteObject], ranges: tuple[npt.NDArray[Any], ...], block_bytes: int
+    ) -> _native.KeptBlocks:
+        """Return the native reader of records out of the blocks, which marks blocks as used like :meth:`read`.
+
+        Args:
+            objects: the objects.
+            ranges: (object, offset, length, form) of each record, inside of its object.
+            block_bytes: bytes of a block.
+        """
+        folders = [f"{self._folder}/{one.identity}" for one in objects]
+        sizes = np.asarray([one.size for one in objects], np.uint64)
+        file, offset, length, form = ranges
+        return _native.KeptBlocks(folders, sizes, file, offset, length, form, block_bytes, _PIECE_BYTES)
+
     def forget_expected(self) -> None:
         """Forget which blocks rows will read."""
         with self._lock:
@@ -156,9 +196,9 @@ class BlockCache:
             path.parent.mkdir(exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
             try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(content)
-                    file.write(_sums(content))
+                with os.fdopen(handle, "wb", buffering=0) as file:
+                    write_pieces(file, content)
+                    write_pieces(file, _sums(content))
                 os.replace(name, path)
             except BaseException:
                 os.unlink(name)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -15,11 +15,15 @@ import numpy as np
 from ..contract.errors import ArgumentError, DataError
 from ..contract.storage import ByteRange
 from ..contract.text import brief
+from ..native import _native
 from .addresses import is_remote, require_address
-from .block_cache import BLOCK_BYTES, BlockCache, RemoteObject
+from .block_cache import BLOCK_BYTES, BlockCache, RemoteObject, write_pieces
 from .client import Client
 
 _CONNECTIONS = 32
+# Bytes in flight for blocks that no row waits for: at first, and if more than `_ENOUGH_BYTES` have arrived.
+_FIRST_BYTES, _FEW_BYTES, _ENOUGH_BYTES = 16 << 20, 8 << 20, 32 << 20
+_WAIT_NS = 1_000_000  # a shorter wait of a row is no reason for more bytes in flight
 _CLOSED = "the pipeline is closed"
 Block = bytes | memoryview  # a client's answer stays in the client's memory
 
@@ -44,7 +48,11 @@ class RemoteStore:
         self._cache = BlockCache.open(_CONNECTIONS) if keeps_blocks else None
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = ThreadPoolExecutor(_CONNECTIONS, thread_name_prefix="stoker-remote")
-        self._fetched: dict[tuple[str, int], Future[Block]] = {}  # blocks in flight
+        self._fetched: dict[tuple[str, int], Future[Block]] = {}  # blocks in flight, and queued ones
+        self._queued: dict[tuple[str, int], tuple[RemoteObject, int, Future[Block]]] = {}  # no row waits for them yet
+        self._arrived: dict[tuple[str, int], int] = {}  # bytes of queued blocks that came before a row needed them
+        self._arrived_bytes = self._ahead_bytes = self._ahead = 0  # of queued blocks; those in flight, and their number
+        self._most_bytes = _FIRST_BYTES
         self._ended = threading.Event()
         self.objects = {path: known[path] for path in paths if path in known} if known else {}
         try:
@@ -63,6 +71,11 @@ class RemoteStore:
 
     # ---- Store ----
 
+    @property
+    def block_bytes(self) -> int:
+        """Return the bytes of a block."""
+        return BLOCK_BYTES
+
     def fetch(self, ranges: Sequence[ByteRange]) -> list[Future[bytes] | bytes]:
         """Begin to read byte ranges."""
         return self.fetch_objects([(self.objects[r.path], r.offset, r.length) for r in ranges])
@@ -78,29 +91,75 @@ class RemoteStore:
         """
         if self._cache is None:
             return 0
-        wanted: dict[tuple[str, int], RemoteObject] = {}
-        for r in ranges:
-            one = self.objects[r.path]
-            if r.length:
-                last = (min(r.offset + r.length, one.size) - 1) // BLOCK_BYTES
-                wanted |= {(one.identity, block): one for block in range(r.offset // BLOCK_BYTES, last + 1)}
+        return self.look_ahead_blocks(dict.fromkeys(b for r in ranges if r.length for b in self._blocks_of(r)))
+
+    def look_ahead_blocks(self, blocks: Iterable[tuple[str, int]]) -> int:
+        """Begin to load those (address, number) of blocks that no row has asked for yet, and return their bytes."""
+        if self._cache is None:
+            return 0
         begun = 0
-        for key, one in wanted.items():
-            if self._cache.expect(one, key[1]):
-                self._block(one, key[1])
-                begun += min(BLOCK_BYTES, one.size - key[1] * BLOCK_BYTES)
+        for path, block in blocks:
+            one = self.objects[path]
+            if self._cache.expect(one, block):
+                self._block(one, block, may_wait=True)
+                begun += min(BLOCK_BYTES, one.size - block * BLOCK_BYTES)
         return begun
 
     def forget_look_ahead(self) -> None:
         """Forget which blocks rows will ask for: others come next."""
+        with self._lock:
+            self._arrived.clear()
+            self._arrived_bytes = 0
         if self._cache is not None:
             self._cache.forget_expected()
+
+    def kept_blocks(self, paths: Sequence[str], ranges: tuple[Any, ...]) -> _native.KeptBlocks | None:
+        """Return the native reader of records out of the cache; None without a cache, or if an object is too short.
+
+        Args:
+            paths: addresses of the objects.
+            ranges: (number of the object, offset, length, form) of each record.
+        """
+        if self._cache is None:
+            return None
+        objects = [self.objects[path] for path in paths]
+        try:
+            return self._cache.native(objects, ranges, BLOCK_BYTES)
+        except ValueError:  # a record is not inside of its object: its row says so
+            return None
+
+    def load_blocks(self, blocks: Iterable[tuple[str, int]]) -> None:
+        """Begin to load those (address, number) of blocks that the cache lacks, in this order."""
+        assert self._cache is not None
+        for path, block in blocks:
+            one = self.objects[path]
+            with self._lock:
+                self._arrived_bytes -= self._arrived.pop((one.identity, block), 0)
+            if not self._cache.is_kept(one, block):
+                self._block(one, block, may_wait=True)
+
+    def release_blocks(self, blocks: Iterable[tuple[str, int]]) -> None:
+        """Note that the rows that needed blocks have read them."""
+        assert self._cache is not None
+        for path, block in blocks:
+            self._cache.release(self.objects[path], block)
+
+    def note_wait(self, nanoseconds: int) -> None:
+        """Note that rows have waited for blocks. Then more bytes are loaded at a time ahead of the rows.
+
+        Few at first, because blocks that no row needs yet delay those of the first rows.
+        """
+        if nanoseconds >= _WAIT_NS:
+            with self._lock:
+                self._most_bytes = min(2 * self._most_bytes, _CONNECTIONS * BLOCK_BYTES)
+                self._start_queued()
 
     def close(self) -> None:
         """End the connections; idempotent."""
         self._ended.set()
         with self._lock:
             pool, self._pool = self._pool, None
+            self._queued.clear()
             pending, self._fetched = list(self._fetched.values()), {}
         if pool is not None:
             pool.shutdown(cancel_futures=True)
@@ -119,7 +178,7 @@ class RemoteStore:
         for block in blocks:
             while len(ahead) < _CONNECTIONS // 2 and block + len(ahead) < len(blocks):
                 ahead.append(self._block(one, block + len(ahead)))
-            file.write(ahead.pop(0).result())
+            write_pieces(file, ahead.pop(0).result())
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         """Return a byte range of an object.
@@ -131,6 +190,10 @@ class RemoteStore:
         return found.result() if isinstance(found, Future) else found
 
     # ---- blocks ----
+
+    def _blocks_of(self, r: ByteRange) -> list[tuple[str, int]]:
+        last = (min(r.offset + r.length, self.objects[r.path].size) - 1) // BLOCK_BYTES
+        return [(r.path, block) for block in range(r.offset // BLOCK_BYTES, last + 1)]
 
     def _begin(self, one: RemoteObject, offset: int, length: int) -> Future[bytes] | bytes:
         if not length:
@@ -198,20 +261,49 @@ class RemoteStore:
         )
         return bytes(content)
 
-    def _block(self, one: RemoteObject, block: int) -> Future[Block]:
-        """Return the future of a block. Requests for a block in flight share it."""
+    def _block(self, one: RemoteObject, block: int, *, may_wait: bool = False) -> Future[Block]:
+        """Return the future of a block. Requests for a block in flight share it.
+
+        Args:
+            may_wait: no row needs the block yet, so that others go first.
+        """
         key = (one.identity, block)
         with self._lock:
-            known = self._fetched.get(key)
-            if known is not None:
-                return known
-            future: Future[Block] = Future()
-            if self._pool is None:
-                future.set_exception(DataError(_CLOSED))
-                return future
-            self._pool.submit(self._load, one, block, future)
-            self._fetched[key] = future
+            future = self._fetched.get(key)
+            if future is None:
+                future = Future()
+                if self._pool is None:
+                    future.set_exception(DataError(_CLOSED))
+                    return future
+                self._fetched[key] = future
+                self._queued[key] = one, block, future
+            if may_wait:
+                self._start_queued()
+            elif key in self._queued and self._pool is not None:
+                self._pool.submit(self._load, *self._queued.pop(key))
         return future
+
+    def _start_queued(self) -> None:
+        """Begin to load queued blocks, up to the limit; the caller holds the lock."""
+        limit = self._most_bytes if self._arrived_bytes < _ENOUGH_BYTES else _FEW_BYTES
+        while self._queued and self._ahead < _CONNECTIONS and self._ahead_bytes < limit and self._pool is not None:
+            one, block, future = self._queued.pop(next(iter(self._queued)))
+            size = min(BLOCK_BYTES, one.size - block * BLOCK_BYTES)
+            self._ahead += 1
+            self._ahead_bytes += size
+            self._pool.submit(self._load_ahead, one, block, future, size)
+
+    def _load_ahead(self, one: RemoteObject, block: int, future: Future[Block], size: int) -> None:
+        """Load a block of ``size`` bytes that was queued, then the next one."""
+        try:
+            self._load(one, block, future)
+        finally:
+            with self._lock:
+                self._ahead -= 1
+                self._ahead_bytes -= size
+                self._arrived[one.identity, block] = size
+                self._arrived_bytes += size
+                self._start_queued()
 
     def _load(self, one: RemoteObject, block: int, future: Future[Block]) -> None:
         """Read a block for its future. Rows get the block before the cache does."""

@@ -50,6 +50,24 @@ class ReadAhead:
     @property
     def counts(self) -> tuple[int, int, int]: ...
 
+# Records of remote objects in the cache of their blocks. `read`: None if the cache does not have all of its bytes.
+class KeptBlocks:
+    def __init__(
+        self,
+        folders: Sequence[str],
+        sizes: npt.NDArray[np.uint64],
+        file: npt.NDArray[np.uint32],
+        offset: npt.NDArray[np.uint64],
+        length: npt.NDArray[np.uint64],
+        codec: npt.NDArray[np.uint8],
+        block_bytes: int,
+        piece_bytes: int,
+        /,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def lengths(self) -> npt.NDArray[np.int64]: ...
+    def read(self, record: int, /) -> bytes | None: ...
+
 # Per record: (file or buffer, offset, length, codec).
 class RangeTable(Records):
     def __init__(

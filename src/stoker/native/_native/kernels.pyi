@@ -569,6 +569,14 @@ def read_audio_part(files: FileTable, reader: int, /) -> Kernel:
 def read_file_ref() -> Kernel:
     """The bytes of a file that the input refers to (io/file_ref.hpp)."""
 
+def read_kept(kept: KeptBlocks, reader: int, /) -> Kernel:
+    """The bytes of a record of an object, from the cache of its blocks.
+
+    Args:
+        kept: the records and the blocks
+        reader: the column of the batch's indices
+    """
+
 def read_numpy(
     files: FileTable, reader: int, axes: Sequence[int], start: int, end: int, policy: int, fill: npt.NDArray[Any], /
 ) -> Kernel:

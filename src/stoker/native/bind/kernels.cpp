@@ -33,8 +33,9 @@ bool take_object(nb::handle h, Value* to) {
 // Convert objects of classes that this module binds.
 bool is_object(nb::handle h, Value* to) {
   return take_object<FileTable>(h, to) || take_object<RangeTable>(h, to) || take_object<MemoryTable>(h, to) ||
-         take_object<ManifestTable>(h, to) || take_object<JoinedRecords>(h, to) || take_object<gpu::Function>(h, to) ||
-         take_object<gpu::HostCall>(h, to) || take_object<Kernel>(h, to) || take_object<jpeg::gpu::Index>(h, to);
+         take_object<ManifestTable>(h, to) || take_object<JoinedRecords>(h, to) || take_object<KeptBlocks>(h, to) ||
+         take_object<gpu::Function>(h, to) || take_object<gpu::HostCall>(h, to) || take_object<Kernel>(h, to) ||
+         take_object<jpeg::gpu::Index>(h, to);
 }
 
 // Convert arrays with one axis. Arrays with a single number also count as integers elsewhere.

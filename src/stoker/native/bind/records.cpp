@@ -3,11 +3,13 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "bind/arrays.hpp"
 #include "bind/gil.hpp"
+#include "io/kept_blocks.hpp"
 #include "io/read_ahead.hpp"
 #include "io/records.hpp"
 
@@ -147,6 +149,42 @@ void bind_read_ahead(nb::module_& m) {
       });
 }
 
+KeptBlocks* kept_blocks(const std::vector<std::string>& folders, const Keys& sizes, const Numbers<uint32_t>& file,
+                        const Keys& offset, const Keys& length, const Bytes& codec, uint64_t block_bytes,
+                        uint64_t piece_bytes) {
+  if (folders.size() != sizes.shape(0)) throw nb::value_error("expected a folder and a size for each object");
+  if (block_bytes == 0 || block_bytes > (uint64_t{1} << 32) || piece_bytes == 0 || piece_bytes > KeptBlocks::kMaxPiece)
+    throw nb::value_error("expected blocks of 1 to 2**32 bytes with checksums of at most 32 KiB each");
+  std::vector<KeptBlocks::Object> objects;
+  for (size_t i = 0; i < folders.size(); ++i) objects.push_back({folders[i] + "/", sizes.data()[i]});
+  PackedRanges ranges = packed(objects.size(), file, offset, length, codec);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const Range r = ranges[i];
+    if (r.codec == Codec::Absent) continue;
+    if (r.codec == Codec::RecordIo) throw nb::value_error("expected stored records, or those of TFRecord");
+    const uint64_t size = objects[r.file].size;
+    if (r.offset > size || r.length > size - r.offset)
+      throw nb::value_error("expected records inside of their objects");
+  }
+  return new KeptBlocks(std::move(objects), std::move(ranges), block_bytes, piece_bytes);
+}
+
+void bind_kept_blocks(nb::module_& m) {
+  nb::class_<KeptBlocks>(m, "KeptBlocks")
+      .def(nb::new_(&kept_blocks))
+      .def("__len__", &KeptBlocks::size)
+      .def("lengths",
+           [](const KeptBlocks& self) {
+             return column<int64_t>(self.size(), [&](size_t i) { return static_cast<int64_t>(self.bytes(i)); });
+           })
+      .def("read", [](const KeptBlocks& self, size_t i) -> nb::object {
+        if (i >= self.size()) throw nb::index_error();
+        std::vector<uint8_t> bytes(self.bytes(i));
+        if (!without_gil([&] { return self.read(i, bytes.data()); })) return nb::none();
+        return nb::bytes(bytes.data(), bytes.size());
+      });
+}
+
 }  // namespace
 
 void bind_records(nb::module_& m) {
@@ -203,6 +241,7 @@ void bind_records(nb::module_& m) {
       .def_static("joined", &joined_memory, nb::keep_alive<0, 1>())
       .def("absent", &absent<MemoryTable>);
   bind_read_ahead(m);
+  bind_kept_blocks(m);
 }
 
 }  // namespace stoker

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "io/kept_blocks.hpp"
 #include "io/manifest.hpp"
 #include "kernels/records.hpp"
 #include "plan/check.hpp"
@@ -68,6 +69,35 @@ class ReadRange : public Kernel {
   const KnownFileSizes sizes_;
 };
 
+// The step's input is the record's number, for its Python twin, which reads what the cache does not have.
+class ReadKept : public Kernel {
+ public:
+  ReadKept(std::shared_ptr<KeptBlocks> kept, int reader) : kept_(std::move(kept)), reader_(reader) {}
+  Ports ports() const override {
+    return {.kernel = "read_kept", .in = {port_of(DType::I64, 0)}, .out = {{.least_rank = 1}}};
+  }
+  void check(const StepFacts& step) const override { step.require_reader(reader_); }
+  bool has_cost() const override { return true; }
+  double cost(const Job& job, int64_t row) const override {
+    const uint64_t index = static_cast<uint64_t>(job.indices[reader_][row]);
+    return index < kept_->size() ? static_cast<double>(kept_->bytes(index)) : 0;
+  }
+  Outcome run(const Call& c) const override {
+    const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
+    if (index >= kept_->size()) return outside(c, index, kept_->size());
+    const View& out = *c.out[0];
+    const auto bytes = static_cast<uint64_t>(out.elements() * size_of(out.dtype));
+    if (bytes == kept_->bytes(index)) return kept_->read(index, out.data) ? Outcome::Ok : Outcome::Python;
+    *c.error = "expected memory for the " + std::to_string(kept_->bytes(index)) + " bytes of a record, got " +
+               std::to_string(bytes);
+    return Outcome::Error;
+  }
+
+ private:
+  const std::shared_ptr<const KeptBlocks> kept_;
+  const int reader_;
+};
+
 class Lookup : public Kernel {
  public:
   Lookup(std::vector<uint8_t> table, size_t rows, int reader)
@@ -118,6 +148,9 @@ std::shared_ptr<Kernel> make_read_items(std::shared_ptr<const Records> records, 
 std::shared_ptr<Kernel> make_read_range(std::shared_ptr<const Records> records, int reader) {
   return make_read_items(std::move(records), reader, {});
 }
+std::shared_ptr<Kernel> make_read_kept(std::shared_ptr<KeptBlocks> kept, int reader) {
+  return std::make_shared<ReadKept>(std::move(kept), reader);
+}
 std::shared_ptr<Kernel> make_lookup(registry::Elements table, size_t rows, int reader) {
   const size_t bytes = table.bytes.size();
   if (rows > 0 ? bytes % rows != 0 : bytes > 0)
@@ -133,6 +166,10 @@ const Registered kReadItems{"read_range",
                             "The items of a record.",
                             make_read_items,
                             {{"records", kRecords}, {"reader", kReader}, {"item", "extents of an item"}}};
+const Registered kReadKept{"read_kept",
+                           "The bytes of a record of an object, from the cache of its blocks.",
+                           make_read_kept,
+                           {{"kept", "the records and the blocks"}, {"reader", kReader}}};
 const Registered kLookup{"lookup",
                          "The row of a table that the row's sample has.",
                          make_lookup,

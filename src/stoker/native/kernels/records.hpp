@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 
+#include "io/kept_blocks.hpp"
 #include "io/records.hpp"
 #include "kernels/registry.hpp"
 #include "plan/plan.hpp"
@@ -11,6 +12,8 @@ namespace stoker {
 
 template <>
 inline constexpr const char* registry::kPythonClass<FileTable> = "FileTable";
+template <>
+inline constexpr const char* registry::kPythonClass<KeptBlocks> = "KeptBlocks";
 
 // A table of any kind.
 template <>
