@@ -27,7 +27,7 @@ from typing import Any, overload
 
 import numpy.typing as npt
 
-from stoker.native._native import FileTable, Kernel, Records
+from stoker.native._native import FileTable, KeptBlocks, Kernel, Records
 
 '''
 _LINE = 120

@@ -6,7 +6,7 @@ from typing import Any, overload
 
 import numpy.typing as npt
 
-from stoker.native._native import FileTable, Kernel, Records
+from stoker.native._native import FileTable, KeptBlocks, Kernel, Records
 
 def affine_boxes(numbers: Sequence[int], extents: bool, /) -> Kernel:
     """Boxes that move with an image.
