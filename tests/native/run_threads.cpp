@@ -260,11 +260,11 @@ void do_python(Engine& engine, PythonWork work) {
   engine.finish_python(std::move(work));
 }
 
-void serve_python(Shared& shared) {
+void serve_python(Shared& shared, bool rows_only) {
   PythonWork work;
   bool closed = false;
   while (!closed)
-    if (shared.engine->next_python(&work, 0.05, &closed)) do_python(*shared.engine, std::move(work));
+    if (shared.engine->next_python(&work, 0.05, rows_only, &closed)) do_python(*shared.engine, std::move(work));
 }
 
 // Keeps some batches in flight. Ends when the engine is closed.
@@ -337,7 +337,8 @@ int64_t run_engine(Random& random, bool on_device) {
   for (int i = 0; i < 2; ++i) users.emplace_back(consume, std::ref(shared), random());
   users.emplace_back(run_here, std::ref(shared), random());
   users.emplace_back(watch, std::ref(shared));
-  if (!on_device) users.emplace_back(serve_python, std::ref(shared));
+  if (!on_device)
+    for (const bool rows_only : {false, true}) users.emplace_back(serve_python, std::ref(shared), rows_only);
   std::this_thread::sleep_for(std::chrono::milliseconds(random() % 400));
   std::vector<std::thread> closing;
   for (int i = 0; i < 2; ++i) closing.emplace_back([&shared] { shared.engine->close(); });

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ..contract.errors import StateError, UnreadableFile, show_number
+from ..contract.errors import ResourceError, StateError, UnreadableFile, show_number
 from ..contract.expr import is_static
 from ..contract.feed import GpuArray, to_array
 from ..contract.operator import Isolation, RowContext, Spec
@@ -33,7 +33,8 @@ class PythonWork:
     """Python segments and parked rows of a run.
 
     A thread that runs a batch itself also does the batch's Python work. Otherwise a dedicated thread does it, which
-    starts with the first such batch.
+    starts with the first such batch. The first parked row starts more threads, up to the run's number, which take
+    parked rows alone: their code is Stoker's, and most of its libraries release Python's lock.
 
     Args:
         flights: the run's batches in flight, by job number.
@@ -55,7 +56,10 @@ class PythonWork:
         self._handed_over: dict[tuple[int, str], HandOver] = {}  # key: (node, reason)
         self._isolated, self._owns_isolated = IsolatedOperators(), True
         self._lock = threading.RLock()  # the user's code never runs concurrently
+        self._counting = threading.Lock()  # of times and of rows that are handed over
         self._thread: threading.Thread | None = None
+        self._helpers: list[threading.Thread] = []
+        self._has_helpers = False
         self._serving = threading.Lock()  # held by the serving thread until it ends
         self._served = threading.Event()
         self._gpu = gpu
@@ -77,6 +81,20 @@ class PythonWork:
             start_thread(threading.Thread(target=_serve, args=arguments, name="stoker-python", daemon=True))
             self._served.wait(wait_s)
 
+    def start_helpers(self, owner: weakref.ref[PythonWorkOwner]) -> None:
+        """Start the threads for parked rows, once. The serving thread calls it."""
+        if self._has_helpers:
+            return
+        self._has_helpers = True
+        for i in range(1, self._engine.threads):
+            arguments = (self._engine, owner)
+            thread = threading.Thread(target=_help, args=arguments, name=f"stoker-python-{i}", daemon=True)
+            try:
+                start_thread(thread)
+            except ResourceError:  # the system has no more threads: those that run do all of the work
+                return
+            self._helpers.append(thread)
+
     def begin(self) -> bool:
         """Become the serving thread. Return False if there is one already."""
         if not self._serving.acquire(blocking=False):
@@ -87,12 +105,15 @@ class PythonWork:
 
     def join(self, wait_s: float) -> bool:
         """Wait for the thread to end after the engine was closed. Return False if the user's code still runs."""
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(wait_s)
-            if thread.is_alive():
-                return False
+        until = time.monotonic() + wait_s
+        threads = [thread for thread in (self._thread, *self._helpers) if thread is not None]
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join(max(until - time.monotonic(), 0))
+                if thread.is_alive():
+                    return False
         self._thread = None
+        self._helpers.clear()
         return True
 
     def share_isolated(self, isolated: IsolatedOperators) -> None:
@@ -114,15 +135,15 @@ class PythonWork:
     def do(self, work: Any) -> None:
         """Do one piece of Python work. The batch continues even if the work fails."""
         try:
-            with self._lock:  # this thread may compute a substitute while the serving thread works on a later batch
-                if work.row >= 0:
-                    self._hand_over(work)
-                else:
+            if work.row >= 0:
+                self._hand_over(work)
+            else:
+                with self._lock:  # this thread may compute a substitute while the serving thread has a later batch
                     self._python_segment(work.job)
         except BaseException as error:
             # Rows without results must not continue. Ctrl-C interrupts only the caller's own thread.
             self._fail_work(work, error)
-            if threading.current_thread() is not self._thread:
+            if threading.current_thread() not in (self._thread, *self._helpers):
                 raise
         finally:
             self._engine.finish_python(work)
@@ -151,21 +172,23 @@ class PythonWork:
         self._count_python(step.node, began)
 
     def _count_python(self, node: int, began: int) -> None:
-        self.ns[node] = self.ns.get(node, 0) + time.perf_counter_ns() - began
+        with self._counting:
+            self.ns[node] = self.ns.get(node, 0) + time.perf_counter_ns() - began
 
     def _note(self, flight: InFlight, row: int, node: int, reason: str) -> None:
         """Record a row's hand-over once, even if several steps of the node hand it over."""
-        if (row, node, reason) in flight.handed_over:
-            return
-        flight.handed_over.add((row, node, reason))
-        one = self._handed_over.get((node, reason))
-        if one is None:
-            source_node = self._graph.nodes[node]
-            one = HandOver(
-                source_node.operator.name, f"{source_node.source_line}" if source_node.source_line else "", reason
-            )
-            self._handed_over[node, reason] = one
-        one.count(self._samples.of(flight.rows, row)[1])
+        with self._counting:
+            if (row, node, reason) in flight.handed_over:
+                return
+            flight.handed_over.add((row, node, reason))
+            one = self._handed_over.get((node, reason))
+            if one is None:
+                source_node = self._graph.nodes[node]
+                one = HandOver(
+                    source_node.operator.name, f"{source_node.source_line}" if source_node.source_line else "", reason
+                )
+                self._handed_over[node, reason] = one
+            one.count(self._samples.of(flight.rows, row)[1])
 
     def handed_over(self) -> tuple[HandOver, ...]:
         """Return the rows that native kernels have handed over to Python twins, most frequent reason first."""
@@ -313,7 +336,23 @@ def _serve(engine: Any, owner: weakref.ref[PythonWorkOwner]) -> None:
         run = owner()
         if run is None:  # no caller will collect this batch, and it must not continue without Python's results
             return
+        if work.row >= 0:
+            run.python.start_helpers(owner)
         run.python.do(work)
+        del run, work
+
+
+def _help(engine: Any, owner: weakref.ref[PythonWorkOwner]) -> None:
+    """Compute parked rows on a thread, like :func:`_serve`."""
+    while True:
+        work = engine.next_python(1.0, rows_only=True)
+        if work is False:
+            return
+        run = owner()
+        if run is None:
+            return
+        if work is not True:
+            run.python.do(work)
         del run, work
 
 

@@ -192,14 +192,16 @@ void bind_run(nb::module_& m) {
              without_gil([&] { e.move_on_device(all); });
            })
       .def("stack_on_device", &stack_on_device)
-      .def("next_python",
-           [](std::shared_ptr<Engine> e, double timeout_s) -> nb::object {
-             PythonWork work;
-             bool closed = false;
-             if (!without_gil([&] { return e->next_python(&work, timeout_s, &closed); }))
-               return closed ? nb::bool_(false) : nb::bool_(true);
-             return nb::cast(new WorkBox{e, std::move(work)}, nb::rv_policy::take_ownership);
-           })
+      .def(
+          "next_python",
+          [](std::shared_ptr<Engine> e, double timeout_s, bool rows_only) -> nb::object {
+            PythonWork work;
+            bool closed = false;
+            if (!without_gil([&] { return e->next_python(&work, timeout_s, rows_only, &closed); }))
+              return closed ? nb::bool_(false) : nb::bool_(true);
+            return nb::cast(new WorkBox{e, std::move(work)}, nb::rv_policy::take_ownership);
+          },
+          nb::arg("timeout_s"), nb::arg("rows_only") = false)
       .def("finish_python",
            [](Engine& e, WorkBox& w) { without_gil_on_device(e, [&] { e.finish_python(std::move(w.work)); }); })
       .def("close", [](Engine& e) { without_gil([&] { e.close(); }); })

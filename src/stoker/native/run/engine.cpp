@@ -86,8 +86,8 @@ void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
     lock->lock();
     if (plan_->segments[job->segment].kind == SegmentKind::Python) {
       python_.push_back(PythonWork{job, nullptr});
-      python_ready_.notify_one();
-      job_done_.notify_all();  // a waiting consumer may have to start the Python thread
+      python_ready_.notify_all();  // not every thread takes segments
+      job_done_.notify_all();      // a waiting consumer may have to start the Python thread
       return;
     }
     job->remaining = job->rows;

@@ -62,7 +62,8 @@ class Engine final : private gpu::IdleThreads {
   bool advance(Job* job, PythonWork* work);  // true: done; false: run `work`, then call `finish_python`
 
   WaitResult wait(Job* job, double timeout_s);
-  bool next_python(PythonWork* work, double timeout_s, bool* closed);  // for the thread that runs Python work
+  // For threads that run Python work. One of them takes segments; the others take parked rows alone.
+  bool next_python(PythonWork* work, double timeout_s, bool rows_only, bool* closed);
   void finish_python(PythonWork work);
   void fail_row(Job* job, int64_t row, int32_t step, std::string text);
   // End a row for which `value` has no memory within the limit of the batch.

@@ -21,12 +21,13 @@ void Engine::begin_python(Job* job, const Segment& segment) {
   }
 }
 
-bool Engine::next_python(PythonWork* work, double timeout_s, bool* closed) {
+bool Engine::next_python(PythonWork* work, double timeout_s, bool rows_only, bool* closed) {
   std::unique_lock<std::mutex> lock(mutex_);
   python_served_ = true;
   auto next = python_.end();
   python_ready_.wait_for(lock, std::chrono::duration<double>(timeout_s), [&] {
-    next = std::find_if(python_.begin(), python_.end(), [this](const PythonWork& w) { return may_start(w); });
+    next = std::find_if(python_.begin(), python_.end(),
+                        [&](const PythonWork& w) { return rows_only ? w.parked != nullptr : may_start(w); });
     return closed_.load() || next != python_.end();
   });
   *closed = closed_;

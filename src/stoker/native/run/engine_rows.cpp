@@ -300,7 +300,7 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
         std::lock_guard<std::mutex> hold(mutex_);
         ++parked_;
         python_.push_back(PythonWork{job, std::move(parked)});
-        python_ready_.notify_one();
+        python_ready_.notify_one();  // every thread takes rows
         job_done_.notify_all();
       }();
       return RowEnd::Parked;
