@@ -26,7 +26,7 @@ def encoded(form: str, number: int) -> Any:
 
 
 def test_threads_decode_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many rows as the pipeline has threads are inside of the decoder at the same time."""
+    """The decoder works on one row per thread of the pipeline at the same time."""
     threads = 3
     names: list[str] = []
     barrier = threading.Barrier(threads, timeout=HANG_S)
