@@ -270,6 +270,9 @@ void shared_reads() {
     for (size_t i = 0; i < 20; ++i)
       check(arrives(device, reads, file, i, (20 + i) * kPiece - 2 * i, &others), "other bytes of a shared read");
     check(reads.times().reads == 20, "a shared read was counted more than once");
+    // On a busy machine the first thread may take all pieces of a read.
+    for (int more = 0; more < 2000 && reads.pinned_bytes() == 2 * kPiece; ++more)
+      check(arrives(device, reads, file, 0, 39 * kPiece, &others), "other bytes of a shared read");
     check(reads.pinned_bytes() > 2 * kPiece, "no thread took part");
     std::vector<uint8_t> memory(41 * kPiece);
     const auto read = [&] { return reads.read(file.descriptor, 0, address_of(memory), memory.size(), &others); };

@@ -393,7 +393,11 @@ def test_idle_threads_take_part_in_a_large_read(
         return fn.readers.numpy(files=files, device="gpu")
 
     with one() as pipe:
-        for i in range(40):
+        for i in range(2000):  # on a busy machine the first threads may take all pieces of many reads
             np.testing.assert_array_equal(pipe.run()[0].as_cpu()[0], arrays[i % 4])
-        assert pipe._execution is not None and pipe._execution._run is not None
-        assert pipe._execution._run.pinned_bytes > 3 * 2 * (64 << 10)  # lanes of more threads than batches in flight
+            assert pipe._execution is not None and pipe._execution._run is not None
+            # Lanes of more threads than batches in flight.
+            helped = pipe._execution._run.pinned_bytes > 3 * 2 * (64 << 10)
+            if i >= 40 and helped:
+                break
+        assert helped

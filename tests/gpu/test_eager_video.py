@@ -30,6 +30,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(write_video(tmp_path_factory.mktemp("video") / "a.mp4", "libx264", frames=30, size=(144, 160), gop=15))
 
 
+@pytest.mark.leaks("the first use of the device opens it for the process")
 def test_memory_is_written_again_after_its_readers(path: str) -> None:
     """A block goes to later frames while a slow kernel has yet to read the earlier ones."""
     with eager.video.open(path) as cpu:

@@ -61,6 +61,7 @@ T* dynamic_shared() {
   return reinterpret_cast<T*>(EmulatedThreads::instance().dynamic_shared());
 }
 inline void block_barrier() { EmulatedThreads::instance().wait_block(); }
+inline void device_fence() {}  // blocks run one after another
 inline void warp_barrier() { EmulatedThreads::instance().wait_warp(); }
 
 inline uint32_t shuffle_across(uint32_t v, uint32_t bits) {

@@ -21,6 +21,7 @@ struct BatchCase {
   uint32_t rows, format, adjust;
   uint32_t unstuff_threads, entropy_threads, pixel_threads, min_bits, max_rounds, seed, scale_log2, passes, spoil;
   uint32_t parts, scratch_kb;  // the most memory of a launch; 0: any
+  uint32_t spread_rows, lead_bits;
   uint64_t memory, index_bytes, piece_bytes;
 };
 struct RowCase {
@@ -44,8 +45,15 @@ struct TestCase {
 
   Format format() const { return static_cast<Format>(head.format); }
   Settings settings() const {
-    return {head.unstuff_threads, head.entropy_threads, head.pixel_threads,
-            head.min_bits,        head.max_rounds,      static_cast<size_t>(head.memory)};
+    Settings settings = {head.unstuff_threads, head.entropy_threads, head.pixel_threads,
+                         head.min_bits,        head.max_rounds,      static_cast<size_t>(head.memory)};
+    settings.spread_rows = head.spread_rows;
+    settings.spread_threads = head.entropy_threads;
+    settings.spread_bits = head.min_bits;
+    settings.guess_threads = 64;
+    settings.write_threads = 64;
+    settings.lead_bits = head.lead_bits;
+    return settings;
   }
 };
 

@@ -56,14 +56,16 @@ class Batch:
     spoil: int = 0  # damage to the entries of the index before the last pass: index into SPOILT
     scratch_kb: int = 0  # bound of the memory of a launch; 0: none
     parts: int = 0  # 1: read only what the window needs of known files; 2: the same, and change one byte of it
+    spread_rows: int = 0  # batches of up to this many rows have several CTAs that write each of them
+    lead_bits: int = 256  # that are decoded before a subsequence to guess its state
     piece_bytes: int = 1 << 17  # of a file: the index stores an entry point for each piece of a subsequence
 
     def pack(self) -> bytes:
         head = struct.pack(
-            "<14I3Q", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
+            "<16I3Q", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
             self.entropy_threads, self.pixel_threads, self.min_bits, self.max_rounds, self.seed, self.scale_log2,
-            self.passes, self.spoil, self.parts, self.scratch_kb, self.memory, self.index_bytes,
-            self.piece_bytes,
+            self.passes, self.spoil, self.parts, self.scratch_kb, self.spread_rows, self.lead_bits,
+            self.memory, self.index_bytes, self.piece_bytes,
         )  # fmt: skip
         rows = (struct.pack("<I4i", len(r.data), *(r.window or (0, 0, 0, 0))) + r.data for r in self.rows)
         return head + b"".join(rows)

@@ -29,13 +29,13 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_emulator(tmp_path_factory.mktemp("jpeg_gpu"))
 
 
-@pytest.fixture
-def run(emulator: Path, tmp_path: Path):
+@pytest.fixture(params=[0, 1000], ids=["a block decodes a row", "several blocks write a row"])
+def run(request, emulator: Path, tmp_path: Path):
     """Run batches, check that every row is correct, and return a line per row."""
 
     def run(*batches: Batch) -> list[str]:
         cases = tmp_path / "cases"
-        cases.write_bytes(pack(batches))
+        cases.write_bytes(pack([replace(b, spread_rows=request.param) for b in batches]))
         done = subprocess.run([emulator, cases], capture_output=True, text=True, timeout=300)
         lines = done.stdout.splitlines()
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

@@ -11,7 +11,7 @@ from ..settings import gpu_direct_storage
 from .cuda_library import find_cuda_library
 
 # Page-locked buffers of a read: while one is copied, the file system fills another one.
-PIECE_BYTES = 2 << 20
+PIECE_BYTES = 4 << 20
 BUFFERS = 2
 
 _DRIVER = "/proc/driver/nvidia-fs/stats"  # exists where NVIDIA's driver for GPUDirect Storage is loaded

@@ -18,6 +18,7 @@ from .report import Engines, FileIndexReport, JpegReport
 # The decoder's CUDA C++. Kernels that take long to compile come first.
 SOURCES: Sources = (
     ("stoker_jpeg_entropy", '#include "device/jpeg_entropy.cuh"\n'),
+    *((f"stoker_jpeg_{name}", '#include "device/jpeg_spread.cuh"\n') for name in ("guess", "synchronise", "write")),
     *((f"stoker_jpeg_{name}", '#include "device/jpeg_transform.cuh"\n') for name in ("clear", "transform")),
     ("stoker_jpeg_pixels", '#include "device/jpeg_pixels.cuh"\n'),
     ("stoker_jpeg_unstuff", '#include "device/jpeg_unstuff.cuh"\n'),

@@ -3,5 +3,6 @@
 #pragma once
 #include "device/jpeg_entropy.cuh"
 #include "device/jpeg_pixels.cuh"
+#include "device/jpeg_spread.cuh"
 #include "device/jpeg_transform.cuh"
 #include "device/jpeg_unstuff.cuh"

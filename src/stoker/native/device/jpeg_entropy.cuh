@@ -10,10 +10,6 @@
 
 namespace stoker::jpeg::gpu {
 
-// A file that is crafted never to synchronise needs a round per subsequence, with one thread working. The budget of all
-// rounds is this many bits, about a second; every file gets at least kLeastRounds.
-constexpr uint32_t kRoundBits = 1u << 24, kLeastRounds = 4;
-
 // Decode a file that has no index entry.
 STOKER_DEVICE void decode_unknown(EntropyShared& shared, const Row& row, const RowBuffers& buffers, uint32_t* status,
                                   Outline& outline, uint32_t min_bits, uint32_t max_rounds) {
@@ -33,11 +29,10 @@ STOKER_DEVICE void decode_unknown(EntropyShared& shared, const Row& row, const R
   const SubsequenceState states(buffers);
   for (uint32_t i = thread_index(); i < sequence.count; i += thread_count()) {
     states.entry[i] = 0;
-    follow(shared, row, words, sequence.at(i), states, buffers.states, i, false);
+    follow(shared.tables, row, words, sequence.at(i), states, buffers.states, i, false);
   }
   block_barrier();
-  const uint32_t affordable = kLeastRounds + kRoundBits / bits;
-  const bool in_step = synchronise(shared, row, sequence, states, max_rounds < affordable ? max_rounds : affordable);
+  const bool in_step = synchronise(shared, row, sequence, states, affordable_rounds(max_rounds, bits));
   const uint32_t needed_mcus = row.needed_rows * row.mcu_columns;
   const bool complete = in_step && count_blocks(shared, row, sequence, states, needed_mcus);
   if (!complete) {
@@ -47,10 +42,10 @@ STOKER_DEVICE void decode_unknown(EntropyShared& shared, const Row& row, const R
   // `bits` was chosen so that there are at most as many subsequences as an entry holds. If there are more nevertheless,
   // no entry is written, and the host drops it.
   const bool kept = row.index && !row.known && sequence.count <= kIndexSubsequences;
-  if (kept) write_pieces(shared, row, buffers, bits, sequence.count);
-  else write_all(shared, row, sequence, states, needed_mcus);
+  if (kept) write_pieces(shared.tables, row, buffers, bits, sequence.count);
+  else write_all(shared.tables, row, sequence, states, needed_mcus);
   block_barrier();
-  sum_differences(shared, row, pointer<int16_t>(buffers.dc), needed_mcus);
+  sum_differences(shared.sums, row, pointer<int16_t>(buffers.dc), needed_mcus);
   if (kept) note(shared, row, buffers, sequence, outline);
 }
 
@@ -70,7 +65,7 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
   const IndexEntry* const entry = pointer<const IndexEntry>(row.index);
   Checksum part = {};  // loaded early, so that other work hides the latency
   if (known) part = part_of_seal(*entry, row.pieces, thread_index(), thread_count(), row.seed);
-  build_tables(row, shared);
+  build_tables(row, shared.tables);
   block_barrier();
   if (known) {
     if (is_of(shared, *entry, part, row, buffers)) {

@@ -263,7 +263,8 @@ STOKER_DEVICE bool decode_piece(const EntropyShared& shared, const Row& row, con
   const PieceStart& at = known.entry.at[i];
   if (at.blocks < low || at.blocks >= high || state_block(at.state) >= row.period) return false;
   const uint32_t end = smaller(last_of(row, buffers, known.sequence, i - known.skipped), high);
-  const End reached = write(shared, row, buffers, known.sequence.at(i - known.skipped), at.state, at.blocks, end);
+  const End reached =
+      write(shared.tables, row, buffers, known.sequence.at(i - known.skipped), at.state, at.blocks, end);
   predict(row, buffers, at, reached, end);
   // The piece is read again, because nothing stays in registers across the call.
   const uint32_t piece = shared.list[thread_index()];

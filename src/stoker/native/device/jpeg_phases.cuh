@@ -39,6 +39,16 @@ STOKER_DEVICE uint32_t cut(const RowBuffers& buffers, uint32_t bits, uint32_t* s
   return done;
 }
 
+// A file that is crafted never to synchronise needs a round per subsequence, with one thread working. The budget of all
+// rounds is this many bits, about a second; every file gets at least kLeastRounds.
+constexpr uint32_t kRoundBits = 1u << 24, kLeastRounds = 4;
+
+// Return the greatest number of rounds for subsequences of `bits` bits.
+STOKER_DEVICE uint32_t affordable_rounds(uint64_t max_rounds, uint32_t bits) {
+  const uint32_t affordable = kLeastRounds + kRoundBits / bits;
+  return max_rounds < affordable ? static_cast<uint32_t>(max_rounds) : affordable;
+}
+
 // Decode again the subsequences whose entry state differs from the state in which their predecessor ended, until there
 // are none.
 STOKER_DEVICE bool synchronise(EntropyShared& shared, const Row& row, const Sequence& sequence,
@@ -58,7 +68,7 @@ STOKER_DEVICE bool synchronise(EntropyShared& shared, const Row& row, const Sequ
     if (round == max_rounds) break;
     for (uint32_t k = thread_index(); k < dirty; k += thread_count()) {
       const uint32_t i = states.list[k];
-      follow(shared, row, words, sequence.at(i), states, sequence.buffers.states, i, true);
+      follow(shared.tables, row, words, sequence.at(i), states, sequence.buffers.states, i, true);
     }
     block_barrier();
   }
@@ -107,18 +117,18 @@ STOKER_DEVICE Span span_of(const Row& row, const Sequence& sequence, const Subse
   return {begin < end ? begin : end, end};
 }
 
-STOKER_DEVICE void write_all(const EntropyShared& shared, const Row& row, const Sequence& sequence,
+STOKER_DEVICE void write_all(const Tables& tables, const Row& row, const Sequence& sequence,
                              const SubsequenceState& states, uint32_t needed_mcus) {
   for (uint32_t i = thread_index(); i < sequence.count; i += thread_count()) {
     const Subsequence s = sequence.at(i);
     const Span span = span_of(row, sequence, states, needed_mcus, s, i);
-    if (span.begin < span.end) write(shared, row, sequence.buffers, s, states.entry[i], span.begin, span.end);
+    if (span.begin < span.end) write(tables, row, sequence.buffers, s, states.entry[i], span.begin, span.end);
   }
 }
 
 // Write a piece of a subsequence and record its begin in the row's entry, and the begin of the next piece as well,
 // because there are no registers to hold the state.
-STOKER_CALLED void write_piece(const EntropyShared& shared, const Row& row, const RowBuffers& buffers, uint32_t bits,
+STOKER_CALLED void write_piece(const Tables& tables, const Row& row, const RowBuffers& buffers, uint32_t bits,
                                uint32_t i, uint32_t k) {
   const Sequence sequence = {buffers, pointer<const uint32_t>(buffers.segment_start),
                              pointer<const uint32_t>(buffers.segment_first), bits, 0};
@@ -129,34 +139,41 @@ STOKER_CALLED void write_piece(const EntropyShared& shared, const Row& row, cons
   PieceStart* const at = pointer<IndexEntry>(row.index)->at + i * row.pieces + k;
   if (k == 0) *at = {span.begin, {}, states.entry[i]};
   End reached = {false, at->state, at->blocks};
-  if (at->blocks < span.end) reached = write(shared, row, buffers, piece, at->state, at->blocks, span.end);
+  if (at->blocks < span.end) reached = write(tables, row, buffers, piece, at->state, at->blocks, span.end);
   if (k + 1 < row.pieces) at[1] = {reached.blocks, {}, reached.state};
 }
 
 // Write a whole picture in pieces, for an entry.
-STOKER_DEVICE void write_pieces(const EntropyShared& shared, const Row& row, const RowBuffers& buffers, uint32_t bits,
+STOKER_DEVICE void write_pieces(const Tables& tables, const Row& row, const RowBuffers& buffers, uint32_t bits,
                                 uint32_t count) {
   for (uint32_t i = thread_index(); i < count; i += thread_count())
-    for (uint32_t k = 0; k < row.pieces; ++k) write_piece(shared, row, buffers, bits, i, k);
+    for (uint32_t k = 0; k < row.pieces; ++k) write_piece(tables, row, buffers, bits, i, k);
 }
 
 // Replace DC differences by their running sums, modulo 2^16. Readers of the sums subtract the sum at the begin of a
-// segment.
-STOKER_DEVICE void sum_differences(EntropyShared& shared, const Row& row, int16_t* dc, uint32_t mcus) {
-  for (uint32_t c = 0; c < row.components; ++c) {
-    const uint32_t first = row.plane[c].first_block, blocks = row.plane[c].h * row.plane[c].v;
-    uint32_t done = 0;
-    for (uint32_t base = 0; base < mcus; base += thread_count()) {
-      const uint32_t m = base + thread_index();
-      int16_t* const own = dc + m * row.blocks + first;
-      uint32_t sum = 0, total = 0;
-      for (uint32_t b = 0; b < blocks && m < mcus; ++b) sum += static_cast<uint32_t>(own[b]);
-      sum = done + inclusive_sum(sum, shared.sums, total) - sum;
-      for (uint32_t b = 0; b < blocks && m < mcus; ++b) {
-        sum += static_cast<uint32_t>(own[b]);
-        own[b] = static_cast<int16_t>(sum);
+// segment. `sums` is shared memory for kMaxWarps numbers.
+STOKER_DEVICE void sum_differences(uint32_t* sums, const Row& row, int16_t* dc, uint32_t mcus) {
+  uint32_t done[kMaxPlanes] = {};
+  for (uint32_t base = 0; base < mcus; base += thread_count()) {
+    const uint32_t m = base + thread_index(), blocks = m < mcus ? row.blocks : 0;
+    int16_t* const own = dc + m * row.blocks;
+    uint32_t sum[kMaxPlanes] = {};
+    for (uint32_t b = 0; b < blocks; ++b)
+      STOKER_UNROLL for (uint32_t c = 0; c < kMaxPlanes; ++c) sum[c] +=
+          row.component[b] == c ? static_cast<uint32_t>(own[b]) : 0;
+    STOKER_UNROLL for (uint32_t c = 0; c < kMaxPlanes; ++c) {
+      if (c >= row.components) break;
+      uint32_t total = 0;
+      sum[c] = done[c] + inclusive_sum(sum[c], sums, total) - sum[c];
+      done[c] += total;
+    }
+    for (uint32_t b = 0; b < blocks; ++b) {
+      const uint32_t difference = static_cast<uint32_t>(own[b]);
+      STOKER_UNROLL for (uint32_t c = 0; c < kMaxPlanes; ++c) {
+        if (row.component[b] != c) continue;
+        sum[c] += difference;
+        own[b] = static_cast<int16_t>(sum[c]);
       }
-      done += total;
     }
   }
 }

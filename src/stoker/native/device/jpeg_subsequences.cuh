@@ -91,16 +91,16 @@ struct Sequence {
 
 // Decoder that keeps only the final state and the number of completed blocks.
 struct Follower {
-  const EntropyShared& shared;
+  const Tables& tables;
   const Row& row;
   const Subsequence s;
   Reader reader;
   Pairs pairs;
   uint32_t first_block, position, blocks;
 
-  STOKER_DEVICE Follower(const EntropyShared& shared, const Row& row, const uint32_t* words, const Subsequence& s,
+  STOKER_DEVICE Follower(const Tables& tables, const Row& row, const uint32_t* words, const Subsequence& s,
                          uint16_t state)
-      : shared(shared),
+      : tables(tables),
         row(row),
         s(s),
         reader(words, s.begin + state_bits(state)),
@@ -111,7 +111,7 @@ struct Follower {
 
   STOKER_DEVICE void run(uint32_t end) {
     while (reader.at < end) {
-      const Entry e = next_symbol(shared, pairs.lookup() | (position ? kLookupSize : 0), reader.top());
+      const Entry e = next_symbol(tables, pairs.lookup() | (position ? kLookupSize : 0), reader.top());
       // If the first symbol ends a block, the second one belongs to another block, and must not be decoded here if it
       // begins at the end.
       const uint32_t after = position + advance(e);
@@ -133,18 +133,18 @@ struct Follower {
 };
 
 // Decode subsequence i from `entry[i]`. After the first round, stop where the state equals that of the earlier round.
-STOKER_DEVICE void follow(const EntropyShared& shared, const Row& row, const uint32_t* words, const Subsequence& s,
+STOKER_DEVICE void follow(const Tables& tables, const Row& row, const uint32_t* words, const Subsequence& s,
                           const SubsequenceState& states, uint32_t count, uint32_t i, bool again) {
-  Follower follower(shared, row, words, s, states.entry[i]);
-  for (uint32_t k = 0; k < kMarks && s.begin + mark_distance(k) < s.end; ++k) {
-    const uint32_t end = s.begin + mark_distance(k);
+  Follower follower(tables, row, words, s, states.entry[i]);
+  for (uint32_t k = 0; k < kMarks && s.begin + states.distance(k) < s.end; ++k) {
+    const uint32_t end = s.begin + states.distance(k);
     follower.run(end);
     uint32_t& mark = states.marks[k * count + i];
     const uint32_t here = follower.state(end), before = mark;
     mark = here | follower.blocks << 16;
     if (!again || (before & 0xFFFF) != here) continue;
     const uint32_t more = follower.blocks - (before >> 16);  // modulo 2^16 where it matters
-    for (uint32_t j = k + 1; j < kMarks && s.begin + mark_distance(j) < s.end; ++j)
+    for (uint32_t j = k + 1; j < kMarks && s.begin + states.distance(j) < s.end; ++j)
       states.marks[j * count + i] += more << 16;
     states.blocks[i] += more;
     return;
@@ -204,7 +204,7 @@ struct End {
 };
 
 // Decode again and write the coefficients and DC differences, beginning with block `index` of the scan.
-STOKER_DEVICE End write(const EntropyShared& shared, const Row& row, const RowBuffers& buffers, const Subsequence& s,
+STOKER_DEVICE End write(const Tables& tables, const Row& row, const RowBuffers& buffers, const Subsequence& s,
                         uint16_t state, uint32_t index, uint32_t end) {
   const uint32_t* const homes = pointer<const uint32_t>(buffers.homes);
   int16_t* const differences = pointer<int16_t>(buffers.dc);
@@ -217,7 +217,7 @@ STOKER_DEVICE End write(const EntropyShared& shared, const Row& row, const RowBu
   while (reader.at < s.end && index < end) {
     const bool first = position == 0;
     const uint32_t top = reader.top();
-    const Entry e = next_symbol(shared, pairs.lookup() | (first ? 0 : kLookupSize), top);
+    const Entry e = next_symbol(tables, pairs.lookup() | (first ? 0 : kLookupSize), top);
     const int32_t value = value_at_top(top << code_length(e), value_length(e));
     reader.take(whole_length(e));
     position += advance(e);

@@ -12,6 +12,9 @@ using namespace stoker::gpu;
 constexpr uint32_t kLookupBits = 10;
 constexpr uint32_t kLookupSize = 1u << kLookupBits;
 constexpr uint32_t kTables = 2 * kMaxPlanes;  // DC and AC of each pair
+// Codes that are longer than the lookup have the greatest prefixes. The first ones of 16 bits have a table of their own;
+// in photographs, these are nearly all.
+constexpr uint32_t kLongSize = 384;
 
 // Canonical code, for symbols that the lookup does not resolve.
 struct HuffmanCode {
@@ -39,9 +42,15 @@ STOKER_DEVICE Entry entry_of(uint32_t symbol, uint32_t length, bool dc) {
 }
 STOKER_DEVICE Entry with_next(Entry e, Entry next) { return e + (whole_length(next) << 17) + (advance(next) << 22); }
 
-struct EntropyShared {
+struct alignas(16) Tables {
   Entry lookup[kTables * kLookupSize];
+  Entry longer[kTables * kLongSize];  // by the prefix of 16 bits, from the lookup's end on
   HuffmanCode code[kTables];
+};
+static_assert(sizeof(Tables) == kTablesBytes);
+
+struct EntropyShared {
+  Tables tables;
   uint32_t sums[kMaxWarps];
   uint32_t dirty;
   uint32_t failed;
@@ -102,25 +111,44 @@ STOKER_DEVICE Entry long_entry(const HuffmanCode& code, uint32_t top, bool dc) {
   return entry_of(0, 17, dc);
 }
 
-STOKER_DEVICE void build_tables(const Row& row, EntropyShared& shared) {
+STOKER_DEVICE void build_tables(const Row& row, Tables& tables) {
   const uint32_t thread = thread_index(), threads = thread_count();
   for (uint32_t i = thread; i < kTables * 256; i += threads) {
     const uint32_t at = table_offset(row, i / 256);
-    if (at) shared.code[i / 256].symbol[i % 256] = file_byte(row, at + 16 + i % 256);
+    if (at) tables.code[i / 256].symbol[i % 256] = file_byte(row, at + 16 + i % 256);
   }
-  if (thread < kTables && table_offset(row, thread)) read_code(row, table_offset(row, thread), shared.code[thread]);
+  if (thread < kTables && table_offset(row, thread)) read_code(row, table_offset(row, thread), tables.code[thread]);
   block_barrier();
   for (uint32_t i = thread; i < kTables * kLookupSize; i += threads) {
     const uint32_t table = i / kLookupSize;
-    if (table_offset(row, table)) shared.lookup[i] = two_symbols(shared.code[table], i % kLookupSize, is_dc(table));
+    if (table_offset(row, table)) tables.lookup[i] = two_symbols(tables.code[table], i % kLookupSize, is_dc(table));
+  }
+  for (uint32_t i = thread; i < kTables * kLongSize; i += threads) {
+    const uint32_t table = i / kLongSize;
+    const HuffmanCode& code = tables.code[table];
+    if (table_offset(row, table))
+      tables.longer[i] = long_entry(code, (code.limit[kLookupBits] + i % kLongSize) << 16, is_dc(table));
   }
 }
 
+// Copy tables between memory and shared memory.
+STOKER_DEVICE void copy_tables(const Tables& from, Tables& to) {
+  struct alignas(16) Part {
+    uint32_t word[4];
+  };
+  static_assert(sizeof(Tables) % sizeof(Part) == 0);
+  const Part* const source = reinterpret_cast<const Part*>(&from);
+  Part* const target = reinterpret_cast<Part*>(&to);
+  for (uint32_t i = thread_index(); i < sizeof(Tables) / sizeof(Part); i += thread_count()) target[i] = source[i];
+}
+
 // Return the next symbol, from the lookup table that begins at `table`.
-STOKER_DEVICE Entry next_symbol(const EntropyShared& shared, uint32_t table, uint32_t top) {
-  const Entry e = shared.lookup[table | top >> (32 - kLookupBits)];
+STOKER_DEVICE Entry next_symbol(const Tables& tables, uint32_t table, uint32_t top) {
+  const Entry e = tables.lookup[table | top >> (32 - kLookupBits)];
   if (e != 0) return e;
-  return long_entry(shared.code[table / kLookupSize], top, is_dc(table / kLookupSize));
+  const uint32_t number = table / kLookupSize, beyond = (top >> 16) - tables.code[number].limit[kLookupBits];
+  if (beyond < kLongSize) return tables.longer[number * kLongSize + beyond];
+  return long_entry(tables.code[number], top, is_dc(number));
 }
 
 }  // namespace stoker::jpeg::gpu

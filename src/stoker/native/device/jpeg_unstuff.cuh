@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversion of entropy-coded bytes to words: remove stuffed zeros and restart markers, and find the end. One thread
-// block (CTA) per row.
+// block (CTA) per row. At the same time, other blocks prepare the rows that are spread over the device.
 #pragma once
 #include "device/block_scan.cuh"
-#include "shared/jpeg_row.cuh"
+#include "device/jpeg_phases.cuh"
 
 namespace stoker::jpeg::gpu {
 
@@ -120,10 +120,29 @@ STOKER_DEVICE void scatter(const Chunk& chunk, const Finding& found, uint32_t at
   }
 }
 
-STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2) stoker_jpeg_unstuff(uint64_t rows, uint64_t row_buffers, uint64_t statuses) {
-  STOKER_SHARED(UnstuffShared, shared);
-  const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[block_index()];
+// Memory of a block, which either unstuffs or prepares.
+union UnstuffOrTables {
+  UnstuffShared unstuff;
+  Tables tables;
+};
+
+// Build the tables of a row that is spread over the device, and find its blocks' destinations.
+STOKER_DEVICE void prepare(const Row& row, const RowBuffers& buffers, Tables& tables) {
+  if (!buffers.tables) return;
+  build_tables(row, tables);
+  find_homes(row, buffers, 0, row.needed_rows * row.mcu_columns * row.blocks);
+  block_barrier();
+  copy_tables(tables, *pointer<Tables>(buffers.tables));
+}
+
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2)
+    stoker_jpeg_unstuff(uint64_t rows, uint64_t row_buffers, uint64_t statuses, uint64_t count) {
+  STOKER_SHARED(UnstuffOrTables, memory);
+  UnstuffShared& shared = memory.unstuff;
+  const uint32_t number = block_index() % static_cast<uint32_t>(count);
+  const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[number];
   const Row& row = pointer<const Row>(rows)[buffers.row];
+  if (block_index() >= count) return prepare(row, buffers, memory.tables);
   uint32_t* const status = pointer<uint32_t>(statuses) + buffers.row;
   uint32_t* const words = pointer<uint32_t>(buffers.words);
   const Extent data = {row.file + row.scan, row.file + row.file_bytes, row.restart_interval != 0};

@@ -28,7 +28,7 @@ constexpr uint32_t kMaxFileBytes = 1u << 28;  // so that positions in bits fit i
 constexpr int64_t kMaxPixels = int64_t{1} << 26;
 constexpr size_t kMaxMadeBytes = size_t{1} << 26;  // of coefficients that the host decodes
 
-enum Which : size_t { kUnstuff, kClear, kEntropy, kTransform, kPixels };
+enum Which : size_t { kUnstuff, kClear, kEntropy, kGuess, kSynchronise, kWrite, kTransform, kPixels };
 
 bool is_jpeg(const View& file, const uint8_t* data) {
   return file.rank == 1 && file.shape[0] >= 3 && file.stride[0] == 1 && data[0] == 0xFF && data[1] == 0xD8;
@@ -284,12 +284,20 @@ class Decode : public stoker::gpu::Kernel {
     return nullptr;
   }
 
+  // Return whether a row of a batch of `count` is spread over the device. Rows with an index entry are not, since an
+  // entry has a fixed number of subsequences, nor are files with restart markers, which are rare.
+  bool is_spread(const Row& row, size_t count) const {
+    return count <= set_.spread_rows && !row.index && !row.host_coefficients && segments_in(row) == 1;
+  }
+
   std::vector<Group> group(const Row* rows, const std::vector<uint32_t>& order) const {
     std::vector<Group> groups;
     BumpAllocator working, coefficients;
     size_t taken = 0;
     for (const uint32_t i : order) {
-      const size_t own = memory_of(rows[i], set_.entropy_threads);
+      const bool spread = is_spread(rows[i], order.size());
+      const uint32_t threads = spread ? set_.spread_threads : set_.entropy_threads;
+      const size_t own = memory_of(rows[i], threads, spread);
       if (groups.empty() || taken + own > set_.memory) {  // a row may need no memory
         groups.emplace_back();
         groups.back().row_buffers.reserve(order.size());
@@ -298,7 +306,7 @@ class Decode : public stoker::gpu::Kernel {
       }
       taken += own;
       Group& g = groups.back();
-      g.row_buffers.push_back(allocate_row(rows[i], i, set_.entropy_threads, working, coefficients));
+      g.row_buffers.push_back(allocate_row(rows[i], i, threads, spread, working, coefficients));
       g.working = working.used();
       g.coefficients = coefficients.used();
     }
@@ -306,29 +314,45 @@ class Decode : public stoker::gpu::Kernel {
   }
 
   void launch_group(Batch& batch, const Row* rows, Group& g, Address memory, Address status) const {
-    for (RowBuffers& p : g.row_buffers) move_by(p, rows[p.row], memory, memory + g.working);
-    const Address slots = batch.device_slots();
-    Address row_buffers = 0;
-    std::memcpy(batch.upload(g.row_buffers.size() * sizeof(RowBuffers), &row_buffers), g.row_buffers.data(),
-                g.row_buffers.size() * sizeof(RowBuffers));
-    RowBlocks shares, blocks, pixels;
+    RowBlocks shares, guesses, one_each, writers, blocks, pixels;
     uint32_t coded = 0;  // rows with entropy-coded data
     for (uint32_t p = 0; p < g.row_buffers.size(); ++p) {
-      const Row& row = rows[g.row_buffers[p].row];
-      if (!row.host_coefficients) ++coded, shares.add(p, row.known ? row.shares : 1);
+      RowBuffers& buffers = g.row_buffers[p];
+      const Row& row = rows[buffers.row];
+      move_by(buffers, row, memory, memory + g.working);
+      coded += !row.host_coefficients;
+      if (buffers.tables) {
+        guesses.add(p, blocks_for(buffers.states, set_.guess_threads / row.period));
+        one_each.add(p, 1);
+        buffers.writers = static_cast<uint32_t>(blocks_for(int64_t{buffers.states} * (kMarks + 1), set_.write_threads));
+        writers.add(p, buffers.writers);
+      } else if (!row.host_coefficients) {
+        shares.add(p, row.known ? row.shares : 1);
+      }
       for (uint32_t plane = 0; plane < kMaxPlanes; ++plane)
         blocks.add(kMaxPlanes * p + plane,
                    blocks_for(static_cast<int64_t>(blocks_of(row.plane[plane])), kBlocksPerCta));
       if (makes_pixels(row))
         pixels.add(p, blocks_for((int64_t{row.width} / kPixelsPerGroup + 2) * row.height, kGroupsPerCta));
     }
+    const Address slots = batch.device_slots();
+    Address row_buffers = 0;
+    std::memcpy(batch.upload(g.row_buffers.size() * sizeof(RowBuffers), &row_buffers), g.row_buffers.data(),
+                g.row_buffers.size() * sizeof(RowBuffers));
     if (coded) {
-      issue(batch, kUnstuff, coded, set_.unstuff_threads, {slots, row_buffers, status});
+      issue(batch, kUnstuff, guesses.empty() ? coded : 2 * coded, set_.unstuff_threads,
+            {slots, row_buffers, status, coded});
       const uint64_t clear = g.coefficients / 16;
       issue(batch, kClear, static_cast<uint32_t>(std::clamp<uint64_t>(clear / 2048, 1, 1024)), set_.pixel_threads,
             {memory + g.working, clear});
       shares.launch(batch, launch_of(kEntropy, set_.entropy_threads,
                                      {slots, row_buffers, status, set_.min_bits, set_.max_rounds}));
+      guesses.launch(batch,
+                     launch_of(kGuess, set_.guess_threads,
+                               {slots, row_buffers, status, set_.spread_threads, set_.spread_bits, set_.lead_bits}));
+      one_each.launch(batch,
+                      launch_of(kSynchronise, set_.spread_threads, {slots, row_buffers, status, set_.max_rounds}));
+      writers.launch(batch, launch_of(kWrite, set_.write_threads, {slots, row_buffers, status}));
     }
     blocks.launch(batch, launch_of(kTransform, set_.pixel_threads, {slots, row_buffers, status}));
     pixels.launch(batch, launch_of(kPixels, set_.pixel_threads, {slots, row_buffers, status}));

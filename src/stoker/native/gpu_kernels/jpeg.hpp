@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU JPEG decoder as a kernel of the run loop: rows describe themselves, and a batch becomes five launches. Pixels
+// GPU JPEG decoder as a kernel of the run loop: rows describe themselves, and a batch becomes five to seven launches. Pixels
 // equal those of jpeg::decode bit for bit. The device code is in device/.
 #pragma once
 #include <array>
@@ -16,8 +16,9 @@ class Picture;
 namespace stoker::jpeg::gpu {
 
 // Kernels of device/jpeg*.cuh, in the order of `Functions`.
-constexpr std::array<const char*, 5> kFunctionNames = {
-    "stoker_jpeg_unstuff", "stoker_jpeg_clear", "stoker_jpeg_entropy", "stoker_jpeg_transform", "stoker_jpeg_pixels"};
+constexpr std::array<const char*, 8> kFunctionNames = {
+    "stoker_jpeg_unstuff",     "stoker_jpeg_clear", "stoker_jpeg_entropy",   "stoker_jpeg_guess",
+    "stoker_jpeg_synchronise", "stoker_jpeg_write", "stoker_jpeg_transform", "stoker_jpeg_pixels"};
 using Functions = std::array<std::shared_ptr<const stoker::gpu::Function>, kFunctionNames.size()>;
 
 // Tuning parameters. None of them changes a pixel.
@@ -28,7 +29,13 @@ struct Settings {
   uint32_t min_bits = 256;          // minimum size of a subsequence; a multiple of 32
   uint32_t max_rounds = 192;        // of synchronisation, after which a row is left to the CPU
   size_t memory = size_t{1} << 30;  // rows are processed in groups that need about this much memory, or have one row
-  uint64_t max_scan_pixels = 0;     // files with too many scans (jpeg/scan_limit.hpp) are left to the CPU; 0: no limit
+  uint32_t spread_rows = 8;  // in batches of up to this many rows, each is spread over the device (jpeg_spread.cuh)
+  uint32_t spread_threads = 1024;  // at most 1024; the number of subsequences of such a row
+  uint32_t spread_bits = 1024;     // `min_bits` of such a row
+  uint32_t guess_threads = 192;    // at most 256, at least kMaxMcuBlocks
+  uint32_t write_threads = 512;    // at most 512
+  uint32_t lead_bits = 1024;       // decoded before a subsequence, to guess its entry state; a multiple of 32
+  uint64_t max_scan_pixels = 0;    // files with too many scans (jpeg/scan_limit.hpp) are left to the CPU; 0: no limit
 };
 
 // Source of the rows' files (gpu_kernels/jpeg_parts.cpp).

@@ -11,7 +11,7 @@ namespace {
 
 uint32_t pitch_of(const Plane& p) { return (uint32_t{p.size} * p.columns + 31) / 32 * 32; }
 
-void allocate_entropy(const Row& row, uint32_t threads, BumpAllocator& working, RowBuffers& buffers) {
+void allocate_entropy(const Row& row, uint32_t threads, bool spread, BumpAllocator& working, RowBuffers& buffers) {
   buffers.segments = segments_in(row);
   buffers.states = threads + buffers.segments;
   buffers.words = working.allocate(row.file_bytes - row.scan + 4 * (kPaddingWords + 1));
@@ -19,6 +19,10 @@ void allocate_entropy(const Row& row, uint32_t threads, BumpAllocator& working, 
   buffers.segment_first = working.allocate(4 * (size_t{buffers.segments} + 1));
   buffers.state = working.allocate(SubsequenceState::kBytes * buffers.states);
   buffers.checksum = working.allocate(sizeof(Checksum));
+  if (spread) {
+    buffers.tables = working.allocate(kTablesBytes);
+    buffers.progress = working.allocate(sizeof(Progress));
+  }
   const size_t blocks = scan_blocks(row);
   buffers.homes = working.allocate(sizeof(uint32_t) * (blocks + 2));
   buffers.dc = working.allocate(sizeof(int16_t) * blocks);
@@ -31,8 +35,8 @@ Address first_sample(const planar::Component& c, const Plane& p) {
 
 }  // namespace
 
-size_t memory_of(const Row& row, uint32_t threads) {
-  size_t bytes = 0;
+size_t memory_of(const Row& row, uint32_t threads, bool spread) {
+  size_t bytes = spread ? kTablesBytes + sizeof(Progress) : 0;
   for (const Plane& p : row.plane)
     bytes += blocks_of(p) * ((row.host_coefficients ? 0 : kBlockBytes) + (in_planes(row) ? 0 : 64));
   if (row.host_coefficients) return bytes;
@@ -55,11 +59,11 @@ planar::Component describe_component(const Plane& p, Address at) {
   return c;
 }
 
-RowBuffers allocate_row(const Row& row, uint32_t index, uint32_t threads, BumpAllocator& working,
+RowBuffers allocate_row(const Row& row, uint32_t index, uint32_t threads, bool spread, BumpAllocator& working,
                         BumpAllocator& coefficients) {
   RowBuffers buffers = {};
   buffers.row = index;
-  if (!row.host_coefficients) allocate_entropy(row, threads, working, buffers);
+  if (!row.host_coefficients) allocate_entropy(row, threads, spread, working, buffers);
   size_t kept = 0;
   for (int i = 0; i < row.components; ++i) {
     const Plane& p = row.plane[i];
@@ -80,6 +84,10 @@ void move_by(RowBuffers& buffers, const Row& row, Address memory, Address coeffi
   buffers.segment_first += memory;
   buffers.state += memory;
   buffers.checksum += memory;
+  if (buffers.tables) {
+    buffers.tables += memory;
+    buffers.progress += memory;
+  }
   buffers.homes += memory;
   buffers.dc += memory;
   buffers.coefficients += coefficients;

@@ -20,7 +20,7 @@ struct Group {
 };
 
 // Return the approximate memory of a row.
-size_t memory_of(const Row& row, uint32_t threads);
+size_t memory_of(const Row& row, uint32_t threads, bool spread);
 
 // Return the size of a component's needed samples.
 size_t sample_bytes(const Plane& plane);
@@ -29,8 +29,9 @@ size_t sample_bytes(const Plane& plane);
 // of columns before them.
 planar::Component describe_component(const Plane& plane, stoker::gpu::Address at);
 
-// Allocate a row's buffers, as offsets, for entropy decoding by `threads` threads.
-RowBuffers allocate_row(const Row& row, uint32_t index, uint32_t threads, BumpAllocator& working,
+// Allocate a row's buffers, as offsets, for entropy decoding in `threads` subsequences, which may be spread over the
+// device.
+RowBuffers allocate_row(const Row& row, uint32_t index, uint32_t threads, bool spread, BumpAllocator& working,
                         BumpAllocator& coefficients);
 
 // Convert the offsets to addresses.

@@ -46,6 +46,8 @@ STOKER_DEVICE T* dynamic_shared() {
 }
 STOKER_DEVICE void block_barrier() { __syncthreads(); }
 STOKER_DEVICE void warp_barrier() { __syncwarp(); }
+// What this thread wrote before is visible to other blocks (CTAs) before what it writes after.
+STOKER_DEVICE void device_fence() { __threadfence(); }
 // Collectives: all lanes of the warp must take part.
 STOKER_DEVICE uint32_t shuffle_up(uint32_t v, uint32_t lanes) { return __shfl_up_sync(kAllLanes, v, lanes); }
 STOKER_DEVICE uint32_t shuffle_across(uint32_t v, uint32_t bits) {  // of the lane whose number differs in these bits

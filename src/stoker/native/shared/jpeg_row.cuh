@@ -85,21 +85,30 @@ struct RowBuffers {
   uint32_t segments;  // between restart markers
   uint32_t states;
   uint32_t pitch[kMaxPlanes];
-  uint64_t words;                   // unstuffed data in 32-bit words, first bit on top, followed by kPaddingWords zeros
-  uint64_t segment_start;           // segments + 1 byte positions in `words`
-  uint64_t segment_first;           // segments + 1 numbers: the first subsequence of each segment
-  uint64_t state;                   // see SubsequenceState
-  uint64_t checksum;                // over `words`
+  uint64_t words;          // unstuffed data in 32-bit words, first bit on top, followed by kPaddingWords zeros
+  uint64_t segment_start;  // segments + 1 byte positions in `words`
+  uint64_t segment_first;  // segments + 1 numbers: the first subsequence of each segment
+  uint64_t state;          // see SubsequenceState
+  uint64_t checksum;       // over `words`
+  // Of a row whose decoding is spread over the device, otherwise 0: its Tables and its Progress.
+  uint64_t tables, progress;
   uint64_t homes;                   // per block in scan order: its index among the kept blocks, or kNoHome
   uint64_t dc;                      // per block in scan order: DC difference, later DC prediction
   uint64_t coefficients;            // per needed block 63 values in zig-zag order after an unused one
   uint32_t first_home[kMaxPlanes];  // first block of each plane among the kept blocks
-  uint32_t unused;
-  uint64_t samples[kMaxPlanes];  // samples of the needed blocks; rows are `pitch` apart
+  uint32_t writers;                 // blocks (CTAs) that write the coefficients of such a row
+  uint64_t samples[kMaxPlanes];     // samples of the needed blocks; rows are `pitch` apart
 };
 static_assert(sizeof(RowBuffers) % 8 == 0);
 
+// State of a row that is decoded by several blocks (CTAs).
+struct Progress {
+  uint32_t bits;  // per subsequence
+  uint32_t left;  // writers that have not finished
+};
+
 constexpr uint32_t kPaddingWords = 8;
+constexpr uint32_t kTablesBytes = 36144;  // size of Tables (device/jpeg_symbols.cuh)
 constexpr uint32_t kNoHome = 0xFFFFFFFFu;
 
 // Coefficient blocks, or groups of pixels, of a thread block (CTA).
@@ -108,7 +117,6 @@ constexpr uint32_t kBlocksPerCta = 64, kGroupsPerCta = 1024, kPixelsPerGroup = 4
 // Distances from the begin of a subsequence at which the decoder state is recorded. A later pass that reaches a mark in
 // the same state can stop, because all later states are already known.
 constexpr uint32_t kMarks = 6;
-STOKER_DEVICE uint32_t mark_distance(uint32_t i) { return 128u << i; }  // bits
 
 // Layout of `RowBuffers::state` for `states` subsequences.
 struct SubsequenceState {
@@ -118,14 +126,16 @@ struct SubsequenceState {
   uint32_t* marks;
   uint16_t* entry;
   uint16_t* exit;
+  uint32_t spacing;  // of marks, in bits; 0: each is twice as far as the one before
 
-  STOKER_DEVICE explicit SubsequenceState(const RowBuffers& buffers) {
+  STOKER_DEVICE explicit SubsequenceState(const RowBuffers& buffers, uint32_t spacing = 0) : spacing(spacing) {
     blocks = reinterpret_cast<uint32_t*>(buffers.state);
     list = blocks + buffers.states;
     marks = list + buffers.states;
     entry = reinterpret_cast<uint16_t*>(marks + kMarks * buffers.states);
     exit = entry + buffers.states;
   }
+  STOKER_DEVICE uint32_t distance(uint32_t mark) const { return spacing ? spacing * (mark + 1) : 128u << mark; }
   static constexpr uint64_t kBytes = 12 + 4 * kMarks;
 };
 

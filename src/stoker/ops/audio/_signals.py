@@ -25,6 +25,8 @@ MAX_NFFT = 1 << 20  # native/shared/fft.hpp
 MOST_FRAMES = 16  # of a GPU block that transforms any number of points
 _FACTORS = 1024  # of a GPU block that makes a table (native/device/own_factors.cuh)
 _SHARED_BYTES = 96 * 1024  # of a block with several frames, so that a multiprocessor has two blocks
+_OWN_BYTES = 256  # of shared memory, which kernels declare themselves
+_ROOM = 48 * 1024 - _OWN_BYTES  # bytes of dynamic shared memory that every GPU has for a block
 _LONGEST = 1 << 40  # native/base/whole.hpp: kFarApart
 
 
@@ -143,7 +145,7 @@ class FrameBlocks(NamedTuple):
     def launch(self, blocks: Scalar) -> LaunchPass:
         """Return the launch of a pass with this many blocks."""
         shared = self.shared_bytes
-        return LaunchPass(blocks, 256, shared, shared if isinstance(shared, int) else MAX_SHARED_BYTES)
+        return LaunchPass(blocks, 256, shared, shared if isinstance(shared, int) else _ROOM)
 
 
 def blocks_of_frames(nfft: int) -> FrameBlocks:
@@ -156,11 +158,13 @@ def blocks_of_frames(nfft: int) -> FrameBlocks:
 
 def blocks_of_length(length: Scalar) -> FrameBlocks:
     """Return the blocks for complex transforms of ``length`` points. A frame has two pairs of arrays; every sixteenth
-    element is unused.
+    element is unused. Lengths that differ by row use the shared memory that every GPU has, because it is requested for
+    the longest possible one when the kernel is loaded.
     """
     frame_bytes = 4 * 4 * (length + length // 16 + 1)
-    fits = frame_bytes <= MAX_SHARED_BYTES
-    count = ex.where(fits, ex.clamp(_SHARED_BYTES // frame_bytes, 1, MOST_FRAMES), 1)
+    known = isinstance(length, int)
+    fits = frame_bytes <= (MAX_SHARED_BYTES - _OWN_BYTES if known else _ROOM)
+    count = ex.where(fits, ex.clamp((_SHARED_BYTES if known else _ROOM) // frame_bytes, 1, MOST_FRAMES), 1)
     return FrameBlocks(count, ex.where(fits, count * frame_bytes, 0), ex.where(fits, 0, frame_bytes))
 
 
