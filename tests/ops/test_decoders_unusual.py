@@ -203,7 +203,8 @@ def test_the_report_lists_files_that_fell_back_to_pillow(tmp_path: Path, threads
     arithmetic = counted["arithmetic coding"]
     assert arithmetic.name == "decoders.image"
     assert arithmetic.rows >= 2
-    assert "1.jpg" in arithmetic.examples[0]
+    # Threads hand rows over in any order, and the second batch may be prefetched before the first one is complete.
+    assert any("1.jpg" in example for example in arithmetic.examples)
     assert len(arithmetic.examples) <= 10
     assert "left to Python: arithmetic coding" in str(report)
     assert "arithmetic coding" in report._repr_html_()
