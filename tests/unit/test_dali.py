@@ -134,8 +134,8 @@ def test_unknown_names_are_attribute_errors() -> None:
         fn.resise  # noqa: B018
     with pytest.raises(AttributeError, match=r"there is no class `ops\.Resise`; did you mean `Resize`"):
         ops.Resise  # noqa: B018
-    with pytest.raises(AttributeError, match=r"`types\.STRING` of DALI is not in Stoker"):
-        types.STRING  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'STRINGS'"):
+        types.STRINGS  # noqa: B018
     assert "resize" in dir(fn) and "file" in dir(fn.readers) and "Resize" in dir(ops) and "File" in dir(ops.readers)
     assert "optical_flow" not in dir(fn)
 
@@ -298,10 +298,73 @@ def test_code_compiled_for_dali_is_refused() -> None:
         dali.backend.TensorListGPU([np.zeros(3)])
 
 
+def test_names_of_types_that_no_tensor_has() -> None:
+    listed = {"NO_TYPE": -1, "STRING": 12, "FEATURE": 17, "IMAGE_TYPE": 20, "DATA_TYPE": 21, "INTERP_TYPE": 22,
+              "TENSOR_LAYOUT": 23, "PYTHON_OBJECT": 24}  # fmt: skip
+    for name, value in listed.items():
+        found = getattr(types, name)
+        assert (found.name, found.value) == (name, value)
+        assert (repr(found), str(found)) == (f"<DALIDataType.{name}: {value}>", f"DALIDataType.{name}")
+        assert found == getattr(types, name) and found not in list(types.DALIDataType)
+        with pytest.raises(TypeError, match="no element type for"):
+            types.to_numpy_type(found)
+    assert [x.name for x in types.PipelineAPIType] == ["BASIC", "ITERATOR", "SCHEDULED"]
+    assert (types.CUDAStream().ptr, types.CUDAStream(7).ptr) == (0, 7)
+
+
+def test_no_type_is_an_argument_that_is_not_given() -> None:
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
+    def plain() -> Any:
+        x = fn.external_source(lambda: [np.ones((4, 6, 3), np.uint8)] * 2, dtype=types.NO_TYPE, layout="HWC")
+        return fn.resize(x, size=[2, 2], dtype=types.NO_TYPE), fn.reductions.mean(x, dtype=types.NO_TYPE)
+
+    pipe = plain()
+    pipe.build()
+    assert [x.dtype for x in pipe.run()] == [types.UINT8, types.FLOAT]
+    pipe.close()
+
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
+    def texts() -> Any:
+        return fn.cast(fn.random.uniform(), dtype=types.STRING)
+
+    with pytest.raises(RuntimeError, match="no element type for"):
+        texts().build()
+
+
+def test_lists_without_rows() -> None:
+    made = dali.backend.TensorListCPU(np.ones((2, 3), np.int16), "W")
+    row = made[1]
+    made.reset()
+    for empty in (made, dali.backend.TensorListCPU([]), dali.backend.TensorListCPU(made)):
+        assert (len(empty), empty.shape(), empty.dtype, empty.ndim, empty.layout()) == (0, [], types.NO_TYPE, 0, "")
+        assert empty.is_dense_tensor() and list(empty) == [] and empty.data_ptr() == 0 and empty.as_array().size == 0
+        assert str(empty) == (
+            'TensorListCPU(\n    [],\n    dtype=DALIDataType.NO_TYPE,\n    device="cpu",\n    num_samples=0,\n'
+            "    shape=[])"
+        )
+        for wrong in (empty.as_tensor, lambda empty=empty: empty.reinterpret(types.INT8)):
+            with pytest.raises(RuntimeError, match="got an empty list without a type"):
+                wrong()
+        with pytest.raises(IndexError):
+            empty[0]
+        with pytest.raises(RuntimeError, match="expected a row from"):
+            empty.at(0)
+    np.testing.assert_array_equal(row, np.ones(3, np.int16))
+    named = dali.backend.TensorListCPU([], "HW")
+    assert (named.ndim, named.layout(), named.dtype) == (2, "HW", types.NO_TYPE)
+    made.set_layout("HWC")
+    assert (made.ndim, made.layout()) == (3, "HWC")
+    typed = dali.backend.TensorListCPU(np.zeros((0, 3), np.float64), "W")
+    assert (len(typed), typed.dtype, typed.ndim, typed.layout()) == (0, types.FLOAT64, 1, "W")
+    assert typed.as_tensor().shape() == [0, 3]
+    typed.reinterpret(types.INT64)
+    assert (typed.dtype, typed.as_array().shape) == (types.INT64, (0, 3))
+
+
 @pytest.mark.parametrize(
     ("owner", "name"),
     [(dali, "reducers"), (dali.backend, "GetSchema"),
-     (dali.backend.TensorListCPU([np.zeros(2)]), "reset"), (dali.backend.TensorCPU(np.zeros(2)), "stream")],
+     (dali.backend.TensorListCPU([np.zeros(2)]), "stream"), (dali.backend.TensorCPU(np.zeros(2)), "stream")],
     ids=lambda x: x if isinstance(x, str) else "",
 )  # fmt: skip
 def test_other_names_are_refused_too(owner: Any, name: str) -> None:

@@ -97,13 +97,32 @@ def test_memory_of_other_libraries_is_shared_and_kept() -> None:
     np.testing.assert_array_equal(values(again), wanted)
 
 
+def test_lists_without_rows() -> None:
+    made = TensorListCPU(IMAGE, "HWC")._as_gpu()
+    row = made[1]
+    made.reset()
+    for empty in (made, TensorListGPU([]), TensorListGPU(made), TensorListCPU([])._as_gpu()):
+        assert (len(empty), empty.shape(), empty.dtype, empty.ndim, empty.layout()) == (0, [], types.NO_TYPE, 0, "")
+        assert empty.is_dense_tensor() and empty.data_ptr() == 0
+        assert empty.as_cpu().dtype == types.NO_TYPE and "[]," in str(empty)
+        with pytest.raises(IndexError):
+            empty[0]
+    np.testing.assert_array_equal(values(row), IMAGE[1])
+    named = TensorListGPU([], "HW", device_id=2)
+    assert (TensorListGPU([]).device_id(), named.device_id()) == (0, 2)
+    assert (named.ndim, named.layout(), named.dtype) == (2, "HW", types.NO_TYPE)
+    typed = TensorListCPU(np.zeros((0, 3), np.float64))._as_gpu()
+    assert (len(typed), typed.dtype, typed.ndim, typed.as_tensor().shape()) == (0, types.FLOAT64, 1, [0, 3])
+
+
 @pytest.mark.parametrize(
     ("made", "text"),
     [
         (lambda: TensorGPU(Foreign(IMAGE[:, :, ::2])), "expected contiguous elements, got strides"),
         (lambda: TensorGPU(Foreign(IMAGE), "HWC"), "expected the names of 4 axes"),
         (lambda: TensorGPU(IMAGE), "in a GPU's memory"),
-        (lambda: TensorListGPU([]), "expected at least one row"),
+        (lambda: TensorListGPU([]).as_tensor(), "got an empty list without a type"),
+        (lambda: TensorListGPU([]).reinterpret(types.INT8), "got an empty list without a type"),
         (lambda: TensorListGPU(Foreign(np.float32(1).reshape(()))), "rows on its first axis"),
         (lambda: TensorListGPU([Foreign(IMAGE), Foreign(IMAGE[0])]), "rows of one type and rank"),
         (lambda: TensorListGPU.from_dlpack_list([Foreign(IMAGE)]), "expected objects with `__dlpack__`"),

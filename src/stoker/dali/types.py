@@ -12,6 +12,9 @@ from ..frontends.dali.constants import Constant as Constant
 from ..frontends.dali.constants import ConstantNode as ConstantNode
 from ..frontends.dali.constants import ScalarConstant as ScalarConstant
 from ..frontends.dali.executors import TensorLayout as TensorLayout
+from ..frontends.dali.type_names import CUDAStream as CUDAStream
+from ..frontends.dali.type_names import OtherDataType as _OtherDataType
+from ..frontends.dali.type_names import PipelineAPIType as PipelineAPIType
 
 BOOL, FLOAT16, FLOAT, FLOAT64 = DALIDataType.BOOL, DALIDataType.FLOAT16, DALIDataType.FLOAT, DALIDataType.FLOAT64
 UINT8, UINT16, UINT32, UINT64 = DALIDataType.UINT8, DALIDataType.UINT16, DALIDataType.UINT32, DALIDataType.UINT64
@@ -22,8 +25,9 @@ INTERP_NN, INTERP_LINEAR, INTERP_CUBIC, INTERP_LANCZOS3, INTERP_TRIANGULAR, INTE
 NHWC, NCHW, NFHWC, NFCHW, SAME = "HWC", "CHW", "FHWC", "FCHW", ""
 CPU_ONLY_DEVICE_ID = -99999
 
-_NOT_HERE = ("STRING", "FEATURE", "DATA_TYPE", "IMAGE_TYPE", "INTERP_TYPE", "TENSOR_LAYOUT", "PYTHON_OBJECT", "NO_TYPE",
-             "CUDAStream", "PipelineAPIType")  # fmt: skip
+STRING, FEATURE, PYTHON_OBJECT = _OtherDataType.STRING, _OtherDataType.FEATURE, _OtherDataType.PYTHON_OBJECT
+IMAGE_TYPE, DATA_TYPE, INTERP_TYPE = _OtherDataType.IMAGE_TYPE, _OtherDataType.DATA_TYPE, _OtherDataType.INTERP_TYPE
+TENSOR_LAYOUT, NO_TYPE = _OtherDataType.TENSOR_LAYOUT, _OtherDataType.NO_TYPE
 
 
 def to_numpy_type(dtype: Any) -> Any:
@@ -42,9 +46,3 @@ def to_dali_type(framework_type: Any) -> DALIDataType:
         framework_type: a type of NumPy's or a framework's.
     """
     return DALIDataType.of(framework_type)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _NOT_HERE:
-        raise AttributeError(f"`types.{name}` of DALI is not in Stoker: no operator here takes or gives it")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

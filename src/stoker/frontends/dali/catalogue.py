@@ -132,7 +132,7 @@ _REFUSED = {
         "SetCUDACurrentDevice SharedMem Stream TryGetSchema check_cuda_runtime"
     ),
     "Tensor": "stream device_id",
-    "TensorList": "broadcast copy_to_external from_dlpack_list reinterpret reset stream device_id",
+    "TensorList": "stream device_id",
     "Pipeline": "",
 }
 NAMES = frozenset(f"{group}.{name}".lstrip(".") for group, names in _OPERATORS.items() for name in names.split())

@@ -18,6 +18,7 @@ from .capsule_functions import also_on_gpu
 from .catalogue import ALIASES, NAMES, REASONS, class_name, defaults
 from .errors import error_class, raising_as_dali
 from .nodes import NodeBuilder
+from .type_names import NO_TYPE
 
 _KNOWN = NAMES | set(ALIASES)
 
@@ -71,6 +72,8 @@ def _also_outside(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*inputs: Any, **arguments: Any) -> Any:
         with raising_as_dali():
+            if arguments.get("dtype") is NO_TYPE:
+                del arguments["dtype"]
             if current() is not None or any(True for _ in find_nodes(inputs, arguments)):
                 return function(*inputs, **arguments)
             with NodeBuilder():

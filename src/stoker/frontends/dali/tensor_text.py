@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...contract.types import DType
+from .type_names import OtherDataType
 
 _EDGE = 2  # items at each end of what is abbreviated
 _MOST_ELEMENTS = 1000  # more are abbreviated
@@ -17,7 +18,7 @@ _WIDEST_SHAPES = 75  # characters of shapes on one line
 _INDENT = " " * 4
 
 
-def tensor_text(kind: str, array: Any, dtype: DType, layout: str, shape: Sequence[int]) -> str:
+def tensor_text(kind: str, array: Any, dtype: DType | OtherDataType, layout: str, shape: Sequence[int]) -> str:
     """Return a tensor as text.
 
     Args:
@@ -31,7 +32,9 @@ def tensor_text(kind: str, array: Any, dtype: DType, layout: str, shape: Sequenc
     return _call(kind, [*data, *_facts(kind, dtype, layout), f"shape={tuple(shape)}"])
 
 
-def list_text(kind: str, rows: list[Any] | None, dtype: DType, layout: str, shapes: Sequence[Sequence[int]]) -> str:
+def list_text(
+    kind: str, rows: list[Any] | None, dtype: DType | OtherDataType, layout: str, shapes: Sequence[Sequence[int]]
+) -> str:
     """Return a list of tensors as text.
 
     Args:
@@ -51,7 +54,7 @@ def _call(kind: str, parts: list[str]) -> str:
     return f"{kind}(\n{_INDENT}{inside})"
 
 
-def _facts(kind: str, dtype: DType, layout: str) -> list[str]:
+def _facts(kind: str, dtype: DType | OtherDataType, layout: str) -> list[str]:
     names = [f'layout="{layout}"'] if layout else []
     return [f"dtype=DALIDataType.{dtype.name}", *names, f'device="{"gpu" if kind.endswith("GPU") else "cpu"}"']
 

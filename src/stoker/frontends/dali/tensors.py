@@ -21,6 +21,7 @@ from .errors import error_class, raises_as_dali
 from .gpu_memory import copy_to_device, read_device_array, stack, upload
 from .source_info import SourceInfo, unknown
 from .tensor_text import list_text, tensor_text
+from .type_names import NO_TYPE, OtherDataType
 
 
 class _Tensor(ABC):
@@ -221,10 +222,11 @@ def _as_html(kind: str, array: Any, dtype: DType, layout: str) -> str:
     return tensor_as_html(f"{kind}({dtype} {tuple(array.shape)}{f' {layout}' if layout else ''})", row, layout)
 
 
-class _TensorList:
+class _TensorList(ABC):
     """Base class of lists of tensors, independent of the device."""
 
     _batch: Batch
+    _has_type = True  # a list that was made of no rows, or reset, has none
     _source_info: SourceInfo = staticmethod(unknown)
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -243,19 +245,40 @@ class _TensorList:
             raise IndexError(f"expected a row from {-len(self)} to {len(self) - 1}, got {row}")
         return self._batch[row % len(self)]
 
+    @abstractmethod
+    def _without_rows(self, layout: str) -> Batch:
+        """Return a batch of no rows on the list's device, whose rows would have the named axes."""
+
+    def _remove_rows(self, layout: str = "") -> None:
+        self._batch, self._has_type = self._without_rows(layout), False
+
+    def reset(self) -> None:
+        """Remove all rows, the element type and the axis names. Tensors that were taken from the list stay valid."""
+        self._remove_rows()
+        self._source_info = unknown
+
     def shape(self) -> list[tuple[int, ...]]:
         """Return one tuple per row."""
         return self._batch.shape()
 
     @property
-    def dtype(self) -> DType:
-        """Return the element type."""
-        return self._batch.dtype
+    def dtype(self) -> DType | OtherDataType:
+        """Return the element type; ``types.NO_TYPE`` of a list that was made of no rows, or reset."""
+        return self._batch.dtype if self._has_type else NO_TYPE
 
     @property
     def ndim(self) -> int:
         """Return the number of axes of a row."""
-        return len(self._batch[0].shape) if len(self) else 0
+        batch = self._batch
+        return len(batch.whole.shape) - 1 if batch.is_dense else len(batch[0].shape)
+
+    def _require_type(self, what: str) -> None:
+        if not self._has_type:
+            raise ArgumentError(f"`{what}`: expected rows, or an element type, got an empty list without a type")
+
+    def _first(self) -> Any:
+        """Return the first row; all rows if there is none."""
+        return self._batch[0] if len(self) else self._batch.whole
 
     def layout(self) -> str:
         """Return the axis names of a row."""
@@ -283,6 +306,9 @@ class _TensorList:
             layout: one letter per axis, or an empty text.
         """
         batch = self._batch
+        if not self._has_type:
+            self._remove_rows(require_layout(layout, len(layout)))
+            return
         rows = batch.whole if batch.is_dense else list(batch)
         self._batch = Batch(rows, batch.dtype, require_layout(layout, self.ndim), device=batch.device)
 
@@ -310,7 +336,8 @@ class TensorListCPU(_TensorList):
     """Rows of one output in host memory.
 
     Args:
-        source: a batch, an array with the rows on its first axis, or a sequence of arrays.
+        source: a batch, an array with the rows on its first axis, or a sequence of arrays. A list of no rows has the
+            element type ``types.NO_TYPE``.
         layout: axis names of a row.
         is_pinned: accepted, without effect.
     """
@@ -321,20 +348,30 @@ class TensorListCPU(_TensorList):
             self._batch = source.as_cpu()
             return
         if isinstance(source, TensorListCPU):
-            source, layout = list(source._batch), source.layout() if layout is None else layout
-        elif isinstance(source, Sequence) and layout is None:
+            self._batch, self._has_type = source._batch, source._has_type
+            if layout is not None:
+                self.set_layout(layout)
+            return
+        if isinstance(source, Sequence) and not len(source):
+            self._remove_rows(require_layout(layout or "", len(layout or "")))
+            return
+        if isinstance(source, Sequence) and layout is None:
             layout = next((x.layout() for x in source if isinstance(x, _Tensor)), None)
         rows: Any = [to_array(x) for x in source] if isinstance(source, Sequence) else to_array(source)
         if not np.ndim(rows[0:1] if isinstance(rows, list) else rows):
             raise ArgumentError("`TensorListCPU`: expected an array with the rows on its first axis, got one number")
         if not len(rows):
-            raise ArgumentError("`TensorListCPU`: expected at least one row, got none")
+            self._batch = Batch(rows, DType.of(rows.dtype), require_layout(layout or "", rows.ndim - 1))
+            return
         kinds = {(r.dtype, r.ndim) for r in rows}
         if len(kinds) > 1:
             raise ArgumentError(f"`TensorListCPU`: expected rows of one type and rank, got {len(kinds)} kinds")
         if isinstance(rows, list) and len({r.shape for r in rows}) == 1:
             rows = np.stack(rows)
         self._batch = Batch(rows, DType.of(rows[0].dtype), require_layout(layout or "", rows[0].ndim))
+
+    def _without_rows(self, layout: str) -> Batch:
+        return Batch(np.zeros((0,) * (1 + len(layout)), np.float32), DType.FLOAT, layout)
 
     @staticmethod
     def broadcast(sample: TensorCPU, num_samples: int) -> TensorListCPU:
@@ -360,17 +397,20 @@ class TensorListCPU(_TensorList):
         return TensorListCPU(list, layout)
 
     def data_ptr(self) -> int:
-        """Return the address of the first element of the first row."""
-        return int(np.asarray(self._batch[0]).ctypes.data)
+        """Return the address of the first element of the first row; 0 for a list without a type."""
+        return int(np.asarray(self._first()).ctypes.data) if self._has_type else 0
 
+    @raises_as_dali
     def reinterpret(self, dtype: Any) -> None:
         """Read the same bytes as elements of another type of the same size.
 
         Args:
             dtype: the element type.
         """
-        rows = [reinterpreted(x, dtype) for x in self._batch]
-        self._batch = Batch(rows, DType.of(rows[0].dtype), self.layout())
+        self._require_type("reinterpret")
+        batch = self._batch
+        data = reinterpreted(batch.whole, dtype) if batch.is_dense else [reinterpreted(x, dtype) for x in batch]
+        self._batch = Batch(data, DType.of(dtype), self.layout())
 
     def copy_to_external(self, ptr: Any, *_: Any, **__: Any) -> None:
         """Copy the elements of all rows, one row after the other, to memory at an address.
@@ -415,6 +455,7 @@ class TensorListCPU(_TensorList):
         Raises:
             ArgumentError: the shapes differ.
         """
+        self._require_type("as_tensor")
         layout = self._batch.layout
         return TensorCPU(self._batch.as_array(), f"N{layout}" if layout else "")
 
@@ -442,6 +483,7 @@ class TensorListCPU(_TensorList):
         batch = self._batch
         data: Any = upload(batch.whole, batch.dtype) if batch.is_dense else [upload(x, batch.dtype) for x in batch]
         copied = TensorListGPU(Batch(data, batch.dtype, batch.layout, device="gpu"))
+        copied._has_type = self._has_type
         copied._source_info = self._source_info
         return copied
 
@@ -572,6 +614,8 @@ class TensorListGPU(_TensorList):
         stream: accepted without effect.
     """
 
+    _device: int | None = None  # of a list that was made of no rows
+
     @raises_as_dali
     def __init__(
         self, source: Any, layout: str | None = None, contiguous: bool = True, *, device_id: int = -1,
@@ -584,20 +628,21 @@ class TensorListGPU(_TensorList):
             self._batch = source
             return
         if isinstance(source, TensorListGPU):
-            known = source._batch
-            data: Any = known.whole if known.is_dense else list(known)
-            self._batch = Batch(data, known.dtype, device="gpu")
-            self.set_layout(known.layout if layout is None else layout)
+            self._batch, self._has_type = source._batch, source._has_type
+            if layout is not None:
+                self.set_layout(layout)
+            return
+        if isinstance(source, (list, tuple)) and not source:
+            self._device = max(device_id, 0)
+            self._remove_rows(require_layout(layout or "", len(layout or "")))
             return
         if isinstance(source, (list, tuple)):
             rows = [x if isinstance(x, TensorGPU) else TensorGPU(x, device_id=device_id) for x in source]
-            if not rows:
-                raise ArgumentError("`TensorListGPU`: expected at least one row, got none")
             kinds = {(x.dtype, x.ndim, x.device_id()) for x in rows}
             if len(kinds) > 1:
                 text = f"expected rows of one type and rank on one GPU, got {len(kinds)} kinds"
                 raise ArgumentError(f"`TensorListGPU`: {text}")
-            data = stack([x._data for x in rows])
+            data: Any = stack([x._data for x in rows])
             layout = next((x.layout() for x in rows if x.layout()), "") if layout is None else layout
         else:
             data = TensorGPU(source, device_id=device_id)._data
@@ -606,6 +651,10 @@ class TensorListGPU(_TensorList):
                 raise ArgumentError(f"`TensorListGPU`: {text}")
         self._batch = Batch(data, DType((data[0] if isinstance(data, list) else data).dtype), device="gpu")
         self.set_layout(layout or "")
+
+    def _without_rows(self, layout: str) -> Batch:
+        whole = upload(np.zeros((0,) * (1 + len(layout)), np.float32), DType.FLOAT, self.device_id())
+        return Batch(whole, DType.FLOAT, layout, device="gpu")
 
     @staticmethod
     def broadcast(sample: TensorGPU, num_samples: int) -> TensorListGPU:
@@ -652,12 +701,14 @@ class TensorListGPU(_TensorList):
         """Return None: the elements are complete, so no stream has work on them."""
         return
 
+    @raises_as_dali
     def reinterpret(self, dtype: Any) -> None:
         """Read the same bytes as elements of another type of the same size.
 
         Args:
             dtype: the element type.
         """
+        self._require_type("reinterpret")
         batch = self._batch
         data = batch.whole if batch.is_dense else list(batch)
         changed = [reinterpreted_on_gpu(x, dtype) for x in (data if isinstance(data, list) else [data])]
@@ -686,6 +737,7 @@ class TensorListGPU(_TensorList):
         Raises:
             ArgumentError: the shapes differ.
         """
+        self._require_type("as_tensor")
         return TensorGPU(self._batch.whole, f"N{self._batch.layout}" if self._batch.layout else "")
 
     @raises_as_dali
@@ -708,16 +760,17 @@ class TensorListGPU(_TensorList):
     def as_cpu(self) -> TensorListCPU:
         """Return a copy in host memory."""
         copied = TensorListCPU(self._batch.as_cpu())
+        copied._has_type = self._has_type
         copied._source_info = self._source_info
         return copied
 
     def data_ptr(self) -> int:
-        """Return the address of the first element of the first row."""
-        return self[0].data_ptr()
+        """Return the address of the first element of the first row; 0 for a list without a type."""
+        return int(self._first().pointer) if self._has_type else 0
 
     def device_id(self) -> int:
         """Return the number of the GPU."""
-        return self[0].device_id()
+        return self._device if self._device is not None else int(self._first().device_id)
 
     def __str__(self) -> str:
         return self._text(list(self._batch.as_cpu()))
