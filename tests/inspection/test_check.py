@@ -144,4 +144,6 @@ def test_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         main(["check", str(fine), "--threads", "0"])
     with pytest.raises(FolderUnusable):
-        check(fine / "a.jpg")
+        check(fine / "nowhere")
+    assert main(["check", str(fine / "a.jpg")]) == 0
+    assert "1 files in " in capsys.readouterr().out

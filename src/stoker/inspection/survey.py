@@ -42,6 +42,8 @@ class Remark(StrEnum):
     EMPTY = "empty file"
     UNREADABLE = "cannot be read"
     DAMAGED = "damaged, yet decoded"
+    RECORD = "damaged record"
+    CONTAINER = "damaged container"
 
 
 _USABLE = {Remark.CMYK, Remark.ROTATED, Remark.OVERSIZED}
@@ -49,12 +51,23 @@ _USABLE = {Remark.CMYK, Remark.ROTATED, Remark.OVERSIZED}
 
 @dataclass(frozen=True)
 class Finding:
-    """File with a remark. ``offset`` is the byte at which it is damaged, if known."""
+    """File with a remark.
+
+    Attributes:
+        path: The file.
+        remark: The remark.
+        detail: More about it.
+        offset: Byte at which the file is damaged, or the image in a record; None if it is not known.
+        record: Number of the record, if the file is a container; None for a remark about the whole file.
+        name: Name of the part of the record: a member, a feature, a column; "" if it has none.
+    """
 
     path: Path
     remark: Remark
     detail: str = ""
     offset: int | None = None
+    record: int | None = None
+    name: str = ""
 
 
 @dataclass

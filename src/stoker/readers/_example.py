@@ -302,9 +302,27 @@ def read_feature(example: bytes, name: str) -> tuple[str | None, list[Any]]:
         for one in _messages(features, 1):
             if (_messages(one, 1) or [b""])[-1] == wanted:
                 entry = one
+    return (None, []) if entry is None else _feature_of(entry)
+
+
+def read_features(example: bytes) -> dict[str, tuple[str | None, list[Any]]]:
+    """Return the type and the values of every feature, by name.
+
+    Raises:
+        DataError: the Example is damaged.
+    """
+    entries = {}
+    for features in _messages(example, 1):
+        for one in _messages(features, 1):
+            entries[(_messages(one, 1) or [b""])[-1]] = one
+    return {name.decode("utf-8", "surrogateescape"): _feature_of(entry) for name, entry in entries.items()}
+
+
+def _feature_of(entry: bytes) -> tuple[str | None, list[Any]]:
+    """Return the type and the values of an entry of an Example's map of features."""
     kind: str | None = None
     values: list[Any] = []
-    for feature in [] if entry is None else _messages(entry, 2):
+    for feature in _messages(entry, 2):
         for field, wire, content in wire_fields(feature):
             if field not in _KINDS or wire != 2:
                 continue

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ _NUMBERS = {
 
 
 @dataclass(frozen=True)
-class _Layout:
+class ShardLayout:
     """Columns of all shards: their names, encodings and sizes in bytes (-1: the record says)."""
 
     names: tuple[str, ...]
@@ -71,7 +72,7 @@ class MDSReader(NamedColumnsReader, name="readers.mds"):
         folder = args["path"]
         manifest = manifest_of("path", [folder], "mds")
         if manifest is not None:
-            layout = _Layout(*map(tuple, manifest.extra))
+            layout = ShardLayout(*map(tuple, manifest.extra))
             storage = storages_of(manifest, [(0,)], RecordForm.STORED)[0]
             columns = tuple(_FieldColumn(layout, name, storage) for name in chosen_columns(args["columns"]))
             return DataSet(columns, manifest.digest)
@@ -104,9 +105,18 @@ def find_shards(folders: Sequence[str]) -> tuple[dict[str, int], list[Any]]:
     return found, [list(one.names), list(one.encodings), list(one.sizes)]
 
 
-def _read_index(folder: str) -> tuple[_Layout, list[tuple[str, int]]]:
+def _read_index(folder: str) -> tuple[ShardLayout, list[tuple[str, int]]]:
     """Return the columns of a data set, and name and number of samples of every shard."""
     path = join(folder, "index.json")
+    shards = [_shard(one, path) for one in _read_shards(path)]
+    layouts = {layout for layout, *_ in shards}
+    if len(layouts) > 1:
+        raise ArgumentError(f"expected shards with the same columns in '{printable(path)}', got different ones")
+    return (layouts.pop() if layouts else ShardLayout((), (), ())), [(name, count) for _, name, count in shards]
+
+
+def _read_shards(path: str) -> list[Any]:
+    """Return the entries of the shards in an index.json. All have the form that `_shard` needs."""
     try:
         with open(local_copy("path", path), "rb") as file:
             content = json.load(file)
@@ -115,19 +125,18 @@ def _read_index(folder: str) -> tuple[_Layout, list[tuple[str, int]]]:
     except ValueError as error:
         raise ArgumentError(f"expected JSON in '{printable(path)}', got other text: {error}") from None
     try:
-        shards = [_shard(one, path) for one in content["shards"]]
+        shards = list(content["shards"])
+        for one in shards:
+            _shard(one, path)
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(
             f"expected a list of shards with names, columns and sizes in '{printable(path)}', got another form "
             f"({type(error).__name__}: {error})"
         ) from None
-    layouts = {layout for layout, *_ in shards}
-    if len(layouts) > 1:
-        raise ArgumentError(f"expected shards with the same columns in '{printable(path)}', got different ones")
-    return (layouts.pop() if layouts else _Layout((), (), ())), [(name, count) for _, name, count in shards]
+    return shards
 
 
-def _shard(one: Mapping[str, Any], path: str) -> tuple[_Layout, str, int]:
+def _shard(one: Mapping[str, Any], path: str) -> tuple[ShardLayout, str, int]:
     if one["format"] != "mds" or one["version"] != 2:
         raise ArgumentError(
             f"expected shards of the format mds, version 2, in '{printable(path)}', got {brief(one['format'])}, "
@@ -146,7 +155,7 @@ def _shard(one: Mapping[str, Any], path: str) -> tuple[_Layout, str, int]:
     names, encodings = tuple(map(str, one["column_names"])), tuple(map(str, one["column_encodings"]))
     if not len(names) == len(encodings) == len(sizes) or any(not -1 <= n < 1 << 40 for n in sizes):
         raise ValueError("columns with a name, an encoding and a size each")
-    return _Layout(names, encodings, sizes), name, int(one["samples"])
+    return ShardLayout(names, encodings, sizes), name, int(one["samples"])
 
 
 def read_offsets(path: str, count: int, store: RemoteStore | None = None) -> ContainerIndex:
@@ -176,13 +185,51 @@ def read_offsets(path: str, count: int, store: RemoteStore | None = None) -> Con
     return ContainerIndex(ends[:-1], ends[1:] - ends[:-1])
 
 
+def split_fields(record: bytes, declared: Sequence[int]) -> list[bytes]:
+    """Return the fields of a record.
+
+    Args:
+        record: the record: a size of 4 bytes for each field that varies in size, then the fields.
+        declared: bytes of each field; -1 for those that vary.
+
+    Raises:
+        DataError: the record has other bytes.
+    """
+    sizes = list(declared)
+    varying = [i for i, n in enumerate(sizes) if n < 0]
+    head = record[: 4 * len(varying)]
+    if len(head) == 4 * len(varying):
+        for i, n in zip(varying, np.frombuffer(head, "<u4"), strict=True):
+            sizes[i] = int(n)
+        if len(head) + sum(sizes) == len(record):
+            ends = list(itertools.accumulate(sizes, initial=len(head)))
+            return [record[begin:end] for begin, end in itertools.pairwise(ends)]
+    raise DataError(f"expected a record of {len(sizes)} fields, got {len(record)} bytes")
+
+
+def read_shard_layout(path: str) -> tuple[ShardLayout, ContainerIndex, Mapping[str, Any]]:
+    """Return the columns of a shard, its samples, and the facts about its file in index.json: bytes and hashes.
+
+    Raises:
+        ArgumentError: there is no index.json in its folder, this has no such shard, or the shard has other samples.
+        OSError: a file cannot be read.
+    """
+    folder, name = os.path.split(path)
+    listed = join(folder or ".", "index.json")
+    for one in _read_shards(listed):
+        if one["raw_data"]["basename"] == name:
+            layout, _, count = _shard(one, listed)
+            return layout, read_offsets(path, count), one["raw_data"]
+    raise ArgumentError(f"expected {printable(name)!r} among the shards in '{printable(listed)}', got others")
+
+
 class _FieldColumn(Column):
     """Column of the samples in a storage. Columns over one storage read a sample once."""
 
     layout = ""
     optional = False
 
-    def __init__(self, layout: _Layout, name: str, storage: Storage) -> None:
+    def __init__(self, layout: ShardLayout, name: str, storage: Storage) -> None:
         require_columns([name], layout.names)
         self.name, self._layout, self._storage = name, layout, storage
         self._field = layout.names.index(name)
@@ -230,18 +277,12 @@ class _FieldColumn(Column):
         return value
 
     def row(self, index: int) -> npt.NDArray[Any]:
-        record, sizes = self._storage.content(index), list(self._layout.sizes)
-        varying = [i for i, n in enumerate(sizes) if n < 0]
-        head = record[: 4 * len(varying)]
-        if len(head) == 4 * len(varying):
-            for i, n in zip(varying, np.frombuffer(head, "<u4"), strict=True):
-                sizes[i] = int(n)
-            begin = len(head) + sum(sizes[: self._field])
-            if len(head) + sum(sizes) == len(record):
-                content = record[begin : begin + sizes[self._field]]
-                values = np.frombuffer(content, self.dtype.numpy) if content else np.empty(0, self.dtype.numpy)
-                return values if self._shape is None else values.reshape(self._shape)
-        raise DataError(f"expected a record of {len(sizes)} fields, got {len(record)} bytes", sample=index)
+        try:
+            content = split_fields(self._storage.content(index), self._layout.sizes)[self._field]
+        except DataError as error:
+            raise DataError(str(error), sample=index) from None
+        values = np.frombuffer(content, self.dtype.numpy) if content else np.empty(0, self.dtype.numpy)
+        return values if self._shape is None else values.reshape(self._shape)
 
     def joined(self, others: Sequence[Column]) -> _FieldColumn:
         same = [o for o in others if isinstance(o, _FieldColumn) and (o.name, o._layout) == (self.name, self._layout)]
