@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the fuzzers of JPEG files, of image files without loss, of containers, of recipes, of audio files and of frames and packets of videos, and runs each: fuzz/run.sh [SECONDS [FOLDER]]. TARGETS="recipe" runs that one
+# Builds the fuzzers of JPEG files, of image files without loss, of containers, of manifests and cached blocks, of recipes, of audio files and of frames and packets of videos, and runs each: fuzz/run.sh [SECONDS [FOLDER]]. TARGETS="recipe" runs that one
 # alone. JOBS=8 runs eight processes, with the seeds SEED=1 to 8. With clang they are libFuzzer's, else ones with mutations of their own; both with AddressSanitizer and
 # UndefinedBehaviorSanitizer. STANDALONE=1 takes the latter in any case: it learns nothing, but runs ten times as often;
 # that of files starts from what the former has found. Set PYTHON to one with NumPy.
@@ -70,7 +70,7 @@ run() {
   fi
 }
 
-for target in ${TARGETS:-jpeg raster container recipe audio video}; do
+for target in ${TARGETS:-jpeg raster container io recipe audio video}; do
   build "$target"
   run "$target"
 done

@@ -22,7 +22,7 @@ COMPILER = os.environ.get("CXX") or shutil.which("g++") or "c++"
 OPTIONS = ["-std=c++20", "-O0", "-ffp-contract=off", f"-I{NATIVE}"]
 FORMS = {"standalone": ["-DSTOKER_FUZZ_STANDALONE"], "libFuzzer": []}
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-RUN = ("audio", "container", "jpeg", "raster", "video")  # whose standalone form other tests compile and run
+RUN = ("audio", "container", "io", "jpeg", "raster", "video")  # whose standalone form other tests compile and run
 
 
 def compiled(*arguments: str | Path) -> None:
@@ -103,6 +103,16 @@ def test_the_program_of_videos_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     runs, conversions, large, whole, refused = (int(part.split()[-1]) for part in done.stderr.split(","))
     assert runs == whole + refused == 200 <= conversions and min(large, whole, refused) > 0
+
+
+def test_the_program_of_manifests_and_cached_blocks_runs(tmp_path: Path) -> None:
+    program = linked(tmp_path, "io")
+    done = subprocess.run(
+        [program, "0", "1"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=HANG_S
+    )
+    assert done.returncode == 0, done.stderr
+    runs, kept, missing, tables, refused, records, faults = (int(p.split()[-1]) for p in done.stderr.split(","))
+    assert runs == 1000 and min(kept, missing, tables, refused, records, faults) > 20, done.stderr
 
 
 def in_parallel(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
