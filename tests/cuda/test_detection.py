@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_own_kernels import compare_rows, gpu  # noqa: F401
 
-from stoker import DataError, fn, pipeline_def, types
+from stoker import DataError, UnsupportedError, fn, pipeline_def, types
 from stoker.ops.detection._boxes import boxes_in, scores_of
 from stoker.ops.detection._rotated import rotated_in
 
@@ -81,6 +81,43 @@ def test_kept_boxes_are_gathered() -> None:
     for kept, own, x in zip(found[0], found[1], boxes, strict=True):
         np.testing.assert_array_equal(own, x[kept])
     assert [len(x) for x in found[4]] == [6, 0, 1, 6, 6] and len(found[6][4]) > 20
+
+
+def test_overlaps_of_kept_boxes() -> None:
+    """Also of rows that keep none, and with further operators on single elements."""
+    boxes, scores, _ = scored(boxes_in, "float32")
+    truth = [boxes_in(70 + i, m) for i, m in enumerate((3, 5, 2, 0, 40))]
+    assert len(truth) == len(boxes)
+
+    def make(x: Any, s: Any, true: Any) -> Any:
+        kept = fn.gather(x, fn.nms(x, s, iou_threshold=0.4))
+        return kept, fn.box_iou(kept, true), fn.box_iou(kept * 2, true, kind="giou") * 3, fn.box_iou(kept, x)
+
+    found = compare_rows([boxes, scores, truth], ["", "", ""], make)
+    for kept, overlaps, every, x, true in zip(found[0], found[1], found[3], boxes, truth, strict=True):
+        assert overlaps.shape == (len(kept), len(true)) and every.shape == (len(kept), len(x))
+        assert (every.max(axis=1, initial=0) == 1).all(), "each kept box is one of the boxes"
+    assert [len(x) for x in found[0]][1] == 0
+
+
+def test_rotated_overlaps_of_kept_boxes() -> None:
+    boxes, scores, _ = scored(rotated_in, "float64")
+
+    def make(x: Any, s: Any) -> Any:
+        return (fn.box_iou(fn.gather(x, fn.nms_rotated(x, s, iou_threshold=0.3)), x, rotated=True),)
+
+    (found,) = compare_rows([boxes, scores], ["", ""], make)
+    assert [x.shape[1] for x in found] == [len(x) for x in boxes]
+
+
+def test_kept_boxes_are_refused_as_second_boxes() -> None:
+    boxes, scores, _ = scored(boxes_in, "float32")
+
+    def make(x: Any, s: Any) -> Any:
+        return (fn.box_iou(x, fn.gather(x, fn.nms(x, s))),)
+
+    with pytest.raises(UnsupportedError, match="known when the batch is done"):
+        compare_rows([boxes, scores], ["", ""], make)
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])

@@ -290,7 +290,8 @@ class GpuForm:
         takes_bound: the kernel accepts an input whose first extent only the GPU knows (``Counted``), with the upper
             bound as that extent. The kernel reads the count from another input.
         follows: number of an input whose first extent is the outputs'. If only the GPU knows that extent, the kernel
-            makes elements up to the upper bound, and the outputs share the input's count.
+            makes elements up to the upper bound, and the outputs share the input's count. The step's own numbers,
+            such as those of launches, are computed from the bound.
     """
 
     kernel: OwnKernel | Compiled | OnEngines | CalledOnHost | None = None

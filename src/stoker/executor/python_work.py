@@ -104,14 +104,13 @@ class PythonWork:
         return True
 
     def join(self, wait_s: float) -> bool:
-        """Wait for the thread to end after the engine was closed. Return False if the user's code still runs."""
+        """Wait for the threads to end after the engine was closed. Return False if the user's code still runs."""
         until = time.monotonic() + wait_s
-        threads = [thread for thread in (self._thread, *self._helpers) if thread is not None]
-        for thread in threads:
-            if thread is not threading.current_thread():
-                thread.join(max(until - time.monotonic(), 0))
-                if thread.is_alive():
-                    return False
+        # The serving thread first: it may still start others.
+        if self._thread is not None and not _join(self._thread, until):
+            return False
+        if not all(_join(thread, until) for thread in self._helpers):
+            return False
         self._thread = None
         self._helpers.clear()
         return True
@@ -132,8 +131,11 @@ class PythonWork:
             with self._lock:
                 self._isolated.close()
 
-    def do(self, work: Any) -> None:
-        """Do one piece of Python work. The batch continues even if the work fails."""
+    def do(self, work: Any, *, raises: bool = True) -> None:
+        """Do one piece of Python work. The batch continues even if the work fails.
+
+        ``raises``: the thread is one of the caller's, which Ctrl-C interrupts.
+        """
         try:
             if work.row >= 0:
                 self._hand_over(work)
@@ -141,9 +143,9 @@ class PythonWork:
                 with self._lock:  # this thread may compute a substitute while the serving thread has a later batch
                     self._python_segment(work.job)
         except BaseException as error:
-            # Rows without results must not continue. Ctrl-C interrupts only the caller's own thread.
+            # Rows without results must not continue.
             self._fail_work(work, error)
-            if threading.current_thread() not in (self._thread, *self._helpers):
+            if raises:
                 raise
         finally:
             self._engine.finish_python(work)
@@ -338,7 +340,7 @@ def _serve(engine: Any, owner: weakref.ref[PythonWorkOwner]) -> None:
             return
         if work.row >= 0:
             run.python.start_helpers(owner)
-        run.python.do(work)
+        run.python.do(work, raises=False)
         del run, work
 
 
@@ -352,8 +354,16 @@ def _help(engine: Any, owner: weakref.ref[PythonWorkOwner]) -> None:
         if run is None:
             return
         if work is not True:
-            run.python.do(work)
+            run.python.do(work, raises=False)
         del run, work
+
+
+def _join(thread: threading.Thread, until: float) -> bool:
+    """Wait for a thread, unless it is the caller's own. Return False if it still runs at ``until``."""
+    if thread is threading.current_thread():
+        return True
+    thread.join(max(until - time.monotonic(), 0))
+    return not thread.is_alive()
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:

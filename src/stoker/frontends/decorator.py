@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
+from .._import_lock import IMPORT_LOCK
 from ..contract.errors import ArgumentError, did_you_mean
 from .checks import ACCEPTED
 from .pipeline import Pipeline
@@ -63,7 +64,8 @@ def define_as(kind: Any, function: Any, enable_conditionals: bool, settings: Map
             pipe._name = define.__name__
             body = define
             if conditional:
-                from .conditionals import convert
+                with IMPORT_LOCK:
+                    from .conditionals import convert
 
                 body = convert(define)
             with pipe:

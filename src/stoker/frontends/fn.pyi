@@ -322,6 +322,9 @@ def box_iou(
     arc tangents correctly in nearly all cases, while torch's depend on the processor. Boxes without area give NaN where
     torchvision does.
 
+    On a GPU, the first boxes may be kept ones (``nms`` and others) that ``fn.gather`` has taken. The output has a row
+    for each, whose number is known when the batch is done.
+
     Args:
         kind: Overlap: iou, giou, diou or ciou.
         rotated: Boxes have an angle. Only for iou.

@@ -78,10 +78,12 @@ def find(name: str) -> type[Operator]:
 @functools.cache
 def _installed() -> dict[str, list[Any]]:
     """Return the entry points of installed packages by operator name. No module of theirs is imported."""
-    from importlib.metadata import entry_points
+    with IMPORT_LOCK:  # some of its modules are imported by the call
+        from importlib.metadata import entry_points
 
+        points = entry_points(group=ENTRY_POINTS)
     found: dict[str, list[Any]] = {}
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in points:
         if not point.name.startswith(BUILT_IN):
             same = found.setdefault(point.name, [])
             if all(other.value != point.value for other in same):  # a package may be on the path twice

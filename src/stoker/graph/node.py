@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._import_lock import IMPORT_LOCK
 from ..contract.errors import ArgumentError, GraphError, SourceLine, StokerError, UnsupportedError
 from ..contract.operator import Operator
 from ..contract.reader import SourcePart
@@ -102,7 +103,8 @@ class Graph:
         Raises:
             UnsupportedError: an object has no import path (a lambda, a local function).
         """
-        import json
+        with IMPORT_LOCK:
+            import json
 
         nodes = [
             {
@@ -133,7 +135,8 @@ class Graph:
             GraphError: the text is no graph of this version, or names a function that is not allowed.
             ArgumentError: an operator does not take its arguments.
         """
-        import json
+        with IMPORT_LOCK:
+            import json
 
         if isinstance(allow, str):
             raise ArgumentError(f"expected `allow` to be a list of names, got {brief(allow)}: give [{brief(allow)}]")
@@ -217,7 +220,8 @@ def _short(text: str) -> str:
 
 
 def _digest(data: bytes = b"") -> Any:
-    import hashlib  # late, because it loads OpenSSL, which only state tokens need
+    with IMPORT_LOCK:
+        import hashlib  # late, because it loads OpenSSL, which only state tokens need
 
     return hashlib.blake2b(data, digest_size=8)
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from .._import_lock import IMPORT_LOCK
 from ..contract.argument import arg
 from ..contract.columns import Column
 from ..contract.errors import ArgumentError, UnsupportedError
@@ -184,7 +185,8 @@ class _OfFiles(Column):
             blocks = [converted(x, self.decoding.dtype, False) for x in read_audio(content, form, start, count)]
             return np.concatenate([np.empty((0, track.channels), self.decoding.dtype.numpy), *blocks]), track.rate
         try:
-            soundfile = importlib.import_module("soundfile")
+            with IMPORT_LOCK:
+                soundfile = importlib.import_module("soundfile")
         except (ImportError, OSError) as error:
             raise UnsupportedError(f"expected the package `soundfile` to read single samples: {error}") from error
         with soundfile.SoundFile(io.BytesIO(content)) as file:

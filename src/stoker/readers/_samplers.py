@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._import_lock import IMPORT_LOCK
 from ..contract.errors import ArgumentError
 from ..contract.reader import BoundSampler, Ints, Sampler, Shards
 from ..contract.text import brief, reason_of
@@ -442,6 +443,7 @@ def _summable(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _digest(numbers: npt.NDArray[Any]) -> str:
-    import hashlib
+    with IMPORT_LOCK:
+        import hashlib
 
     return f"{len(numbers)} numbers {hashlib.blake2b(numbers.tobytes(), digest_size=8).hexdigest()}"

@@ -32,28 +32,40 @@ class CountsOnGpu:
 
         A step that makes each element of the elements at the same place runs over all that is reserved. Its outputs
         share the count of its input. So do those of a kernel that makes an element for each of one input's
-        (``GpuForm.follows``). A kernel may take the bound as extent (``GpuForm.takes_bound``).
+        (``GpuForm.follows``), whose own numbers are those of the bound. A kernel may take the bound as extent
+        (``GpuForm.takes_bound``).
         """
         counted = [v for v in step.inputs if v in self._counted]
         body = step.body
-        shares = bool(counted) and on_gpu and (self._is_elementwise(step) or self._follows(step, counted))
+        follows = on_gpu and self._follows(step, counted)
+        shares = follows or (bool(counted) and on_gpu and self._is_elementwise(step))
         if shares:
             for v in step.outputs:
                 self._values[v] = replace(self._values[v], counted=self._values[counted[0]].counted)
         elif counted and on_gpu and not (isinstance(body, Native) and body.gpu and body.gpu.takes_bound):
             return counted[0]
-        scalars: list[Any] = [*body_scalars(step), step.frames]
+        bound = identity(self._values[counted[0]].shape[0]) if follows else None
+        scalars: list[Any] = [x for x in body_scalars(step) if bound is None or not self._reads_only(x, bound)]
+        scalars.append(step.frames)
         for check in step.checks:
             scalars += [check.condition, *check.values]
         for v in step.outputs:
             scalars += self._values[v].shape[shares:]  # without the axis that is the input's
-        for part in (part for scalar in scalars for part in parts(scalar)):
-            reads_extent = part.op == "count" or (part.op == "dim" and part.args[1] == 0)
-            if reads_extent and part.args[0] in self._counted:
-                return int(part.args[0])
+        read = next((extent for scalar in scalars for extent in self._extents(scalar)), None)
+        if read is not None:
+            return int(read.args[0])
         if on_gpu:
             self._counted.update(v for v in step.outputs if self._values[v].counted is not None)
         return None
+
+    def _extents(self, scalar: Any) -> list[Any]:
+        """Return the parts of a scalar that are extents counted on the GPU."""
+        firsts = [p for p in parts(scalar) if p.op == "count" or (p.op == "dim" and p.args[1] == 0)]
+        return [p for p in firsts if p.args[0] in self._counted]
+
+    def _reads_only(self, scalar: Any, extent: Any) -> bool:
+        """Whether a scalar reads no other counted extent than ``extent``."""
+        return all(identity(read) == extent for read in self._extents(scalar))
 
     def _follows(self, step: Step, counted: list[int]) -> bool:
         """Whether a kernel makes an element for each element of its only counted input."""

@@ -13,12 +13,13 @@ from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Launches, Value
+from ...contract.step import GpuForm, Launches, Value
 from ._boxes import boxes_in, expect_floats, require_columns
 from ._rotated import rotated_in, rotated_iou
 
 _KINDS = ("iou", "giou", "diou", "ciou")
 _OF_ROTATED = 4  # on a GPU (native/device/own_boxiou.cuh)
+_PAIRS = 256  # of a block there
 
 
 class BoxIou(Operator, name="box_iou"):
@@ -31,6 +32,9 @@ class BoxIou(Operator, name="box_iou"):
     three have the bits of torchvision's functions, with 1e-7 as the epsilon of "diou" and "ciou". "ciou" rounds its two
     arc tangents correctly in nearly all cases, while torch's depend on the processor. Boxes without area give NaN where
     torchvision does.
+
+    On a GPU, the first boxes may be kept ones (``nms`` and others) that ``fn.gather`` has taken. The output has a row
+    for each, whose number is known when the batch is done.
     """
 
     inputs = (2, 2)
@@ -52,10 +56,12 @@ class BoxIou(Operator, name="box_iou"):
         c.expect(a.dtype == b.dtype, f"expected boxes of one type, got {a.dtype} and {b.dtype}")
         for x in (a, b):
             require_columns(c, x, 5 if rotated else 4)
-        outputs = [(a.dtype, (ex.maximum(a.shape[0], 0), ex.maximum(b.shape[0], 0)), "")]
-        blocks = (outputs[0][1][0] * outputs[0][1][1] + 255) // 256
+        blocks = ex.ceil(a.shape[0] * b.shape[0] / _PAIRS)
         own = Launches("BoxIou", {"pairs": blocks}, constants=(_OF_ROTATED if rotated else kind,))
-        return c.native("box_iou", [a, b], outputs, attrs=(kind, rotated), own=own)[0]
+        return c.native(
+            "box_iou", [a, b], [(a.dtype, (a.shape[0], b.shape[0]), "")], attrs=(kind, rotated), params=own.numbers(),
+            gpu=GpuForm(own.kernel(), follows=0),
+        )[0]  # fmt: skip
 
     def reference(self, row: RowContext, a: Any, b: Any) -> Any:
         a, b, kind = np.asarray(a), np.asarray(b), row["kind"]

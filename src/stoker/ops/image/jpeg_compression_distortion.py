@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._image_formats import pillow
 from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
@@ -47,8 +48,7 @@ class JpegCompressionDistortion(Operator, name="jpeg_compression_distortion"):
         return c.native("jpeg_distortion", [x], [(x.dtype, x.shape, x.layout)], attrs=axes, params=(quality,))[0]
 
     def reference(self, row: RowContext, x: Any) -> Any:
-        from PIL import Image
-
+        Image = pillow()
         quality = min(max(int(row.number("quality")), 1), 100)
 
         def saved(frame: Any) -> Any:
