@@ -15,6 +15,7 @@ from PIL import Image
 from stoker import fn, pipeline_def
 from stoker.ops.image import _pillow_decoding
 from tests.idle_clock import HANG_S
+from tests.run.hand_over_stress import Stress
 
 
 def encoded(form: str, number: int) -> Any:
@@ -91,3 +92,11 @@ def test_a_failing_row_on_any_thread_fails_alone() -> None:
             images = running.run()[0]
             assert [int(np.asarray(x)[0, 0, 0]) for x in images] == [0, 1, 2, 3, 4, 6, 7]
             assert images.skipped == (5,)
+
+
+def test_pipelines_that_are_closed_dropped_and_forked_at_any_moment() -> None:
+    """The short form of ``tests/run/hand_over_stress.py``. Forks are left to the program: pytest has threads."""
+    stress = Stress()
+    before = threading.active_count()
+    assert stress.run(threads=3, seconds=2, seed=7, forks=False) == []
+    assert stress.pipelines > 3 and threading.active_count() == before
