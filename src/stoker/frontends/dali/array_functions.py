@@ -271,7 +271,10 @@ def jax_function(
     if function is None:
         return functools.partial(jax_function, sharding=sharding, **both, **on_gpu)
     if sharding is not None:
-        raise UnsupportedError("`jax_function`: it has no `sharding`; `stoker.jax` delivers sharded batches")
+        raise UnsupportedError(
+            f"`jax_function`: expected no `sharding`, got {brief(sharding)}: the function gets arrays on one device. "
+            "Deliver sharded batches with `stoker.jax.Loader(pipeline, sharding=...)`, and call the function on these"
+        )
     if device != "gpu":
         _on_cpu("jax_function", device, "The other device is gpu")
         if output_shapes is not None or output_dtypes is not None:
