@@ -83,6 +83,29 @@ def test_files_are_resampled_and_mixed(folder: Path) -> None:
     np.testing.assert_array_equal(audio[0], samples(9, 1000, 2))
 
 
+def test_files_that_are_no_audio_are_errors_of_their_rows(tmp_path: Path) -> None:
+    whole, file = wav(samples(3, 50)), tmp_path / "tone.wav"  # a header of 44 bytes, samples of 100
+    text = b"a text file named tone.wav\n"
+    for content in [b"", text, text * 100, *(whole[:size] for size in range(1, len(whole) - 99))]:
+        file.write_bytes(content)
+        with pytest.raises(StokerError, match=r"tone\.wav"):
+            read(lambda: fn.readers.audio(files=[str(file)]), 1)
+
+
+def test_unusual_rates_and_many_channels_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.wav"
+    for rate, target in ((1, 16.0), (10_000_000, 16000.0)):
+        for channels in (1, 64):
+            data = samples(4, 5000, channels)
+            file.write_bytes(wav(data, rate))
+            audio, found, _ = read(lambda: fn.readers.audio(files=[str(file)], downmix=False), 1)
+            want = data if channels > 1 else data[:, 0]
+            np.testing.assert_array_equal(audio[0].reshape(want.shape), want.astype(np.float32) / 32768)
+            assert float(found[0]) == rate
+            audio, *_ = read(lambda t=target: fn.readers.audio(files=[str(file)], sample_rate=t), 1)  # type: ignore[misc]
+            assert audio[0].shape == (-(-5000 * int(target) // rate),) and np.isfinite(audio[0]).all()
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
