@@ -78,7 +78,7 @@ def pack(batches: Sequence[Batch]) -> bytes:
 def build_emulator(folder: Path) -> Path:
     """Build the program that runs cases. The tested code is built with sanitizers, the rest is that of the package."""
     folder.mkdir(parents=True, exist_ok=True)
-    options = ["-O1", "-ffp-contract=off", f"-I{HERE}"]
+    options = ["-O1", "-ffp-contract=off", "-DSTOKER_PARTLY_GUARDED", f"-I{HERE}"]
     tested = [NATIVE / "gpu_kernels" / name for name in GPU_SOURCES]
     units: list[tuple[list[Path], Sequence[str]]] = [(tested, ADDRESSES), ([HERE / "jpeg_gpu_emulated.cpp"], ADDRESSES)]
     rest = {source: built_object(source) for source in {*list_sources(["jpeg", "plan"])} - {*tested}}

@@ -104,7 +104,8 @@ class Scratch final : public BufferAllocator {
   static constexpr size_t kSmall = size_t{64} << 10;
   // Large areas are mapped directly: the C library caches freed memory and would not return all of it to the system.
   static constexpr size_t kLarge = size_t{1} << 20;
-#if STOKER_GUARDED
+// A program that links objects without AddressSanitizer defines STOKER_PARTLY_GUARDED: all must release memory alike.
+#if STOKER_GUARDED && !defined(STOKER_PARTLY_GUARDED)
   static constexpr bool kMaps = false;  // AddressSanitizer only tracks the bounds of the C library's allocations
 #else
   static constexpr bool kMaps = true;

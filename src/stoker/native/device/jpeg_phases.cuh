@@ -154,13 +154,16 @@ STOKER_DEVICE void write_pieces(const Tables& tables, const Row& row, const RowB
 // segment. `sums` is shared memory for kMaxWarps numbers.
 STOKER_DEVICE void sum_differences(uint32_t* sums, const Row& row, int16_t* dc, uint32_t mcus) {
   uint32_t done[kMaxPlanes] = {};
+  // Planes of an MCU's blocks, four bits for each, because loads of the row would wait for the stores.
+  uint64_t planes = 0;
+  for (uint32_t b = 0; b < row.blocks; ++b) planes |= static_cast<uint64_t>(row.component[b]) << (4 * b);
   for (uint32_t base = 0; base < mcus; base += thread_count()) {
     const uint32_t m = base + thread_index(), blocks = m < mcus ? row.blocks : 0;
     int16_t* const own = dc + m * row.blocks;
     uint32_t sum[kMaxPlanes] = {};
     for (uint32_t b = 0; b < blocks; ++b)
       STOKER_UNROLL for (uint32_t c = 0; c < kMaxPlanes; ++c) sum[c] +=
-          row.component[b] == c ? static_cast<uint32_t>(own[b]) : 0;
+          (planes >> (4 * b) & 15) == c ? static_cast<uint32_t>(own[b]) : 0;
     STOKER_UNROLL for (uint32_t c = 0; c < kMaxPlanes; ++c) {
       if (c >= row.components) break;
       uint32_t total = 0;
@@ -170,7 +173,7 @@ STOKER_DEVICE void sum_differences(uint32_t* sums, const Row& row, int16_t* dc, 
     for (uint32_t b = 0; b < blocks; ++b) {
       const uint32_t difference = static_cast<uint32_t>(own[b]);
       STOKER_UNROLL for (uint32_t c = 0; c < kMaxPlanes; ++c) {
-        if (row.component[b] != c) continue;
+        if ((planes >> (4 * b) & 15) != c) continue;
         sum[c] += difference;
         own[b] = static_cast<int16_t>(sum[c]);
       }

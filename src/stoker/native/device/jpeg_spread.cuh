@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entropy decoding of few files, each of them spread over the device, which one block (CTA) per file would leave idle.
-// While one block of a row unstuffs its data, another one prepares its tables (jpeg_unstuff.cuh). Then many blocks guess
-// the subsequences' entry states, one block synchronises them, and many blocks write the coefficients.
+// While one block of a row unstuffs its data, another one prepares its tables (jpeg_unstuff.cuh). Then many blocks decode
+// each subsequence from several candidates for its entry state, one block selects the candidate that continues the
+// subsequence before, and many blocks write the coefficients.
 #pragma once
 #include "device/jpeg_phases.cuh"
 #include "device/row_blocks.cuh"
@@ -21,27 +22,10 @@ STOKER_DEVICE Sequence sequence_of(const RowBuffers& buffers, uint32_t bits) {
   return {buffers, pointer<const uint32_t>(buffers.segment_start), first, bits, first[1]};
 }
 
-constexpr uint32_t kGuessThreads = 256;
-
-struct GuessShared {
-  Tables tables;
-  uint16_t candidate[kGuessThreads];
-};
-
-// Return the most frequent of the states, the first of several.
-STOKER_DEVICE uint16_t elect(const uint16_t* states, uint32_t count) {
-  uint32_t best = 0, votes = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    uint32_t own = 0;
-    for (uint32_t j = 0; j < count; ++j) own += states[j] == states[i];
-    if (own > votes) best = i, votes = own;
-  }
-  return states[best];
-}
-
 // Decode from `lead` bits before a subsequence to its begin, and return the state there. Codes and the end of a block
 // synchronise soon, but a decoder that is in another block of the MCU remains so until it meets a code that the wrong
-// table decodes wrongly. Therefore one thread for each block of a period begins with it.
+// table decodes wrongly. Therefore one thread for each block of a period begins with it, and one of the resulting states
+// is nearly always right.
 STOKER_DEVICE uint16_t state_before(const Tables& tables, const Row& row, const uint32_t* words, const Subsequence& s,
                                     uint32_t lead, uint32_t block) {
   const uint32_t from = s.begin > lead ? s.begin - lead : 0;
@@ -51,17 +35,19 @@ STOKER_DEVICE uint16_t state_before(const Tables& tables, const Row& row, const 
   return follower.state(s.begin);
 }
 
-// Elect the entry state of each subsequence, and decode the subsequence. A block has one thread for each
-// subsequence and block of the period.
+// Entry state of a candidate that has not been decoded. No decoder is in this state.
+constexpr uint16_t kNotDecoded = 0xFFFF;
+
+// Decode the candidates of each subsequence. A block has one thread for each subsequence and block of the period.
 STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 2)
     stoker_jpeg_guess(uint64_t rows, uint64_t row_buffers, uint64_t statuses, uint64_t threads, uint64_t min_bits,
                       uint64_t lead_bits, uint64_t starts, uint64_t count, uint64_t first) {
-  STOKER_SHARED(GuessShared, shared);
+  STOKER_SHARED(Tables, tables);
   const RowBlock& work = find_work(starts, count, first);
   const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[work.row];
   const Row& row = pointer<const Row>(rows)[buffers.row];
   if (pointer<const uint32_t>(statuses)[buffers.row] & kFailures) return;
-  copy_tables(*pointer<const Tables>(buffers.tables), shared.tables);
+  copy_tables(*pointer<const Tables>(buffers.tables), tables);
   const uint32_t bytes = pointer<const uint32_t>(buffers.segment_start)[1];
   const uint32_t fair = (8 * bytes / static_cast<uint32_t>(threads) / 32 + 1) * 32;
   const uint32_t bits = fair > min_bits ? fair : static_cast<uint32_t>(min_bits);
@@ -73,39 +59,146 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 2)
   }
   block_barrier();
   const Sequence sequence = sequence_of(buffers, bits);
+  const uint32_t together = thread_count() / row.period, candidate = thread_index() % row.period;
+  const uint32_t i = work.number * together + thread_index() / row.period;
+  if (thread_index() >= together * row.period || i >= sequence.count) return;
   const uint32_t* const words = pointer<const uint32_t>(buffers.words);
-  const uint32_t together = thread_count() / row.period, begin = work.number * together;
-  const uint32_t candidate = begin + thread_index() / row.period;
-  if (thread_index() < together * row.period && candidate < sequence.count)
-    shared.candidate[thread_index()] = state_before(shared.tables, row, words, sequence.at(candidate),
-                                                    static_cast<uint32_t>(lead_bits), thread_index() % row.period);
-  block_barrier();
-  const uint32_t i = begin + thread_index();
-  if (thread_index() >= together || i >= sequence.count) return;
-  const SubsequenceState states(buffers, spacing_of(bits));
-  states.entry[i] = elect(shared.candidate + thread_index() * row.period, row.period);
-  follow(shared.tables, row, words, sequence.at(i), states, buffers.states, i, false);
+  const SubsequenceState states(buffers, spacing_of(bits), candidate);
+  states.entry[i] = state_before(tables, row, words, sequence.at(i), static_cast<uint32_t>(lead_bits), candidate);
+  follow(tables, row, words, sequence.at(i), states, buffers.states, i, false);
+  if (candidate == 0) SubsequenceState(buffers, 0, row.period).entry[i] = kNotDecoded;
 }
 
-// Decode subsequences again until all begin where their predecessors end.
+// Map from the candidates of a subsequence to those of the next one, four bits for each.
+using Map = uint64_t;
+constexpr Map kIdentity = 0xFEDCBA9876543210u;
+STOKER_DEVICE uint32_t image_of(Map map, uint32_t candidate) {
+  return static_cast<uint32_t>(map >> (4 * candidate)) & 15;
+}
+STOKER_DEVICE Map composed(Map first, Map second, uint32_t count) {
+  Map map = 0;
+  for (uint32_t c = 0; c < count; ++c) map |= static_cast<Map>(image_of(second, image_of(first, c))) << (4 * c);
+  return map;
+}
+STOKER_DEVICE Map shuffle_map_up(Map map, uint32_t distance) {
+  const uint32_t low = shuffle_up(static_cast<uint32_t>(map), distance);
+  return low | static_cast<Map>(shuffle_up(static_cast<uint32_t>(map >> 32), distance)) << 32;
+}
+
+// How the candidates of subsequence i continue those of the one before.
+struct Link {
+  Map map = kIdentity;
+  uint32_t unmatched = 0;  // bits: candidates of the one before in whose exit state no candidate begins
+};
+
+STOKER_DEVICE Link link_of(const RowBuffers& buffers, uint32_t count, uint32_t i) {
+  Link link = {0, 0};
+  uint32_t matched = 0, any = 0;
+  for (uint32_t c = 0; c < count; ++c) {
+    const SubsequenceState before(buffers, 0, c);
+    if (before.entry[i - 1] == kNotDecoded) continue;
+    const uint16_t exit = before.exit[i - 1];
+    uint32_t to = count;
+    for (uint32_t k = count; k-- > 0;) to = SubsequenceState(buffers, 0, k).entry[i] == exit ? k : to;
+    if (to == count) {
+      link.unmatched |= 1u << c;
+      continue;
+    }
+    link.map |= static_cast<Map>(to) << (4 * c);
+    any = matched ? any : to;
+    matched |= 1u << c;
+  }
+  // Candidates become equal with time, so that another one's continuation is the best guess.
+  for (uint32_t c = 0; c < count; ++c)
+    if (!(matched >> c & 1)) link.map |= static_cast<Map>(any) << (4 * c);
+  return link;
+}
+
+struct SynchroniseShared {
+  EntropyShared entropy;
+  Map maps[kMaxWarps];
+  uint32_t selected, broken;
+};
+
+// Select a candidate of each subsequence, so that each begins where the one before ends. Where none does, decode one
+// more from that state. Return whether that succeeded in `max_rounds` rounds. Round k makes at least the first k
+// selections final, and nearly all are right at once.
+STOKER_DEVICE bool select_candidates(SynchroniseShared& shared, const Row& row, const Sequence& sequence,
+                                     uint32_t spacing, uint32_t max_rounds) {
+  const RowBuffers& buffers = sequence.buffers;
+  const uint32_t count = row.period + 1, lane = thread_index() % kWarp, warp = thread_index() / kWarp;
+  const SubsequenceState first(buffers, spacing), second(buffers, spacing, 1), more(buffers, spacing, row.period);
+  for (uint32_t round = 0; round <= max_rounds; ++round) {
+    if (thread_index() == 0) shared.entropy.dirty = shared.broken = shared.selected = 0;
+    for (uint32_t base = 0; base < sequence.count; base += thread_count()) {
+      const uint32_t i = base + thread_index();
+      Link link;
+      if (i > 0 && i < sequence.count) link = link_of(buffers, count, i);
+      Map sum = link.map;
+      for (uint32_t distance = 1; distance < kWarp; distance *= 2) {
+        const Map other = shuffle_map_up(sum, distance);
+        if (lane >= distance) sum = composed(other, sum, count);
+      }
+      if (lane == kWarp - 1) shared.maps[warp] = sum;
+      block_barrier();
+      uint32_t before = shared.selected;
+      for (uint32_t w = 0; w < warp; ++w) before = image_of(shared.maps[w], before);
+      const uint32_t own = image_of(sum, before);
+      const Map others = shuffle_map_up(sum, 1);
+      if (lane > 0) before = image_of(others, before);
+      block_barrier();
+      if (thread_index() == thread_count() - 1) shared.selected = own;
+      if (i < sequence.count) {
+        second.list[i] = own;
+        const bool broken = link.unmatched >> before & 1;
+        if (broken) shared.broken = 1;
+        // In the first round, continue other candidates too, because a later round may select them.
+        if (broken || (round == 0 && link.unmatched)) {
+          const uint32_t from = broken ? before : bits_set((link.unmatched & (0u - link.unmatched)) - 1);
+          more.entry[i] = SubsequenceState(buffers, 0, from).exit[i - 1];
+          first.list[atomic_add(&shared.entropy.dirty, 1)] = i;
+        }
+      }
+      block_barrier();
+    }
+    if (!shared.broken) break;
+    if (round == max_rounds) return false;
+    const uint32_t* const words = pointer<const uint32_t>(buffers.words);
+    for (uint32_t k = thread_index(); k < shared.entropy.dirty; k += thread_count()) {
+      const uint32_t i = first.list[k];
+      follow(shared.entropy.tables, row, words, sequence.at(i), more, buffers.states, i, false);
+    }
+    block_barrier();
+  }
+  for (uint32_t i = thread_index(); i < sequence.count; i += thread_count()) {
+    const SubsequenceState selected(buffers, spacing, second.list[i]);
+    first.entry[i] = selected.entry[i];
+    first.blocks[i] = selected.blocks[i];
+    for (uint32_t k = 0; k < kMarks; ++k) first.marks[k * buffers.states + i] = selected.marks[k * buffers.states + i];
+  }
+  block_barrier();
+  return true;
+}
+
+// Select the candidates of a row, and count the blocks before each subsequence.
 STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
     stoker_jpeg_synchronise(uint64_t rows, uint64_t row_buffers, uint64_t statuses, uint64_t max_rounds,
                             uint64_t starts, uint64_t count, uint64_t first) {
-  STOKER_SHARED(EntropyShared, shared);
+  STOKER_SHARED(SynchroniseShared, shared);
   const RowBlock& work = find_work(starts, count, first);
   const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[work.row];
   const Row& row = pointer<const Row>(rows)[buffers.row];
   uint32_t* const status = pointer<uint32_t>(statuses) + buffers.row;
-  if (thread_index() == 0) shared.failed = *status & kFailures;
+  if (thread_index() == 0) shared.entropy.failed = *status & kFailures;
   block_barrier();
-  if (shared.failed) return;
-  copy_tables(*pointer<const Tables>(buffers.tables), shared.tables);
+  if (shared.entropy.failed) return;
+  copy_tables(*pointer<const Tables>(buffers.tables), shared.entropy.tables);
   const uint32_t bits = pointer<const Progress>(buffers.progress)->bits;
   const Sequence sequence = sequence_of(buffers, bits);
   const SubsequenceState states(buffers, spacing_of(bits));
-  const bool in_step = synchronise(shared, row, sequence, states, affordable_rounds(max_rounds, bits));
+  const bool in_step = select_candidates(shared, row, sequence, spacing_of(bits), affordable_rounds(max_rounds, bits));
   const uint32_t needed_mcus = row.needed_rows * row.mcu_columns;
-  const bool complete = in_step && count_blocks(shared, row, sequence, states, needed_mcus);
+  const bool complete = in_step && count_blocks(shared.entropy, row, sequence, states, needed_mcus);
   if (!complete && thread_index() == 0) atomic_or(status, in_step ? kTruncated : kSlow);
 }
 

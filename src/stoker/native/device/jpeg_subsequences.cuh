@@ -118,10 +118,11 @@ struct Follower {
       const bool both = after < 64 && reader.at + whole_length(e) < end;
       reader.take(both ? stride_length(e) : whole_length(e));
       position = both ? position + stride_advance(e) : after;
-      if (position < 64) continue;
-      position = 0;
-      ++blocks;
-      pairs.next();
+      // No branch: in nearly every step, a block ends in some thread of the warp.
+      const bool complete = position >= 64;
+      position = complete ? 0 : position;
+      blocks += complete;
+      if (complete) pairs.next();
     }
   }
   STOKER_DEVICE uint16_t state(uint32_t end) const {

@@ -139,7 +139,18 @@ STOKER_DEVICE void copy_tables(const Tables& from, Tables& to) {
   static_assert(sizeof(Tables) % sizeof(Part) == 0);
   const Part* const source = reinterpret_cast<const Part*>(&from);
   Part* const target = reinterpret_cast<Part*>(&to);
-  for (uint32_t i = thread_index(); i < sizeof(Tables) / sizeof(Part); i += thread_count()) target[i] = source[i];
+  constexpr uint32_t kParts = sizeof(Tables) / sizeof(Part), kTogether = 4;
+  for (uint32_t base = thread_index(); base < kParts; base += kTogether * thread_count()) {
+    Part part[kTogether];  // their loads wait for memory together
+    STOKER_UNROLL for (uint32_t k = 0; k < kTogether; ++k) {
+      const uint32_t i = base + k * thread_count();
+      part[k] = source[i < kParts ? i : kParts - 1];
+    }
+    STOKER_UNROLL for (uint32_t k = 0; k < kTogether; ++k) {
+      const uint32_t i = base + k * thread_count();
+      if (i < kParts) target[i] = part[k];
+    }
+  }
 }
 
 // Return the next symbol, from the lookup table that begins at `table`.

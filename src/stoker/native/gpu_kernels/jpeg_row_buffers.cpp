@@ -17,7 +17,7 @@ void allocate_entropy(const Row& row, uint32_t threads, bool spread, BumpAllocat
   buffers.words = working.allocate(row.file_bytes - row.scan + 4 * (kPaddingWords + 1));
   buffers.segment_start = working.allocate(4 * (size_t{buffers.segments} + 1));
   buffers.segment_first = working.allocate(4 * (size_t{buffers.segments} + 1));
-  buffers.state = working.allocate(SubsequenceState::kBytes * buffers.states);
+  buffers.state = working.allocate(SubsequenceState::kBytes * buffers.states * candidates_of(row, spread));
   buffers.checksum = working.allocate(sizeof(Checksum));
   if (spread) {
     buffers.tables = working.allocate(kTablesBytes);
@@ -41,8 +41,8 @@ size_t memory_of(const Row& row, uint32_t threads, bool spread) {
     bytes += blocks_of(p) * ((row.host_coefficients ? 0 : kBlockBytes) + (in_planes(row) ? 0 : 64));
   if (row.host_coefficients) return bytes;
   const size_t segments = segments_in(row);
-  bytes +=
-      row.file_bytes - row.scan + 2 * sizeof(uint32_t) * segments + SubsequenceState::kBytes * (threads + segments);
+  bytes += row.file_bytes - row.scan + 2 * sizeof(uint32_t) * segments +
+           SubsequenceState::kBytes * (threads + segments) * candidates_of(row, spread);
   return bytes + (sizeof(uint32_t) + sizeof(int16_t)) * scan_blocks(row);
 }
 

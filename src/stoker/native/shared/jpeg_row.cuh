@@ -88,7 +88,7 @@ struct RowBuffers {
   uint64_t words;          // unstuffed data in 32-bit words, first bit on top, followed by kPaddingWords zeros
   uint64_t segment_start;  // segments + 1 byte positions in `words`
   uint64_t segment_first;  // segments + 1 numbers: the first subsequence of each segment
-  uint64_t state;          // see SubsequenceState
+  uint64_t state;          // see SubsequenceState; of a spread row one for each of its candidates
   uint64_t checksum;       // over `words`
   // Of a row whose decoding is spread over the device, otherwise 0: its Tables and its Progress.
   uint64_t tables, progress;
@@ -118,18 +118,19 @@ constexpr uint32_t kBlocksPerCta = 64, kGroupsPerCta = 1024, kPixelsPerGroup = 4
 // the same state can stop, because all later states are already known.
 constexpr uint32_t kMarks = 6;
 
-// Layout of `RowBuffers::state` for `states` subsequences.
+// Layout of a candidate's part of `RowBuffers::state` for `states` subsequences.
 struct SubsequenceState {
   uint32_t* blocks;  // completed blocks, then their running sum
-  uint32_t* list;    // subsequences to be decoded again
+  uint32_t* list;    // subsequences to be decoded again; of a spread row's second candidate the selected candidates
   // Mark k of subsequence i is at k * states + i: the state, and the completed blocks in the upper bits.
   uint32_t* marks;
   uint16_t* entry;
   uint16_t* exit;
   uint32_t spacing;  // of marks, in bits; 0: each is twice as far as the one before
 
-  STOKER_DEVICE explicit SubsequenceState(const RowBuffers& buffers, uint32_t spacing = 0) : spacing(spacing) {
-    blocks = reinterpret_cast<uint32_t*>(buffers.state);
+  STOKER_DEVICE explicit SubsequenceState(const RowBuffers& buffers, uint32_t spacing = 0, uint32_t candidate = 0)
+      : spacing(spacing) {
+    blocks = reinterpret_cast<uint32_t*>(buffers.state + candidate * kBytes * buffers.states);
     list = blocks + buffers.states;
     marks = list + buffers.states;
     entry = reinterpret_cast<uint16_t*>(marks + kMarks * buffers.states);
@@ -138,6 +139,10 @@ struct SubsequenceState {
   STOKER_DEVICE uint32_t distance(uint32_t mark) const { return spacing ? spacing * (mark + 1) : 128u << mark; }
   static constexpr uint64_t kBytes = 12 + 4 * kMarks;
 };
+
+// Return the number of candidates for the decoding of each subsequence. A spread row has one for each block of its
+// period, and another one from the state in which the subsequence before ended (device/jpeg_spread.cuh).
+STOKER_DEVICE uint32_t candidates_of(const Row& row, bool spread) { return spread ? row.period + 1 : 1; }
 
 template <typename T>
 STOKER_DEVICE T* pointer(uint64_t address) {
