@@ -122,7 +122,7 @@ struct SynchroniseShared {
 
 // Select a candidate of each subsequence, so that each begins where the one before ends. Where none does, decode one
 // more from that state. Return whether that succeeded in `max_rounds` rounds. Round k makes at least the first k
-// selections final, and nearly all are right at once.
+// selections final, and nearly all are right immediately.
 STOKER_DEVICE bool select_candidates(SynchroniseShared& shared, const Row& row, const Sequence& sequence,
                                      uint32_t spacing, uint32_t max_rounds) {
   const RowBuffers& buffers = sequence.buffers;
