@@ -9,14 +9,18 @@ occur twice.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from ..contract.errors import DataError
 from .disposable import disposable_of
-from .frame_index import CORRUPT, KEY, LEADING, NO_TIME, FrameIndex
+from .frame_index import CORRUPT, KEY, LEADING, NO_TIME, FrameIndex, Ints
 from .motion_jpeg import CODEC, MotionJpegContext
 from .pyav import DECODER_OPTIONS, FileErrors, Source, name_of, open_container, pyav, state_of
 from .reduction import reducing_options
@@ -59,19 +63,19 @@ class PacketDecoder:
         self.start = self.next = 0  # the packet that decoding began with, and the next one
         self.is_drained = True
         self.skipped = set[int]()  # packets since the seek that were left out
-        self._last_key = -1
-        self._is_disposable = disposable_of(index)
+        self.last_key = -1  # packet, since the seek
+        self.disposable = disposable_of(index)
         self._current: Any = b""
         self._container = container
         self._is_fresh = container is None  # no packet was read from the container
         self._packets: Iterator[Any] = iter(())
         self._numbers: Mapping[tuple[int, int, int, int], int] = {}
-        self._handle = -1
+        self.handle = -1  # descriptor of a file whose packets are contiguous
         self._packet_type = pyav().Packet
         if container is None and not (index.codec and index.is_contiguous):
             self._container = open_container(source)
         if index.is_contiguous and isinstance(source, str):
-            self._handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+            self.handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
         if isinstance(source, str) and index.state != state_of(source):
             self.close()
             raise DataError(f"{name_of(source)} changed after it was indexed")
@@ -105,9 +109,9 @@ class PacketDecoder:
         if self._container is not None:
             self._container.close()
             self._container = None
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        if self.handle >= 0:
+            os.close(self.handle)
+            self.handle = -1
 
     def seek(self, packet: int, *, reopens: bool = False) -> None:
         """Begin with a packet.
@@ -123,7 +127,7 @@ class PacketDecoder:
             if self._context.is_open:
                 self._context.flush_buffers()
             self.start = self.next = packet
-            self.is_drained, self._last_key = False, -1
+            self.is_drained, self.last_key = False, -1
             self.skipped.clear()
             if not self.index.is_contiguous:
                 self._packets = self._found(packet, reopens)
@@ -156,10 +160,10 @@ class PacketDecoder:
         if flags & CORRUPT:
             raise DataError(f"packet {number} of {name_of(self.source)} is damaged")
         if flags & KEY:
-            self._last_key = number
+            self.last_key = number
         with FileErrors(self.source):
             packet = self._current = self._packet(number)
-            if flags & LEADING and self._last_key == self.start:
+            if flags & LEADING and self.last_key == self.start:
                 return ()  # it needs pictures that were not decoded
             if skips and self.is_disposable:
                 self.skipped.add(number)
@@ -170,7 +174,12 @@ class PacketDecoder:
     @property
     def is_disposable(self) -> bool:
         """Whether the last packet is known to hold a picture that no other one needs."""
-        return self._is_disposable is not None and self._is_disposable(bytes(self._current))
+        return self.disposable.codec != 0 and self.disposable(bytes(self._current))
+
+    @property
+    def contents(self) -> npt.NDArray[np.uint8] | None:
+        """Return the contents of a file in memory; None: it has a path."""
+        return None if isinstance(self.source, str) else np.frombuffer(self.source, np.uint8)
 
     def _packet(self, number: int) -> Any:
         if not self.index.is_contiguous:
@@ -180,7 +189,7 @@ class PacketDecoder:
             return packet
         pos, size = int(self.index.packet_pos[number]), int(self.index.packet_size[number])
         if isinstance(self.source, str):
-            content = os.pread(self._handle, size, pos)
+            content = os.pread(self.handle, size, pos)
         else:
             content = bytes(self.source[pos : pos + size])
         if len(content) != size:
@@ -260,6 +269,26 @@ def _facts(packet: Any) -> tuple[int, int, int, int]:
     return (-1 if pos is None else pos, no if dts is None else dts, no if pts is None else pts, packet.size)
 
 
+class Position(NamedTuple):
+    """State of a decoder between two reads.
+
+    Attributes:
+        start: the packet that decoding began with.
+        next: the next packet.
+        last: the last frame that came out, or -1.
+        last_key: the last key packet since the beginning, or -1.
+        is_drained: the decoder does not go on without a seek.
+        skipped: packets that were left out, at least those of frames after the last one.
+    """
+
+    start: int
+    next: int
+    last: int
+    last_key: int
+    is_drained: bool
+    skipped: list[int]
+
+
 class VideoDecoder:
     """Random access to the frames of a file. One thread uses it at a time.
 
@@ -279,12 +308,16 @@ class VideoDecoder:
     ) -> None:  # fmt: skip
         self.index = index
         self._packets = PacketDecoder(source, index, reduction=reduction) if packets is None else packets
-        self._known = {int(packet): number for number, packet in enumerate(index.order)}
         self._last = -1  # the last frame that came out since the seek
         self._end = 0  # the frame after the last one of the read before
         self._damaged: dict[int, Exception] = {}  # packets that fail wherever decoding begins
         self._harmless = set[int]()  # of these, packets that no other picture needs
         self._from_start = False  # key packets are none: everything is decoded from the first packet
+
+    @functools.cached_property
+    def _known(self) -> dict[int, int]:
+        """Return the frames by their packets."""
+        return {packet: number for number, packet in enumerate(self.index.order.tolist())}
 
     def close(self) -> None:
         """Close the file. Idempotent."""
@@ -308,14 +341,7 @@ class VideoDecoder:
         request = _Request(self.index, numbers, take)
         if not request.pending:
             return request.errors
-        # A read that goes on where one before ended is followed by another one, which continues with this decoder.
-        begin, end = request.first, max(request.pending.values()) + 1
-        goes_on, self._end = begin >= self._end if self._end else begin == 0, end
-        wanted = sorted((self._sync(n), packet, n) for packet, n in request.pending.items())
-        stops = [-1 if goes_on else wanted[-1][1]]
-        for (_, packet, _), (sync, _, _) in zip(wanted[-2::-1], wanted[:0:-1], strict=True):
-            stops.append(packet if sync > packet + 1 else stops[-1])
-        for (sync, packet, number), stop in zip(wanted, reversed(stops), strict=True):
+        for sync, packet, number, stop in self._planned(request.pending):
             if packet not in request.pending:
                 continue
             try:
@@ -324,6 +350,50 @@ class VideoDecoder:
                 self._packets.is_drained = True  # the decoder's state is unknown
                 request.errors[request.pending.pop(packet)] = error
         return request.errors
+
+    def read_by(self, numbers: Sequence[int], run: Callable[[Ints, Position], Position | None]) -> bool:
+        """Let another decoder of the packets read frames in the place of `read`, which it is equal to.
+
+        Args:
+            numbers: numbers of the frames, each once.
+            run: function that receives the frames in the order of decoding, ``(n, 4)``: the packet that decoding begins
+                with, the frame's packet, its number, and the packet after which the decoder is drained, or -1; and
+                the position of the decoder. It returns the position after the frames; None: it has not read them,
+                and the decoder's state is unknown.
+
+        Returns:
+            Whether the frames were read. If not, `read` reads them. They are not if the file is known to have damage.
+        """
+        if self._damaged or not numbers:
+            return False
+        end, packets = self._end, self._packets
+        wanted = self._planned({int(self.index.order[n]): n for n in numbers})
+        skipped = sorted(packets.skipped)
+        before = Position(packets.start, packets.next, self._last, packets.last_key, packets.is_drained, skipped)
+        after = None
+        try:
+            after = run(np.array(wanted, np.int64), before)
+        finally:
+            if after is None:
+                self._end, packets.is_drained = end, True
+        if after is not None:
+            packets.start, packets.next, self._last, packets.last_key, packets.is_drained = after[:5]
+            packets.skipped = set(after.skipped)
+        return after is not None
+
+    def _planned(self, pending: Mapping[int, int]) -> list[tuple[int, int, int, int]]:
+        """Return the frames of a read in the order of decoding, as `read_by` describes. ``pending``: by their packets.
+
+        The end of the read is noted.
+        """
+        # A read that goes on where one before ended is followed by another one, which continues with this decoder.
+        begin, end = min(pending.values()), max(pending.values()) + 1
+        goes_on, self._end = begin >= self._end if self._end else begin == 0, end
+        wanted = sorted((self._sync(n), packet, n) for packet, n in pending.items())
+        stops = [-1 if goes_on else wanted[-1][1]]
+        for (_, packet, _), (sync, _, _) in zip(wanted[-2::-1], wanted[:0:-1], strict=True):
+            stops.append(packet if sync > packet + 1 else stops[-1])
+        return [(*one, stop) for one, stop in zip(wanted, reversed(stops), strict=True)]
 
     def _sync(self, number: int) -> int:
         return 0 if self._from_start else int(self.index.sync[number])

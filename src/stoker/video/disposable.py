@@ -8,25 +8,44 @@ Sources: H.264, ITU-T H.264 7.4.1 (`nal_ref_idc`) and ISO/IEC 14496-15 5.3.3 (av
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from .frame_index import FrameIndex
 
-IsDisposable = Callable[[bytes], bool]
 _CONFIGURED = 1  # first byte of avcC and hvcC: NAL units have lengths instead of start codes
 _HVCC_BYTES = 23
+_NONE, _H264, _HEVC = 0, 1, 2
 
 
-def disposable_of(index: FrameIndex) -> IsDisposable | None:
-    """Return a function that determines whether a packet holds such a picture, or None if that is not known."""
+class DisposableRule(NamedTuple):
+    """Rule by which the headers of a packet say that no other picture is predicted from its picture.
+
+    Attributes:
+        codec: 1: H.264, 2: HEVC, 0: there is no rule.
+        length: bytes of the lengths before the units of a packet; 0: units have start codes.
+        layers: highest temporal layer of HEVC.
+    """
+
+    codec: int = _NONE
+    length: int = 0
+    layers: int = 0
+
+    def __call__(self, packet: bytes) -> bool:
+        """Return whether a packet is known to hold such a picture."""
+        if self.codec == _NONE:
+            return False
+        return _is_disposable(packet, self.length, _h264_unit if self.codec == _H264 else _hevc_unit(self.layers))
+
+
+def disposable_of(index: FrameIndex) -> DisposableRule:
+    """Return the rule of a video's codec and container."""
     extra = index.extradata
     is_configured = len(extra) > 6 and extra[0] == _CONFIGURED
     if index.codec_name == "h264":
-        length = (extra[4] & 3) + 1 if is_configured else 0
-        return lambda packet: _is_disposable(packet, length, _h264_unit)
-    if index.codec_name == "hevc" and is_configured and len(extra) >= _HVCC_BYTES:
-        length, layers = (extra[21] & 3) + 1, extra[21] >> 3 & 7
-        return (lambda packet: _is_disposable(packet, length, _hevc_unit(layers))) if layers else None
-    return None
+        return DisposableRule(_H264, (extra[4] & 3) + 1 if is_configured else 0)
+    if index.codec_name == "hevc" and is_configured and len(extra) >= _HVCC_BYTES and extra[21] >> 3 & 7:
+        return DisposableRule(_HEVC, (extra[21] & 3) + 1, extra[21] >> 3 & 7)
+    return DisposableRule()
 
 
 def _is_disposable(packet: bytes, length: int, unit: Callable[[bytes], bool | None]) -> bool:

@@ -8,9 +8,10 @@ decode, or report as damaged, is left to the decoder on the CPU, whose errors ro
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,13 +23,18 @@ from ..device.video_engines import CODECS, VideoEngines
 from ..native import _native
 from .clip import ClipPixels, excess_of
 from .colors import MATRICES, form_of, frame_colors, weights
-from .decoder import PacketDecoder, VideoDecoder
-from .frame_index import FrameIndex
+from .decoder import PacketDecoder, Position, VideoDecoder
+from .frame_index import FrameIndex, Ints
 from .pool import VideoKey
 from .pyav import Source
 
 _ORDER_OF_WEIGHTS = ("luma_zero", "chroma_zero", "luma", "red_v", "green_u", "green_v", "blue_u")
 _BITS = (8, 10, 12)
+_DONE, _MORE = 0, 1  # results of a native reading
+_PACKETS_OF_A_CALL = 1024  # between two of which Python handles signals
+
+#: Decode the packets of contiguous files without the GIL. Tests compare the native loop with Python's.
+READS_NATIVELY = True
 
 
 class NotForEnginesError(Exception):
@@ -195,8 +201,9 @@ class EngineDecoder:
     ) -> None:  # fmt: skip
         self.facts, self.native, self.kind = facts, native, (index.codec_name, facts.bits)
         self._engines = engines
-        context = EngineContext(native, headers_of(index.codec_name, index.extradata))
-        self.video = VideoDecoder(source, index, PacketDecoder(source, index, context=context))
+        self._headers = headers_of(index.codec_name, index.extradata)
+        self._packets = PacketDecoder(source, index, context=EngineContext(native, self._headers))
+        self.video = VideoDecoder(source, index, self._packets)
 
     def decode(
         self, pixels: ClipPixels, clips: Sequence[npt.NDArray[np.int64]], *, planar: bool = False
@@ -220,11 +227,7 @@ class EngineDecoder:
         numbers = tuple(own[k] for k in _ORDER_OF_WEIGHTS)
         height, width = self.facts.size[::-1] if turns & 1 else self.facts.size
         found: list[Any] = [self._new_clip(len(c), height, width, words, planar) for c in clips]
-        places: dict[int, list[tuple[int, int]]] = {}
-        for k, frames in enumerate(clips):
-            for at, number in enumerate(frames.tolist()):
-                if number >= 0 and not isinstance(found[k], Exception):
-                    places.setdefault(number, []).append((k, at))
+        places = _places_of(clips, found)
         function = self._engines.function
 
         def take(number: int, frame: EngineFrame) -> None:
@@ -235,8 +238,15 @@ class EngineDecoder:
                     frame.place, numbers, pixels.order, turns & 3, planar, function, found[k], at
                 )  # fmt: skip
 
+        def run(wanted: Ints, position: Position) -> Position | None:
+            form = numbers, pixels.order, turns & 3, words, planar
+            return self._run(wanted, position, places, found, form)
+
+        failed: dict[int, Exception] = {}
         try:
-            failed = self.video.read(places, take)
+            is_read = READS_NATIVELY and self._packets.index.is_contiguous and self.video.read_by(list(places), run)
+            if not is_read:
+                failed = self.video.read(places, take)
         finally:
             self.native.finish()
         for k, frames in enumerate(clips):
@@ -246,6 +256,40 @@ class EngineDecoder:
             elif not isinstance(found[k], Exception):
                 self._fill(found[k], frames, pixels, planar)
         return found
+
+    def _run(
+        self, wanted: Ints, position: Position, places: Mapping[int, list[tuple[int, int]]], clips: list[Any],
+        form: tuple[tuple[int, ...], int, int, bool, bool],
+    ) -> Position | None:  # fmt: skip
+        """Decode frames by the native loop, as the function of `VideoDecoder.read_by`.
+
+        Args:
+            wanted: the frames.
+            position: position of the decoder.
+            places: clips and places in them, by numbers of the frames.
+            clips: the clips, or errors of those that are not decoded.
+            form: weights, order of the channels, turns, and whether the pixels are words, and the clips planar.
+        """
+        own = {k: clip for k, clip in enumerate(clips) if not isinstance(clip, Exception)}
+        at = {k: i for i, k in enumerate(own)}
+        rows = [(i, at[k], frame) for i, number in enumerate(wanted[:, 2].tolist()) for k, frame in places[number]]
+        reading = _native.gpu.VideoReading(
+            self.native, self._table, self._packets.contents, self._packets.handle, position, wanted,
+            np.array(rows, np.int64), list(own.values()), *form, self._engines.function, self.facts.size,
+        )  # fmt: skip
+        while (state := reading.run(_PACKETS_OF_A_CALL)) == _MORE:
+            pass
+        return Position(*reading.position) if state == _DONE else None
+
+    @functools.cached_property
+    def _table(self) -> _native.gpu.VideoPackets:
+        """Return the packets of the file, for the native loop."""
+        index = self.video.index
+        pos, size = np.ascontiguousarray(index.packet_pos), np.ascontiguousarray(index.packet_size)
+        flags, order = np.ascontiguousarray(index.packet_flags), np.ascontiguousarray(index.order)
+        return _native.gpu.VideoPackets(
+            pos, size, flags, order, self._headers.content, self._headers.length_bytes, self._packets.disposable
+        )
 
     def _new_clip(self, frames: int, height: int, width: int, words: bool, planar: bool) -> Any:
         excess = excess_of(frames, height, width, 2 if words else 1)
@@ -259,6 +303,16 @@ class EngineDecoder:
             (constant.transpose(1, 2, 0) if planar else constant)[:] = pixels.fill
             for at in missing:
                 _native.gpu.write_frame(clip, at, constant.reshape(-1).view(np.uint8))
+
+
+def _places_of(clips: Sequence[Ints], found: Sequence[Any]) -> dict[int, list[tuple[int, int]]]:
+    """Return the clips and the places in them of each frame, without those of clips that have failed already."""
+    places: dict[int, list[tuple[int, int]]] = {}
+    for k, frames in enumerate(clips):
+        for at, number in enumerate(frames.tolist()):
+            if number >= 0 and not isinstance(found[k], Exception):
+                places.setdefault(number, []).append((k, at))
+    return places
 
 
 class EngineDecoders:

@@ -2,6 +2,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, overload
 
+import numpy as np
+import numpy.typing as npt
+
 from stoker.native._native import FileTable, Kernel
 
 class DeviceFailure(RuntimeError): ...
@@ -164,6 +167,54 @@ class VideoDecoder:
     def close(self) -> None: ...
     def finish(self) -> None: ...
 
+class VideoPackets:
+    """Packets of a file that are contiguous bytes, and its frames.
+
+    ``disposable`` is the rule of `disposable.DisposableRule`.
+    """
+
+    def __init__(
+        self,
+        pos: npt.NDArray[np.int64],
+        size: npt.NDArray[np.int64],
+        flags: npt.NDArray[np.uint8],
+        order: npt.NDArray[np.int64],
+        header: bytes,
+        length_bytes: int,
+        disposable: tuple[int, int, int],
+    ) -> None: ...
+
+class VideoReading:
+    """Frames that are decoded without the GIL.
+
+    ``wanted`` has (sync, packet, number, stop) of each frame, ``places`` (row of ``wanted``, clip, frame of the clip).
+    """
+
+    def __init__(
+        self,
+        decoder: VideoDecoder,
+        packets: VideoPackets,
+        memory: npt.NDArray[np.uint8] | None,
+        descriptor: int,
+        position: tuple[int, int, int, int, bool, list[int]],
+        wanted: npt.NDArray[np.int64],
+        places: npt.NDArray[np.int64],
+        clips: list[DeviceArray],
+        weights: tuple[int, ...],
+        order: int,
+        turns: int,
+        words: bool,
+        planar: bool,
+        function: Function,
+        size: tuple[int, int],
+    ) -> None: ...
+    def run(self, packets: int) -> int:
+        """Decode some packets. Return 0: all frames are issued; 1: call it again; 2: the frames cannot be read so."""
+    @property
+    def position(self) -> tuple[int, int, int, int, bool, list[int]]:
+        """Return (start, next, last, last key, is drained, skipped) of the decoder."""
+
+def is_disposable(rule: tuple[int, int, int], packet: bytes) -> bool: ...
 def write_frame(clip: DeviceArray, frame: int, bytes: Any) -> None: ...
 
 class DeviceArray:

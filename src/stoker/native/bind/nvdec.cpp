@@ -3,21 +3,26 @@
 // places are checked here, whatever Python has checked.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bind/gil.hpp"
 #include "bind/gpu.hpp"
 #include "nvdec/decoder.hpp"
+#include "nvdec/reading.hpp"
 
 namespace nb = nanobind;
 
@@ -122,28 +127,165 @@ nb::list feed(Decoder& decoder, const nb::bytes& packet, int64_t number, int len
 
 using Weights = std::tuple<int, int, int, int, int, int, int>;
 
-void convert(Decoder& decoder, size_t index, const Weights& weights, int order, int turns, bool planar,
-             const std::shared_ptr<gpu::Function>& function, const DeviceArray& clip, int64_t frame) {
-  require(function != nullptr && index < decoder.shown().size(), "expected a kernel, and a picture that has come out");
+nvdec::Form form_of(const Weights& weights, int order, int turns, bool words, bool planar) {
   require(order >= 0 && order <= 2 && turns >= 0 && turns <= 3, "expected an order of channels, and 0 to 3 turns");
-  require(clip.device.get() == decoder.device(), "expected a clip on the GPU of the decoder");
-  const nvdec::Picture& picture = decoder.shown()[index];
-  uint8_t* const to = frame_at(clip, frame);
-  const int64_t height = turns & 1 ? picture.width : picture.height, width = turns & 1 ? picture.height : picture.width;
-  const size_t rows = planar ? 2 : 1;
-  require(clip.shape[rows] == height && clip.shape[rows + 1] == width && clip.shape[planar ? 1 : 3] == 3,
-          "expected a clip with the size of the picture");
   nvdec::Form form{};
   std::tie(form.luma_zero, form.chroma_zero, form.luma, form.red_v, form.green_u, form.green_v, form.blue_u) = weights;
   form.order = order;
   form.turns = turns;
-  form.words = clip.dtype == DType::U16;
+  form.words = words;
   form.planar = planar;
+  return form;
+}
+
+// Check that a clip has the size of pictures of a height and a width.
+void require_size(const DeviceArray& clip, int height, int width, int turns, bool planar) {
+  const int64_t rows = turns & 1 ? width : height, columns = turns & 1 ? height : width;
+  const size_t at = planar ? 2 : 1;
+  require(clip.shape[at] == rows && clip.shape[at + 1] == columns && clip.shape[planar ? 1 : 3] == 3,
+          "expected a clip with the size of the picture");
+}
+
+void convert(Decoder& decoder, size_t index, const Weights& weights, int order, int turns, bool planar,
+             const std::shared_ptr<gpu::Function>& function, const DeviceArray& clip, int64_t frame) {
+  require(function != nullptr && index < decoder.shown().size(), "expected a kernel, and a picture that has come out");
+  const nvdec::Form form = form_of(weights, order, turns, clip.dtype == DType::U16, planar);
+  require(clip.device.get() == decoder.device(), "expected a clip on the GPU of the decoder");
+  const nvdec::Picture& picture = decoder.shown()[index];
+  uint8_t* const to = frame_at(clip, frame);
+  require_size(clip, picture.height, picture.width, turns, planar);
   const uintptr_t after = written_after(clip);
   without_gil([&] {
     if (after != BlockPool::kNoStream) decoder.follow(after);
     decoder.convert(index, form, *function, reinterpret_cast<gpu::Address>(to));
   });
+}
+
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Table = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::vector<T> copied(const Vector<T>& from) {
+  return std::vector<T>(from.data(), from.data() + from.size());
+}
+
+bool is_length(int bytes) { return bytes >= 0 && bytes <= 4 && bytes != 3; }
+
+nvdec::PacketTable new_table(const Vector<int64_t>& pos, const Vector<int64_t>& size, const Vector<uint8_t>& flags,
+                             const Vector<int64_t>& order, const nb::bytes& header, int length_bytes,
+                             std::tuple<int, int, int> disposable) {
+  const auto [codec, length, layers] = disposable;
+  require(pos.size() == size.size() && pos.size() == flags.size(), "expected facts of the same packets");
+  require(is_length(length_bytes), "expected lengths of 1, 2 or 4 bytes, or 0 for none");
+  require(codec >= 0 && codec <= 2 && length >= 0 && length <= 4 && layers >= 0, "expected a rule for H.264 or HEVC");
+  nvdec::PacketTable table;
+  table.pos = copied(pos);
+  table.size = copied(size);
+  for (size_t i = 0; i < table.pos.size(); ++i)
+    require(table.pos[i] >= 0 && table.size[i] >= 0 && table.size[i] <= std::numeric_limits<uint32_t>::max(),
+            "expected packets at places of the file, of at most 4 GiB");
+  table.flags = copied(flags);
+  table.order = copied(order);
+  table.number.assign(table.pos.size(), -1);
+  for (size_t i = 0; i < table.order.size(); ++i) {
+    const int64_t packet = table.order[i];
+    require(packet >= 0 && packet < static_cast<int64_t>(table.pos.size()), "expected frames of the packets");
+    table.number[static_cast<size_t>(packet)] = static_cast<int64_t>(i);
+  }
+  table.header.assign(header.c_str(), header.c_str() + header.size());
+  table.length_bytes = length_bytes;
+  table.disposable = {static_cast<nvdec::DisposableRule::Codec>(codec), static_cast<size_t>(length), layers};
+  return table;
+}
+
+using PositionFacts = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, std::vector<int64_t>>;
+
+// Reading of frames, with everything that it needs.
+struct Reading {
+  nb::object decoder, packets;
+  Vector<uint8_t> memory;
+  std::shared_ptr<gpu::Function> function;
+  std::vector<DeviceArray> clips;
+  nvdec::Contents contents;
+  std::unique_ptr<nvdec::FrameReading> own;
+};
+
+std::unique_ptr<Reading> new_reading(const nb::object& decoder, const nb::object& packets,
+                                     const std::optional<Vector<uint8_t>>& memory, int descriptor,
+                                     const PositionFacts& position, const Table& wanted, const Table& places,
+                                     const nb::list& clips, const Weights& weights, int order, int turns, bool words,
+                                     bool planar, std::shared_ptr<gpu::Function> function, std::tuple<int, int> size) {
+  auto reading = std::make_unique<Reading>();
+  auto& on = nb::cast<Decoder&>(decoder);
+  const auto& table = nb::cast<const nvdec::PacketTable&>(packets);
+  const auto [height, width] = size;
+  require(function != nullptr && height > 0 && width > 0, "expected a kernel, and a size");
+  require((descriptor >= 0) != memory.has_value(), "expected either a descriptor or the contents of a file");
+  require(wanted.shape(1) == 4 && places.shape(1) == 3, "expected four facts of each frame, and three of each place");
+  const nvdec::Form form = form_of(weights, order, turns, words, planar);
+  for (const nb::handle one : clips) reading->clips.push_back(nb::cast<const DeviceArray&>(one));
+  for (const DeviceArray& clip : reading->clips) {
+    require(clip.device.get() == on.device(), "expected clips on the GPU of the decoder");
+    frame_bytes(clip);
+    require_size(clip, height, width, turns, planar);
+    require((clip.dtype == DType::U16) == words, "expected clips of words or of bytes, as stated");
+  }
+  const auto count = static_cast<int64_t>(table.pos.size()), frames = static_cast<int64_t>(table.order.size());
+  const auto is_packet = [&](int64_t one) { return one >= 0 && one < count; };
+  std::vector<nvdec::WantedFrame> own(wanted.shape(0));
+  for (size_t i = 0; i < own.size(); ++i) {
+    const int64_t* const f = wanted.data() + 4 * i;
+    own[i] = {f[0], f[1], f[2], f[3], {}};
+    require(is_packet(f[0]) && f[2] >= 0 && f[2] < frames && f[1] == table.order[static_cast<size_t>(f[2])],
+            "expected frames of the file, with their packets");
+  }
+  for (size_t i = 0; i < places.shape(0); ++i) {
+    const int64_t* const p = places.data() + 3 * i;
+    require(p[0] >= 0 && p[0] < static_cast<int64_t>(own.size()) && p[1] >= 0 &&
+                p[1] < static_cast<int64_t>(reading->clips.size()),
+            "expected places of wanted frames in the clips");
+    uint8_t* const to = frame_at(reading->clips[static_cast<size_t>(p[1])], p[2]);
+    own[static_cast<size_t>(p[0])].to.push_back(reinterpret_cast<gpu::Address>(to));
+  }
+  nvdec::Position at;
+  std::tie(at.start, at.next, at.last, at.last_key, at.is_drained, at.skipped) = position;
+  require(at.start >= 0 && at.next >= at.start && at.next <= count && at.last >= -1 && at.last < frames,
+          "expected a position in the file");
+  for (const int64_t one : at.skipped) require(is_packet(one), "expected packets that were left out");
+  reading->decoder = decoder;
+  reading->packets = packets;
+  reading->function = std::move(function);
+  if (memory) {
+    reading->memory = *memory;
+    reading->contents.memory = {memory->data(), memory->size()};
+  }
+  reading->contents.descriptor = descriptor;
+  reading->own = std::make_unique<nvdec::FrameReading>(on, table, reading->contents, std::move(at), std::move(own),
+                                                       form, *reading->function, height, width);
+  std::vector<uintptr_t> streams;
+  for (const DeviceArray& clip : reading->clips)
+    if (const uintptr_t after = written_after(clip); after != BlockPool::kNoStream) streams.push_back(after);
+  without_gil([&] {
+    for (const uintptr_t after : streams) on.follow(after);
+  });
+  return reading;
+}
+
+int run(Reading& reading, int64_t packets) {
+  return static_cast<int>(without_gil([&] { return reading.own->run(packets); }));
+}
+
+PositionFacts position_of(const Reading& reading) {
+  const nvdec::Position& at = reading.own->position();
+  return {at.start, at.next, at.last, at.last_key, at.is_drained, at.skipped};
+}
+
+bool is_disposable(std::tuple<int, int, int> rule, const nb::bytes& packet) {
+  const auto [codec, length, layers] = rule;
+  require(codec >= 0 && codec <= 2 && length >= 0 && length <= 4 && layers >= 0, "expected a rule for H.264 or HEVC");
+  return nvdec::is_disposable({static_cast<nvdec::DisposableRule::Codec>(codec), static_cast<size_t>(length), layers},
+                              reinterpret_cast<const uint8_t*>(packet.c_str()), packet.size());
 }
 
 }  // namespace
@@ -177,6 +319,24 @@ void bind_nvdec(nb::module_& gpu_module) {
            nb::arg("planar"), nb::arg("function"), nb::arg("clip"), nb::arg("frame"))
       .def("close", [](Decoder& decoder) { without_gil([&] { decoder.close(); }); })
       .def("finish", [](Decoder& decoder) { without_gil([&] { decoder.finish(); }); });
+  nb::class_<nvdec::PacketTable>(gpu_module, "VideoPackets")
+      .def(
+          "__init__",
+          [](nvdec::PacketTable* self, const Vector<int64_t>& pos, const Vector<int64_t>& size,
+             const Vector<uint8_t>& flags, const Vector<int64_t>& order, const nb::bytes& header, int length_bytes,
+             std::tuple<int, int, int> disposable) {
+            new (self) nvdec::PacketTable(new_table(pos, size, flags, order, header, length_bytes, disposable));
+          },
+          nb::arg("pos"), nb::arg("size"), nb::arg("flags"), nb::arg("order"), nb::arg("header"),
+          nb::arg("length_bytes"), nb::arg("disposable"));
+  nb::class_<Reading>(gpu_module, "VideoReading")
+      .def(nb::new_(&new_reading), nb::arg("decoder"), nb::arg("packets"), nb::arg("memory").none(),
+           nb::arg("descriptor"), nb::arg("position"), nb::arg("wanted"), nb::arg("places"), nb::arg("clips"),
+           nb::arg("weights"), nb::arg("order"), nb::arg("turns"), nb::arg("words"), nb::arg("planar"),
+           nb::arg("function"), nb::arg("size"))
+      .def("run", &run, nb::arg("packets"))
+      .def_prop_ro("position", &position_of);
+  gpu_module.def("is_disposable", &is_disposable, nb::arg("rule"), nb::arg("packet"));
 }
 
 }  // namespace stoker

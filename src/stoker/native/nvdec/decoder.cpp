@@ -71,7 +71,10 @@ void Decoder::close_decoder() noexcept {
   } catch (const std::exception&) {
     // The device has failed as a whole, so it reads nothing any more.
   }
-  for (const Mapped& one : mapped_) library_.unmap(decoder_, one.address);
+  for (const Mapped& one : mapped_) {
+    if (one.read) device_->forget(one.read);
+    library_.unmap(decoder_, one.address);
+  }
   mapped_.clear();
   library_.destroy(decoder_);
   decoder_ = nullptr;
@@ -82,8 +85,20 @@ void Decoder::unmap_all() {
   while (!mapped_.empty()) {
     const Mapped one = mapped_.front();
     mapped_.pop_front();
+    if (one.read) device_->forget(one.read);
     check(library_.unmap(decoder_, one.address), "a surface cannot be returned");
   }
+}
+
+// Return the surface that was mapped first. Those after it may still be read.
+void Decoder::unmap_oldest() {
+  const gpu::Event read = mapped_.front().read;
+  if (!read) device_->finish(stream_);
+  else if (!device_->passed(read)) device_->await(read);
+  const Mapped one = mapped_.front();
+  mapped_.pop_front();
+  if (read) device_->forget(read);
+  check(library_.unmap(decoder_, one.address), "a surface cannot be returned");
 }
 
 template <class F>
@@ -230,17 +245,18 @@ const std::vector<Picture>& Decoder::drain() {
 
 // A picture is mapped once, also if several clips have it. A surface may have a later picture while the mapping of an
 // earlier one is still being read; it is returned first then.
-Decoder::Mapped Decoder::map(const Picture& p) {
+Decoder::Mapped& Decoder::map(const Picture& p) {
   const auto known =
       std::find_if(mapped_.begin(), mapped_.end(), [&](const Mapped& one) { return one.surface == p.surface; });
   if (known != mapped_.end() && known->number == p.number) return *known;
-  if (known != mapped_.end() || mapped_.size() >= kMapped) unmap_all();
+  if (known != mapped_.end()) unmap_all();
+  while (mapped_.size() >= kMapped) unmap_oldest();
   Mapping m{};
   m.is_progressive = p.is_progressive;
   m.is_top_field_first = p.is_top_field_first;
   m.is_unpaired_field = p.is_unpaired_field;
   m.stream = reinterpret_cast<Handle>(stream_);
-  Mapped mapped{p.number, p.surface, 0, 0};
+  Mapped mapped{p.number, p.surface, 0, 0, nullptr};
   check(library_.map(decoder_, p.surface, &mapped.address, &mapped.pitch, &m), "a picture cannot be read");
   mapped_.push_back(mapped);
   Status status{};
@@ -248,7 +264,7 @@ Decoder::Mapped Decoder::map(const Picture& p) {
   if (result != kUnsupported) check(result, "a picture has no status");  // H.264 and HEVC have one
   if (status.status == kStatusError || status.status == kStatusConcealed)
     throw std::runtime_error("the GPU's video engines report a damaged picture");
-  return mapped;
+  return mapped_.back();
 }
 
 void Decoder::follow(uintptr_t stream) {
@@ -261,7 +277,7 @@ void Decoder::follow(uintptr_t stream) {
 void Decoder::convert(size_t index, const Form& form, const gpu::Function& function, gpu::Address out) {
   const gpu::Visit visit(device_.get());
   const Picture& p = shown_.at(index);
-  const Mapped mapped = map(p);
+  Mapped& mapped = map(p);
   const uint64_t surface = mapped.address, pitch = mapped.pitch;
   const uint64_t chroma = surface + pitch * ((static_cast<uint64_t>(p.coded_height) + 1) / 2 * 2);
   const uint64_t kind = static_cast<uint64_t>(form.turns & 3) | static_cast<uint64_t>(form.order) << 8 |
@@ -276,6 +292,8 @@ void Decoder::convert(size_t index, const Form& form, const gpu::Function& funct
                packed(form.luma, form.red_v), packed(form.green_u, form.green_v), packed(form.blue_u, form.luma_zero),
                packed(form.chroma_zero, 0)});
   device_->launch_on(stream_, launch);
+  if (const gpu::Event before = std::exchange(mapped.read, nullptr)) device_->forget(before);
+  mapped.read = device_->record_on(stream_);
 }
 
 void Decoder::finish() {

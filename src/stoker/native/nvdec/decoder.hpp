@@ -72,8 +72,10 @@ class Decoder {
     int surface;
     unsigned long long address;
     unsigned pitch;
+    gpu::Event read;  // passes when the stream has read it; null: that is unknown
   };
-  Mapped map(const Picture& picture);
+  Mapped& map(const Picture& picture);
+  void unmap_oldest();
   void send(const Packet& packet);
   void open_parser();
   void close_parser() noexcept;
