@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzing of WAV files (audio/wav.hpp) and of Opus in Ogg files (audio/opus.hpp) up to libopus: for libFuzzer (LLVMFuzzerTestOneInput), or with generated and mutated files if
-// built with STOKER_FUZZ_STANDALONE. In addition to the sanitizers' checks, a file that is accepted must have its samples
+// built with STOKER_FUZZ_STANDALONE, of one of the two formats if it is named. In addition to the sanitizers' checks, a file that is accepted must have its samples
 // within the file, and a part of the frames must be that part of all frames.
 #include <cstdint>
 #include <cstdio>
@@ -19,7 +19,7 @@ namespace {
 using namespace stoker;  // NOLINT: a program of one file
 
 struct Counts {
-  unsigned long long runs = 0, accepted = 0, other = 0, damaged = 0;
+  unsigned long long runs = 0, waves = 0, accepted = 0, other = 0, damaged = 0;
 } counts;
 
 void require(bool holds, const char* law) {
@@ -65,6 +65,7 @@ void check_ogg(const uint8_t* data, size_t size) {
 void decode(const uint8_t* data, size_t size) {
   ++counts.runs;
   if (ogg::is_ogg(data, size)) return check_ogg(data, size);
+  ++counts.waves;
   wav::Wave wave;
   std::string error;
   const wav::Parsed parsed = wav::parse(data, size, &wave, &error);
@@ -112,7 +113,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 }
 
 #ifdef STOKER_FUZZ_STANDALONE
-// audio_fuzz SECONDS SEED
+// audio_fuzz SECONDS SEED [wav|ogg]
 #include <chrono>
 #include <random>
 
@@ -251,15 +252,21 @@ std::vector<uint8_t> made(std::mt19937& random) {
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 10;
   std::mt19937 random(argc > 2 ? static_cast<uint32_t>(std::atoi(argv[2])) : 1);
+  const std::string format = argc > 3 ? argv[3] : "";
+  if (!format.empty() && format != "wav" && format != "ogg") {
+    std::fprintf(stderr, "expected the format wav or ogg, got %s\n", format.c_str());
+    return 2;
+  }
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   do {
     for (int i = 0; i < 1000; ++i) {
-      const std::vector<uint8_t> file = i % 2 ? made_ogg(random) : made(random);
+      const std::vector<uint8_t> file =
+          (format.empty() ? i % 2 == 1 : format == "ogg") ? made_ogg(random) : made(random);
       LLVMFuzzerTestOneInput(file.data(), file.size());
     }
   } while (std::chrono::steady_clock::now() < end);
-  std::fprintf(stderr, "runs %llu, accepted %llu, other formats %llu, damaged %llu\n", counts.runs, counts.accepted,
-               counts.other, counts.damaged);
+  std::fprintf(stderr, "runs %llu, parsed as WAV %llu, accepted %llu, other formats %llu, damaged %llu\n", counts.runs,
+               counts.waves, counts.accepted, counts.other, counts.damaged);
   return 0;
 }
 #endif
