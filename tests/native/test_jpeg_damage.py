@@ -165,7 +165,7 @@ def test_the_check_agrees_with_libjpeg() -> None:
 
 
 def test_its_kinds_of_damage_are_those_of_the_command() -> None:
-    from stoker.inspection.check import _WARNINGS
+    from stoker.inspection.image_check import _WARNINGS
 
     assert tuple(_WARNINGS) == KINDS
     assert all(re.fullmatch(r"[a-z ]+", text) for text in _WARNINGS.values())
