@@ -20,7 +20,7 @@ from ..reference.replay import plain_image
 from ..tensors import grids, views
 from ..tensors.images import as_result_type, lazy_image_class
 from ..tensors.lazy_base import LazyBase
-from ..tensors.points import LazyPoints
+from ..tensors.points import LazyPoints, plain
 from ..tensors.pointwise import map_rows, number_key
 from ..tensors.tensor import (
     LazyTensor,
@@ -124,6 +124,8 @@ def to_image(original: Callable[[Any], Any], inpt: Any) -> Any:
 def wrap(original: Callable[..., Any], wrappee: Any, *, like: Any, **kwargs: Any) -> Any:
     """Wrap ``tv_tensors.wrap``: a lazy tensor as ``like`` gives its represented class."""
     if issubclass(type(like), LazyPoints):  # has a size of the image
+        if not hasattr(like.represented_class, "wrap"):  # an older release, such as 0.24
+            return original(wrappee, like=plain(like), **kwargs)
         return like.represented_class.wrap(wrappee, like, **kwargs)
     if issubclass(type(like), LazyBase):
         return wrappee.as_subclass(like.represented_class)
