@@ -354,28 +354,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 // container_fuzz SECONDS SEED FILE...: mutates the files. Checksums are corrected in most inputs, so that the parsers
 // reach the bytes after them.
 #include <chrono>
-#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <random>
 
-#if defined(__SANITIZE_ADDRESS__)
-extern "C" void __sanitizer_set_death_callback(void (*)());
-#endif
+#include "kept_input.hpp"
+
+using stoker::fuzz::current;
+using stoker::fuzz::save_on_failure;
 
 namespace {
 
 using Bytes = std::vector<uint8_t>;
-
-Bytes current;
-
-// Keeps the input that ended the run.
-void save_current() {
-  std::ofstream("crash.container", std::ios::binary)
-      .write(reinterpret_cast<const char*>(current.data()), static_cast<std::streamsize>(current.size()));
-  std::fprintf(stderr, "the input is in crash.container\n");
-  report();
-}
 
 void correct_tar(Bytes& data) {
   for (size_t at = 0; at + 512 <= data.size(); at += 512) {
@@ -438,10 +428,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: container_fuzz SECONDS SEED FILE...\n");
     return 2;
   }
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_set_death_callback(save_current);
-#endif
-  std::signal(SIGABRT, [](int) { save_current(), std::_Exit(1); });
+  save_on_failure("crash.container", report);
   std::vector<Bytes> corpus;
   for (int i = 3; i < argc; ++i) {
     std::ifstream file(argv[i], std::ios::binary);

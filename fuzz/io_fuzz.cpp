@@ -331,37 +331,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 #ifdef STOKER_FUZZ_STANDALONE
 // io_fuzz SECONDS SEED: inputs of random bytes; at least 1,000 of them.
 #include <chrono>
-#include <csignal>
 #include <fstream>
 #include <random>
 
-#if defined(__SANITIZE_ADDRESS__)
-extern "C" void __sanitizer_set_death_callback(void (*)());
-#endif
+#include "kept_input.hpp"
 
-namespace {
-
-Bytes current;
-
-// Keeps the input that ended the run.
-void save_current() {
-  std::ofstream("crash.io", std::ios::binary)
-      .write(reinterpret_cast<const char*>(current.data()), static_cast<std::streamsize>(current.size()));
-  std::fprintf(stderr, "the input is in crash.io\n");
-  report();
-}
-
-}  // namespace
+using stoker::fuzz::current;
+using stoker::fuzz::save_on_failure;
 
 int main(int argc, char** argv) {
   if (argc != 3) {
     std::fprintf(stderr, "usage: io_fuzz SECONDS SEED\n");
     return 2;
   }
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_set_death_callback(save_current);
-#endif
-  std::signal(SIGABRT, [](int) { save_current(), std::_Exit(1); });
+  save_on_failure("crash.io", report);
   std::mt19937 random(static_cast<unsigned>(std::atoi(argv[2])));
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(argv[1]));
   do {

@@ -165,29 +165,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
 #ifdef STOKER_FUZZ_STANDALONE
 // jpeg_fuzz SECONDS SEED FILE...: mutates the files.
-#include <csignal>
 #include <chrono>
 #include <fstream>
 #include <iterator>
 #include <random>
 
-#if defined(__SANITIZE_ADDRESS__)
-extern "C" void __sanitizer_set_death_callback(void (*)());
-#endif
+#include "kept_input.hpp"
+
+using stoker::fuzz::current;
+using stoker::fuzz::save_on_failure;
 
 namespace {
 
 using Bytes = std::vector<uint8_t>;
-
-Bytes current;
-
-// Keeps the input that ended the run.
-void save_current() {
-  std::ofstream("crash.jpg", std::ios::binary)
-      .write(reinterpret_cast<const char*>(current.data()), static_cast<std::streamsize>(current.size()));
-  std::fprintf(stderr, "the input is in crash.jpg\n");
-  report();
-}
 
 Bytes mutated(const std::vector<Bytes>& corpus, std::mt19937& random) {
   const auto below = [&](size_t n) { return static_cast<size_t>(random() % std::max<size_t>(n, 1)); };
@@ -234,10 +224,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: jpeg_fuzz SECONDS SEED FILE...\n");
     return 2;
   }
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_set_death_callback(save_current);
-#endif
-  std::signal(SIGABRT, [](int) { save_current(), std::_Exit(1); });
+  save_on_failure("crash.jpg", report);
   std::vector<Bytes> corpus;
   for (int i = 3; i < argc; ++i) {
     std::ifstream file(argv[i], std::ios::binary);

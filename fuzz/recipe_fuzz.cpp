@@ -487,36 +487,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 #ifdef STOKER_FUZZ_STANDALONE
 // recipe_fuzz SECONDS SEED, or recipe_fuzz 0 0 FILE...: runs kept inputs.
 #include <chrono>
-#include <csignal>
 #include <random>
 
-#if defined(__SANITIZE_ADDRESS__)
-extern "C" void __sanitizer_set_death_callback(void (*)());
-#endif
+#include "kept_input.hpp"
 
-namespace {
-
-std::vector<uint8_t> current;
-
-// Keeps the input that ended the run.
-void save_current() {
-  std::ofstream("crash.recipe", std::ios::binary)
-      .write(reinterpret_cast<const char*>(current.data()), static_cast<std::streamsize>(current.size()));
-  std::fprintf(stderr, "the input is in crash.recipe\n");
-  report();
-}
-
-}  // namespace
+using stoker::fuzz::current;
+using stoker::fuzz::save_on_failure;
 
 int main(int argc, char** argv) {
   if (argc < 3) {
     std::fprintf(stderr, "usage: recipe_fuzz SECONDS SEED [FILE...]\n");
     return 2;
   }
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_set_death_callback(save_current);
-#endif
-  std::signal(SIGABRT, [](int) { save_current(), std::_Exit(1); });
+  save_on_failure("crash.recipe", report);
   for (int i = 3; i < argc; ++i) {
     std::ifstream file(argv[i], std::ios::binary);
     current.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());

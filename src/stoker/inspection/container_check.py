@@ -28,7 +28,7 @@ from ..readers._index_files import ContainerIndex, index_files
 from ..readers.bagz import read_ends
 from ..readers.caffe import Datum
 from ..readers.mds import read_shard_layout, split_fields
-from ..readers.mxnet import ImageOfRecord
+from ..readers.mxnet import split_record
 from .container_format import FORMAT_NAMES
 from .image_check import Checked
 from .manifest import manifest_facts
@@ -136,6 +136,10 @@ def _parts_of_example(record: int, content: bytes) -> Iterator[Part]:
                 yield name, value
 
 
+def _parts_of_image_record(record: int, content: bytes) -> Iterator[Part]:
+    yield "image", split_record(content)[1]
+
+
 def _parts_of_datum(record: int, content: bytes) -> Iterator[Part]:
     datum = Datum(content)
     if datum.is_encoded:
@@ -196,14 +200,7 @@ def _open_tfrecord(path: Path) -> Container:
 def _open_recordio(path: Path) -> Container:
     index = index_files("recordio", [str(path)])[0]
     _require_begin(path, index, "recordio")
-    images: list[ImageOfRecord] = []
-
-    def parts(record: int, content: bytes) -> Iterator[Part]:
-        yield "image", images[0].row(record).tobytes()
-
-    storage = storage_of([str(path)], [index], RecordForm.RECORDIO)
-    images.append(ImageOfRecord(storage))
-    return RecordFile(path, index, RecordForm.RECORDIO, parts)
+    return RecordFile(path, index, RecordForm.RECORDIO, _parts_of_image_record)
 
 
 def _require_begin(path: Path, index: ContainerIndex, kind: str) -> None:
@@ -227,7 +224,7 @@ def _open_zip(path: Path) -> Container:
     try:
         with zipfile.ZipFile(path) as archive:
             sums = [member.CRC for member in archive.infolist() if not member.is_dir()]
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:  # the last: the format is of a later version
         raise ArgumentError(reason_of(error)) from None
     if len(sums) != len(index):
         raise ArgumentError(f"expected {len(index)} members in the archive's directory, got {len(sums)}")

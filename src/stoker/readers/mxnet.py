@@ -123,17 +123,28 @@ class _OfRecord(Column):
 
     def _split(self, index: int) -> tuple[npt.NDArray[np.float32], bytes]:
         """Return the labels and the image of a sample."""
-        record = self._storage.content(index)
-        head = np.frombuffer(record[:8], np.uint32)
-        count = int(head[0]) if len(record) >= _HEADER else 0
-        if len(record) < _HEADER + 4 * count:
-            raise DataError(f"expected labels and an image in a record, got {len(record)} bytes", sample=index)
-        end = _HEADER + 4 * count
-        labels = record[_HEADER:end] if count else record[4:8]
-        return np.frombuffer(labels, np.float32), record[end:]
+        try:
+            return split_record(self._storage.content(index))
+        except DataError as error:
+            raise DataError(str(error), sample=index) from None
 
 
 _HEADER = 24  # bytes: number of labels, the single label, two numbers of the record
+
+
+def split_record(record: bytes) -> tuple[npt.NDArray[np.float32], bytes]:
+    """Return the labels and the encoded image of an image record.
+
+    Raises:
+        DataError: the record is too short for its labels.
+    """
+    head = np.frombuffer(record[:8], np.uint32)
+    count = int(head[0]) if len(record) >= _HEADER else 0
+    if len(record) < _HEADER + 4 * count:
+        raise DataError(f"expected labels and an image in a record, got {len(record)} bytes")
+    end = _HEADER + 4 * count
+    labels = record[_HEADER:end] if count else record[4:8]
+    return np.frombuffer(labels, np.float32), record[end:]
 
 
 class ImageOfRecord(_OfRecord):

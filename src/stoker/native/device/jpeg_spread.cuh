@@ -71,6 +71,7 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 2)
 
 // Map from the candidates of a subsequence to those of the next one, four bits for each.
 using Map = uint64_t;
+static_assert(4 * (kMaxMcuBlocks + 1) <= 64);
 constexpr Map kIdentity = 0xFEDCBA9876543210u;
 STOKER_DEVICE uint32_t image_of(Map map, uint32_t candidate) {
   return static_cast<uint32_t>(map >> (4 * candidate)) & 15;
