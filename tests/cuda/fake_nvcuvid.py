@@ -90,6 +90,7 @@ class FakeEngines:
         self._planes: dict[tuple[int, int], Any] = {}  # pictures, by decoder and surface
         self._kept_planes: dict[int, Any] = {}  # mapped ones, by address
         self._of_thread = threading.local()
+        self._lock = threading.Lock()  # threads open, map and close concurrently; they share the counts
         self._number = 0
         self.codec = ""
         names = (
@@ -101,11 +102,17 @@ class FakeEngines:
         for number, function in enumerate(self._kept):
             fake.fake_set(number, function)
 
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self.alive += change
+
     def _next(self, to: int) -> int:
-        self._number += 1
-        self.alive += 1
-        ctypes.c_void_p.from_address(to).value = self._number
-        return self._number
+        with self._lock:
+            self.alive += 1
+            self._number += 1
+            number = self._number
+        ctypes.c_void_p.from_address(to).value = number
+        return number
 
     def capabilities(self, at: int, *_: int) -> int:
         """Fill a structure of 88 bytes: supported at byte 24, largest and smallest sizes after it."""
@@ -130,14 +137,15 @@ class FakeEngines:
 
     def end_parser(self, handle: int, *_: int) -> int:
         del self._parsers[handle]
-        self.alive -= 1
+        self._count(-1)
         return 0
 
     def new_decoder(self, to: int, *_: int) -> int:
         if not self.has_memory:
             return _NO_MEMORY
         self._decoders[self._next(to)] = {}
-        self.created += 1
+        with self._lock:
+            self.created += 1
         return 0
 
     def reconfigure(self, handle: int, *_: int) -> int:
@@ -146,7 +154,7 @@ class FakeEngines:
     def end_decoder(self, handle: int, *_: int) -> int:
         if self._decoders.pop(handle):
             return _INVALID
-        self.alive -= 1
+        self._count(-1)
         return 0
 
     def decode(self, handle: int, *_: int) -> int:
@@ -169,8 +177,9 @@ class FakeEngines:
         mapped[surface] = plane.ctypes.data
         ctypes.c_ulonglong.from_address(to).value = plane.ctypes.data
         ctypes.c_uint.from_address(pitch).value = plane.strides[0]
-        self.alive += 1
-        self.converted += 1
+        with self._lock:
+            self.alive += 1
+            self.converted += 1
         return 0
 
     def unmap(self, handle: int, address: int, *_: int) -> int:
@@ -179,7 +188,7 @@ class FakeEngines:
         if surface is None:
             return _INVALID
         del mapped[surface], self._kept_planes[address]
-        self.alive -= 1
+        self._count(-1)
         return 0
 
     def parse(self, handle: int, at: int, *_: int) -> int:
