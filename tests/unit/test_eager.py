@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import stoker
 from stoker import Operator, arg, eager
 from stoker.contract.operator import RowContext, Spec
 from stoker.executor.run import Run
+from stoker.frontends.planned_call import RowThreads
 
 
 class Strange(Operator, name="probe.unhashable"):
@@ -111,3 +114,35 @@ def test_an_error_of_one_row_does_not_spoil_later_batches(monkeypatch: pytest.Mo
         eager.slice([*images, images[0][:1]], **window)
     monkeypatch.delattr(Run, "run_inline")  # the general path, which a sound batch does not take
     assert [int(x.max()) for x in eager.slice(images, **window)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 16])
+def test_threads_that_divide_the_rows_change_no_bit(rows: int) -> None:
+    images = [np.full((4 + i % 2, 5, 3), i, np.uint8) for i in range(rows)]
+    same = [np.full((4, 5, 3), i, np.uint8) for i in range(rows)]
+    pool = RowThreads(3)
+    for name, data, arguments in (
+        ("noise.gaussian", images, {"stddev": 9.0, "seed": 5}),
+        ("resize", same, {"size": (3, 2)}),
+        ("permute_batch", same, {"indices": list(range(rows))[::-1]}),
+    ):
+        (want,) = eager.batches_of(name, [data], dict(arguments), rows)
+        (got,) = eager.batches_of(name, [data], dict(arguments), rows, pool)
+        assert got.is_dense == want.is_dense
+        assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
+
+
+def test_a_row_that_fails_on_a_thread_is_named_by_its_number() -> None:
+    rng = np.random.default_rng(0)
+    files = [np.frombuffer(b"no image", np.uint8) if i == 5 else _jpeg(rng) for i in range(7)]
+    with pytest.raises(stoker.DataError) as alone:
+        eager.batches_of("decoders.image", [files], {}, 7)
+    with pytest.raises(stoker.DataError) as divided:
+        eager.batches_of("decoders.image", [files], {}, 7, RowThreads(3))
+    assert str(divided.value) == str(alone.value) and "5" in str(alone.value)
+
+
+def _jpeg(rng: np.random.Generator) -> np.ndarray:
+    file = io.BytesIO()
+    Image.fromarray(rng.integers(0, 256, (8, 9, 3), np.uint8)).save(file, "JPEG")
+    return np.frombuffer(file.getvalue(), np.uint8)

@@ -7,6 +7,9 @@ may differ per row takes a :class:`~stoker.Batch` of its own. Axes of an image a
 is wrapped as ``types.Constant(array, layout="CHW")``. ``eager.video.open`` reads frames of one video,
 ``eager.stream`` applies operators to a signal that arrives in chunks.
 
+``device="gpu"`` (and ``device_id``) computes on a GPU. Inputs are in host memory or in that of the GPU, results are in
+the GPU's memory: objects with DLPack and CUDA's array interface, or a :class:`~stoker.Batch` of them.
+
 Plans are cached: a second call with inputs of the same types costs microseconds. Random operators take ``seed=``. Row
 ``i`` of a call draws the numbers of row key ``i`` in epoch 0 of a pipeline.
 """
@@ -23,27 +26,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._import_lock import IMPORT_LOCK
-from ..codecs.open_codecs import OpenCodecs
 from ..contract.batch import Batch
-from ..contract.errors import ArgumentError, ResourceError, UnsupportedError
-from ..contract.feed import to_array
+from ..contract.errors import ArgumentError, DataError, ResourceError, UnsupportedError
+from ..contract.feed import GpuArray, to_array
 from ..contract.file_path import regular_file
-from ..contract.lowering import UndeclaredTypes
-from ..contract.operator import Operator, Spec
+from ..contract.operator import Operator
 from ..contract.text import brief, reason_of
 from ..contract.types import DType
 from ..contract.whole_number import is_seed
-from ..executor.run import Run
-from ..executor.schedule import Rows
-from ..graph.load import load
-from ..graph.planner import make_plan
-from ..settings import default_threads
 from . import registry
 from .constants import Constant
-from .definition import GraphBuilder
+from .eager_gpu import is_on_gpu, read_for_gpu, take_gpu
+from .planned_call import PlannedCall, RowThreads, first_row
 from .registry import attribute, find, is_built_in, members
 
 if TYPE_CHECKING:
+    from ..executor.run import OpenGpu
     from . import video as video
     from .stream import Stream
 
@@ -51,90 +49,13 @@ _MAX_CACHED_PLANS = 256
 _FLOAT64 = (int(DType.FLOAT64), 0, "")
 
 
-class _FedInput(Operator, name="_input"):
-    """Value that the caller feeds."""
-
-    inputs = (0, 0)
-    is_source = True
-    hidden = True
-
-    def lower(self, c: Any) -> Any:
-        return c.fed(c.const("spec"))
-
-
-class _PlannedCall:
-    """Operator planned for inputs of certain types. Several threads may call it concurrently."""
-
-    def __init__(self, name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...]):
-        builder = GraphBuilder()
-        nodes = [_fed_node(builder, spec) for spec in inputs]
-        edges = {key: _fed_node(builder, spec) for key, spec in fed}
-        result = builder.call(name, nodes, {**dict(consts), **edges})
-        outputs = result if isinstance(result, tuple) else (result,)
-        self.graph = builder.graph(outputs)
-        try:
-            plan = make_plan(self.graph, _find)
-        except UndeclaredTypes:
-            raise UnsupportedError(f"`eager.{name}`: call the function itself; there is nothing to plan") from None
-        self.run = Run(load(plan, codecs=OpenCodecs().get), self.graph, default_threads(), 0, {})
-        self.engine = self.run.engine
-        self.values = [plan.fed.get((n.edge.node, 0), -1) for n in (*nodes, *edges.values())]
-        self.plan = plan
-        self._takes_columns = self.run.may_run_inline
-
-    def run_one(self, data: list[Any], seed: int) -> Any:
-        """Compute one row in a single native call.
-
-        Return None if it needs Python or fails; :meth:`run_many` then repeats it.
-        """
-        return self.engine.run_row(self.values, data, seed)
-
-    def run_many(self, data: list[Any], rows: int, seed: int) -> list[Any]:
-        """Compute several rows. Handles operators in Python and rows that fail.
-
-        A single native call computes all rows, until a batch has needed Python: such a call's work is lost.
-        """
-        takes_columns = self._takes_columns and rows > 0
-        if takes_columns:
-            outputs = self.engine.run_columns(self.values, data, rows, seed)
-            if outputs is not None:
-                return outputs
-        keys = np.arange(rows, dtype=np.uint64)
-        where = Rows(keys, np.zeros(rows, np.int64), (), 0, 0)
-        feeds = {(k, 0): x if isinstance(x, list) else _repeated(x, rows) for k, x in enumerate(data)}
-        try:
-            outputs = self.run.run_inline(where, feeds, seed=seed)
-        finally:
-            self.run.python.end_isolated()
-        if takes_columns:
-            # Rows that fail raise their error above, so the native call failed because it needs Python.
-            self._takes_columns = False
-        return outputs
-
-
-def _repeated(x: Any, rows: int) -> Any:
-    """Return the value of an argument, or a sample, for every row. Rows of an array share its memory."""
-    if isinstance(x, float):
-        return np.full(rows, x)
-    return np.broadcast_to(x, (rows, *x.shape)) if isinstance(x, np.ndarray) else [x] * rows
-
-
-def _find(name: str) -> type[Operator]:
-    return _FedInput if name == "_input" else find(name)
-
-
-def _fed_node(builder: GraphBuilder, spec: tuple[Any, ...]) -> Any:
-    dtype, rank, layout = spec[:3]
-    shape: tuple[Any, ...] = (None,) * rank if len(spec) == 3 else spec[3]
-    return builder.add_operator(_FedInput, {"spec": Spec(DType(dtype), shape, layout)})
-
-
 @lru_cache(maxsize=_MAX_CACHED_PLANS)
 def _prepare(
-    name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...], revision: int
-) -> _PlannedCall:
-    """Return a planned call, cached by the arguments and the revision of the registry."""
-    return _PlannedCall(name, inputs, fed, consts)
+    name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...], revision: int,
+    gpu: Any = None,
+) -> PlannedCall:  # fmt: skip
+    """Return a planned call, cached by the arguments, the revision of the registry and the GPU."""
+    return PlannedCall(name, inputs, fed, consts, gpu)
 
 
 if hasattr(os, "register_at_fork"):
@@ -156,10 +77,15 @@ def _spec(x: Any, layout: str = "") -> tuple[Any, ...]:
     dtype = _DTYPES.get(x.dtype)
     if dtype is None:
         dtype = int(DType.of(x.dtype))
-    at = (layout or _UNNAMED.get(x.ndim, "")).find("C")
-    if not 0 <= at < x.ndim or x.shape[at] > _CHANNELS:
-        return (dtype, x.ndim, layout)
-    return (dtype, x.ndim, layout, (*(None,) * at, x.shape[at], *(None,) * (x.ndim - at - 1)))
+    return _typed(dtype, x.shape, layout)
+
+
+def _typed(dtype: int, shape: tuple[int, ...], layout: str) -> tuple[Any, ...]:
+    rank = len(shape)
+    at = (layout or _UNNAMED.get(rank, "")).find("C")
+    if not 0 <= at < rank or shape[at] > _CHANNELS:
+        return (dtype, rank, layout)
+    return (dtype, rank, layout, (*(None,) * at, shape[at], *(None,) * (rank - at - 1)))
 
 
 def _sample(x: Any, name: str) -> tuple[Any, tuple[Any, ...]]:
@@ -179,14 +105,17 @@ def _sample(x: Any, name: str) -> tuple[Any, tuple[Any, ...]]:
     try:
         array = to_array(x)
     except TypeError as error:
-        raise ArgumentError(f"`eager.{name}`: {error}") from error
+        hint = '. Pass `device="gpu"` to compute there' if is_on_gpu(x) else ""
+        raise ArgumentError(f"`eager.{name}`: {error}{hint}") from error
     except (ResourceError, MemoryError) as error:
         reason = str(error) or "expected an array that fits into memory"
         raise ResourceError(f"`eager.{name}`: {reason}") from error
     return array, _spec(array)
 
 
-def batches_of(name: str, inputs: Sequence[Any], arguments: dict[str, Any], rows: int) -> tuple[Batch, ...]:
+def batches_of(
+    name: str, inputs: Sequence[Any], arguments: dict[str, Any], rows: int, pool: RowThreads | None = None
+) -> tuple[Batch, ...]:
     """Call an operator on ``rows`` rows and return its outputs as batches. An input that is no batch serves all rows.
 
     Args:
@@ -194,15 +123,20 @@ def batches_of(name: str, inputs: Sequence[Any], arguments: dict[str, Any], rows
         inputs: batches, arrays, and constants with a layout.
         arguments: arguments by name.
         rows: number of rows.
+        pool: threads that divide the rows of a call on the CPU; None: the caller's thread computes them.
     """
-    result = _call(name, inputs, arguments, rows)
+    result = _call(name, inputs, arguments, rows, pool)
     return result if isinstance(result, tuple) else (result,)
 
 
-def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any], least_rows: int | None = None) -> Any:
+def _call(
+    name: str, inputs: Sequence[Any], arguments: dict[str, Any], least_rows: int | None = None,
+    pool: RowThreads | None = None,
+) -> Any:  # fmt: skip
     operator = find(name)
     if operator.is_source:
         raise UnsupportedError(f"`eager.{name}`: a source of data belongs into a pipeline; see `pipeline_def`")
+    gpu: Any = take_gpu(name, arguments) if "device" in arguments or "device_id" in arguments else None
     if operator.named_inputs:
         inputs = operator.take_named_inputs(inputs, arguments)
     seed = arguments.pop("seed", None)
@@ -217,26 +151,26 @@ def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any], least_row
     data: list[Any] = []
     specs = []
     for x in inputs:
-        column, spec = _column(x, rows, name)
+        column, spec = _column(x, rows, name) if gpu is None else _column_for_gpu(x, rows, name, gpu)
         data.append(column)
         specs.append(spec)
     fed, consts = _bind(operator, arguments, rows, data)
     if seed is None:
         seed = int.from_bytes(os.urandom(8), "little") >> 1 if operator.draws else 0
     prepared = (
-        _prepare(name, tuple(specs), fed, consts, registry.revision)
+        _prepare(name, tuple(specs), fed, consts, registry.revision, gpu)
         if _is_hashable(consts)
-        else _PlannedCall(name, tuple(specs), fed, consts)
+        else PlannedCall(name, tuple(specs), fed, consts, gpu)
     )
     if rows is None:
-        result = prepared.run_one(data, seed)
+        result = prepared.run_one(data, seed) if gpu is None else None
         if result is not None:
             return result
         outputs = prepared.run_many(data, 1, seed)
-        return outputs[0][0] if len(outputs) == 1 else tuple(o[0] for o in outputs)
+        return first_row(outputs[0]) if len(outputs) == 1 else tuple(map(first_row, outputs))
     batches = tuple(
-        Batch(o, p.dtype, p.layout)
-        for o, p in zip(prepared.run_many(data, rows, seed), prepared.plan.outputs, strict=True)
+        Batch(o, p.dtype, p.layout, device="gpu" if p.on_gpu else "cpu")
+        for o, p in zip(prepared.run_many(data, rows, seed, pool), prepared.plan.outputs, strict=True)
     )
     return batches[0] if len(batches) == 1 else batches
 
@@ -292,6 +226,26 @@ def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[Any, ...]]:
     if len(kinds) != 1:
         raise ArgumentError(f"`eager.{name}`: expected samples of one type and rank, got {len(kinds)} kinds")
     return [v for v, _ in samples], specs.pop() if len(specs) == 1 else kinds.pop()
+
+
+def _column_for_gpu(x: Any, rows: int | None, name: str, gpu: OpenGpu) -> tuple[Any, tuple[Any, ...]]:
+    """Return an input of a call on a GPU, whose arrays may be in host memory or in that of the GPU, and its type."""
+    try:
+        found = read_for_gpu(x, gpu)
+    except DataError as error:
+        raise ArgumentError(f"`eager.{name}`: {error}") from error
+    if found is None:
+        return _column(x, rows, name)
+    arrays, layout = found
+    specs = {_spec_of_gpu_array(a, layout) for a in (arrays if isinstance(arrays, list) else [arrays])}
+    kinds = {s[:3] for s in specs}
+    if len(kinds) != 1:
+        raise ArgumentError(f"`eager.{name}`: expected samples of one type and rank, got {len(kinds)} kinds")
+    return arrays, specs.pop() if len(specs) == 1 else kinds.pop()
+
+
+def _spec_of_gpu_array(x: GpuArray, layout: str) -> tuple[Any, ...]:
+    return _typed(int(x.dtype), x.shape, layout)
 
 
 _KIND = attrgetter("dtype", "shape", "flags.aligned")

@@ -120,20 +120,26 @@ void feed_column(JobBox& box, int value, nb::handle column) {
   job.feed({value, job.row(0)[value], 0});
 }
 
-// Run rows synchronously on this thread, for eager calls on batches; return None as above.
-nb::object run_columns(std::shared_ptr<Engine> e, const std::vector<int32_t>& values, const nb::list& data,
-                       int64_t rows, uint64_t seed) {
+// Run a part of a batch's rows synchronously on this thread, for eager calls; return None as above. Keys begin at `first`.
+nb::object run_part(std::shared_ptr<Engine> e, const std::vector<int32_t>& values, const nb::list& data, int64_t rows,
+                    uint64_t seed, uint64_t first) {
   if (rows < 1) throw nb::value_error("expected at least one row");
   if (data.size() < values.size()) throw nb::value_error("expected data for each value");
   Borrowed borrowed(e, e->acquire(rows));
   JobBox& box = borrowed.box();
-  std::iota(box.job->keys.begin(), box.job->keys.end(), uint64_t{0});
+  std::iota(box.job->keys.begin(), box.job->keys.end(), first);
   std::fill(box.job->epochs.begin(), box.job->epochs.end(), 0);
   box.job->seed = seed;
   for (size_t i = 0; i < values.size(); ++i)
     if (values[i] >= 0) feed_column(box, values[i], data[i]);
   if (!borrowed.run()) return nb::none();
   return take_outputs(box);
+}
+
+// Run all rows of a batch.
+nb::object run_columns(std::shared_ptr<Engine> e, const std::vector<int32_t>& values, const nb::list& data,
+                       int64_t rows, uint64_t seed) {
+  return run_part(std::move(e), values, data, rows, seed, 0);
 }
 
 // Run a whole batch synchronously on this thread; return None as above.
@@ -184,6 +190,7 @@ void bind_run(nb::module_& m) {
            })
       .def("run_row", &run_row)
       .def("run_columns", &run_columns)
+      .def("run_part", &run_part)
       .def("run_rows", &run_rows)
       .def("move_on_device",
            [](Engine& e, const std::vector<std::tuple<uintptr_t, uintptr_t, size_t>>& moves) {
