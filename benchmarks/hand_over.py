@@ -3,8 +3,9 @@
 
 The batch is 64 images of 3x224x224 float32 (38.5 MB) with labels. The bar is for the call that a training loop makes:
 the time of ``next()`` on the loader while a finished batch waits. It has the delivery by the engine, which starts the
-next batch, and the making of the framework's arrays, with cold caches: once with the loader as it is by default, and
-once with ``background=True``, where a thread of the loop has done all of this before. Before them stands the time of
+next batch, and the making of the framework's arrays, with cold caches: with the loader as it is by default, with
+``background=True``, and with ``background=False``. In the first two a thread of the loop has done all of this before,
+by default from the ninth batch on. Before them stands the time of
 ``next()`` on an iterator that has nothing to do, which is the cost of the measurement. The last figure is the making of
 the arrays alone, of one batch again and again while the engine is idle.
 """
@@ -88,10 +89,12 @@ def main() -> None:
         numpy.bool = numpy.bool_  # MXNet uses this name, which NumPy 1.24 removed
     print(f"nothing, next(): {measure_nothing()}")
     new_loader = importlib.import_module(f"stoker.{name}").Loader
-    with closing(new_loader(batches(), background=True)) as loader:
-        report(f"{name}, next() with a background", measure_calls(loader))
     with closing(new_loader(batches())) as loader:
         report(f"{name}, next()", measure_calls(loader))
+    for background in (True, False):
+        with closing(new_loader(batches(), background=background)) as loader:
+            report(f"{name}, next() with background={background}", measure_calls(loader))
+    with closing(new_loader(batches())) as loader:
         print(f"{name}, arrays alone: {measure_arrays(loader)}")
 
 

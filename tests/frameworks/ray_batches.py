@@ -251,8 +251,12 @@ def test_what_cannot_be_remote_is_refused(cluster: Cluster, files: list[str]) ->
 
     with pytest.raises(UnsupportedError, match="source of the caller's data"):
         Remote(fed())
-    with Remote(training(files), timeout_s=WAIT_S) as remote, pytest.raises(StateError, match="epochs without end"):
-        remote.run()
+    with Remote(training(files), timeout_s=WAIT_S) as remote:
+        with pytest.raises(StateError, match="epochs without end"):
+            remote.run()
+        with pytest.raises(UnsupportedError, match="got a Remote"):
+            Loader(remote, background=True)
+        assert not remote.may_take_ahead
     for options, text in (
         ({"actors": 0}, "`actors`"),
         ({"max_bytes": 1.5}, "`max_bytes`"),

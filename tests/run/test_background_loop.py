@@ -184,7 +184,7 @@ def test_what_no_other_thread_may_do_is_refused(files: list[str]) -> None:
 
     with fed() as pipe, pytest.raises(UnsupportedError, match="source of the caller's data"):
         Loader(pipe, background=True)
-    with training(files) as pipe, pytest.raises(ArgumentError, match="`background` True or False"):
+    with training(files) as pipe, pytest.raises(ArgumentError, match="`background` True, False or None"):
         Loader(pipe, background=1)  # type: ignore[arg-type]
 
 

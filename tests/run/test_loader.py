@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -252,6 +254,32 @@ def test_pinned_batches_are_written_into_memory_that_torch_allocated(
         assert torch.equal(y, batches[n][1])
     assert len(allocated) == 2 * 3
     loader.close()
+
+
+def test_a_thread_of_a_loop_pins_memory_on_the_loops_device(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    current = threading.local()  # CUDA's current device is the thread's own
+    current.device = 3
+    pinned: list[tuple[bool, int]] = []
+
+    @contextlib.contextmanager
+    def device(number: int) -> Iterator[None]:
+        before, current.device = getattr(current, "device", 0), number
+        yield
+        current.device = before
+
+    def empty(*args: Any, pin_memory: bool, original: Any = torch.empty, **kwargs: Any) -> Any:
+        is_main = threading.current_thread() is threading.main_thread()
+        pinned.append((is_main, getattr(current, "device", 0)))
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current.device)
+    monkeypatch.setattr(torch.cuda, "device", device)
+    monkeypatch.setattr(torch, "empty", empty)
+    loader = Loader(training(files), pin_memory=True, background=True)
+    assert len(list(loader)) == 3
+    loader.close()
+    assert set(pinned) == {(False, 3)}
 
 
 def test_memory_for_a_batch_that_fails_is_released(jpegs: Path, tmp_path: Path) -> None:

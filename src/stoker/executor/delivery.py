@@ -23,6 +23,7 @@ class Mark:
     sources: tuple[Any, ...] = ()
     states: Mapping[int, Any] = field(default_factory=dict)
     bad: tuple[int, int] = (0, 0)  # epoch, and count of its rows that were replaced or skipped
+    listed: int = 0  # bad samples that were listed up to this position
 
 
 @dataclass(slots=True)

@@ -224,6 +224,23 @@ class Execution(Exclusive):
                 "another loop over the Loader"
             )
 
+    @property
+    def may_take_ahead(self) -> bool:
+        """Return whether a loop may take batches on a thread of its own although its caller has not asked for that.
+
+        Functions of the caller may depend on their thread, a GPU's memory on the thread's stream, and an order without
+        random access cannot return to the last delivered batch.
+        """
+        run = self._run
+        if run is None or self.gpu is not None or self._feeders or run.calls_python:
+            return False
+        return not any(source.sampler.forward_only for source in self.sources.values())
+
+    @property
+    def ready_batches(self) -> int:
+        """Return the number of requests at which a finished batch waited."""
+        return self._meter.ready
+
     def waited(self, seconds: float) -> None:
         """Record the time for which the consumer waited for a batch that was taken ahead."""
         self._meter.waited_s += seconds
@@ -256,7 +273,9 @@ class Execution(Exclusive):
         if self.ahead:
             self._inline.observe(delivered - asked, self._run, self._meter.batches, reads_files=bool(self.sources))
             self._depth = 0 if self._inline.is_inline else self.ahead
-        if self._depth:
+        # A batch that is taken ahead of its delivery is one of the prefetched ones. On a GPU, the balance of decoders
+        # counts the batches in flight.
+        if self._depth and not (is_ahead and self.gpu is None):
             self._fill(self._depth + 1, at_end, allocate)
         self._dequeue(item)
         if self._max_on_gpu is not None:
@@ -267,6 +286,7 @@ class Execution(Exclusive):
 
     def _dequeue(self, item: Queued) -> None:
         """Remove the batch at the head of the queue after its delivery or failure."""
+        item.mark.listed = len(self._failures.listed)
         self._head = item.mark
         item.flight = None
         if self._queue:  # another thread may have closed the pipeline and emptied the queue
@@ -570,13 +590,14 @@ class Execution(Exclusive):
     def _mark(self) -> Mark:
         sources = tuple(f.position for f in self._feeders.values()) if self._feeders else ()
         position = self.schedule.position
-        bad = self._failures.count
-        return Mark(self.schedule.epoch, position, self.schedule.consumed(position), sources, bad=bad)
+        bad, listed = self._failures.count, len(self._failures.listed)
+        return Mark(self.schedule.epoch, position, self.schedule.consumed(position), sources, bad=bad, listed=listed)
 
     @property
     def errors(self) -> list[BadSample]:
-        """Return the bad samples found so far."""
-        return self._failures.listed
+        """Return the bad samples found so far, without those of batches that a loop has taken ahead."""
+        listed = self._failures.listed
+        return listed if self._head is self.mark else listed[: self.mark.listed]
 
     def get_state(self, *, elastic: bool = False) -> dict[str, Any]:
         """Return the token of the last delivered batch.

@@ -37,7 +37,7 @@ class Loader(EpochLoader):
             it with the first rows of the next epoch's order.
         size: batches of an epoch, for pipelines without a reader (which otherwise end when their source does).
         background: take batches and make arrays of them on a thread of the loop, one batch ahead. ``next()`` then costs
-            some tens of microseconds instead of some hundred. `errors` and `report` may be one batch ahead of the loop.
+            some tens of microseconds instead of some hundred. `report` may be one batch ahead of the loop.
 
     An output on a GPU becomes an array in the engine's memory, valid on CuPy's current stream. An output in host memory
     is copied to CuPy's current device. Rows of one shape become one array ``(N, ...)``, other rows a list of arrays.

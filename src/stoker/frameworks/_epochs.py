@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from ..executor.schedule import AtEnd
 from ..executor.state import require_entries
 from ..frontends.pipeline import Pipeline
 from ..graph.plan import Plan, PlannedOutput
-from ._background import BackgroundLoop
+from ._background import Loop, Producer
 
 _INTEGERS = frozenset({DType.UINT8, DType.UINT16, DType.UINT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64})
 _POLICIES: dict[str, AtEnd] = {"even": "stop", "partial": "exact", "drop": "stop", "fill": "fill"}
@@ -38,7 +37,8 @@ class EpochLoader(ABC):
         output_map: names of the outputs. Batches are then dicts, otherwise tuples (one array if there is one output).
         last_batch_policy: rows of the epoch's last batch: "even", "partial", "drop" or "fill".
         size: batches of an epoch, for pipelines without a reader.
-        background: take batches, and make arrays of them, on a thread of the loop.
+        background: take batches, and make arrays of them, on a thread of the loop: True always, False never, None once
+            the consumer's steps are long (see :class:`~stoker.frameworks._background.Loop`).
 
     Raises:
         ArgumentError: an argument is invalid.
@@ -47,7 +47,7 @@ class EpochLoader(ABC):
 
     def __init__(
         self, pipeline: Pipeline, output_map: Sequence[str] | None, last_batch_policy: str, size: int | None,
-        background: bool = False,
+        background: bool | None = None,
     ) -> None:  # fmt: skip
         name = self._name = type(self).__name__
         policy = brief(getattr(last_batch_policy, "name", last_batch_policy)).strip("'").lower()
@@ -60,8 +60,8 @@ class EpochLoader(ABC):
         count = as_whole_number(size)
         if size is not None and (count is None or not 0 <= count < 1 << 63):
             raise ArgumentError(f"`{name}`: expected a number of batches as `size`, or None, got {brief(size)}")
-        if not isinstance(background, bool):
-            raise ArgumentError(f"`{name}`: expected `background` True or False, got {brief(background)}")
+        if background is not None and not isinstance(background, bool):
+            raise ArgumentError(f"`{name}`: expected `background` True, False or None, got {brief(background)}")
         names = list(output_map) if isinstance(output_map, (list, tuple)) else []
         if output_map is not None and (not names or not all(isinstance(n, str) for n in names)):
             raise ArgumentError(f"`{name}`: expected a list of names as `output_map`, got {brief(output_map)}")
@@ -83,7 +83,7 @@ class EpochLoader(ABC):
         self._done = 0  # batches of the running epoch
         self._fresh = True  # the next loop continues the current epoch
         self._loop = 0  # number of the running loop
-        self._orders: queue.SimpleQueue[bool] | None = None  # of the thread of the last loop
+        self._producer: Producer | None = None  # of the last loop
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch; with "partial", in the current one.
@@ -110,7 +110,7 @@ class EpochLoader(ABC):
         Raises:
             StateError: during the loop, another loop has begun or the epoch was set.
         """
-        return BackgroundLoop(self) if self._background else _Loop(self)
+        return Loop(self, self._background)
 
     def _begin(self) -> int:
         self._end_thread()
@@ -123,9 +123,9 @@ class EpochLoader(ABC):
 
     def _end_thread(self) -> None:
         """End the thread of the last loop with a background, after the batch that it works on."""
-        if self._orders is not None:
-            self._orders.put(False)
-            self._orders = None
+        if self._producer is not None:
+            self._producer.end()
+            self._producer = None
 
     def _require_current(self, loop: int) -> None:
         if loop != self._loop:
@@ -253,27 +253,3 @@ def is_label(array: Any, planned: PlannedOutput) -> bool:
 def is_integer(planned: PlannedOutput) -> bool:
     """Return whether an output has an integer type that int64 holds."""
     return planned.dtype in _INTEGERS
-
-
-class _Loop:
-    """One pass over a loader. It is a class because an error would end a generator."""
-
-    def __init__(self, loader: EpochLoader) -> None:
-        self._loader = loader
-        self._number = 0
-        self._over = False
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        with self._loader._lock:
-            if self._over:
-                raise StopIteration
-            if not self._number:
-                self._number = self._loader._begin()
-            try:
-                return self._loader._next(self._number)
-            except StopIteration:
-                self._over = True
-                raise

@@ -45,8 +45,10 @@ class Loader(EpochLoader):
             rows of the next epoch's order. "partial" (for evaluation) completes it with zeros: all batches have
             `batch_size` rows, and one more output, `mask`, is True for every sample exactly once over all processes.
         size: batches of an epoch, for pipelines without a reader (which otherwise end when their source does).
-        background: take batches and make arrays of them on a thread of the loop, one batch ahead. ``next()`` then costs
-            some tens of microseconds instead of some hundred. `errors` and `report` may be one batch ahead of the loop.
+        background: take batches and make arrays of them on a thread of the loop, one batch ahead, so that ``next()``
+            costs some tens of microseconds instead of some hundred. True: from the first batch on. False: never. None
+            (default): after eight steps of 5 ms or more in a row at whose ends a finished batch waited, if the pipeline
+            has neither a GPU nor functions or sources of the caller. `report` may be one batch ahead of the loop then.
         mask: with "partial", the name of the mask, bool ``(N,)``; without `output_map` it is the last element of the
             tuple.
 
@@ -65,7 +67,7 @@ class Loader(EpochLoader):
 
     def __init__(
         self, pipeline: Pipeline, output_map: Sequence[str] | None = None, *, sharding: Any = None,
-        last_batch_policy: str = "even", size: int | None = None, mask: str = "mask", background: bool = False,
+        last_batch_policy: str = "even", size: int | None = None, mask: str = "mask", background: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__(pipeline, output_map, last_batch_policy, size, background)
         if not isinstance(mask, str) or (self._names is not None and mask in self._names):

@@ -36,8 +36,10 @@ class Loader(EpochLoader):
             once over all shards, which may differ by one row. "drop" leaves an incomplete batch out. "fill" completes
             it with the first rows of the next epoch's order.
         size: batches of an epoch, for pipelines without a reader (which otherwise end when their source does).
-        background: take batches and make arrays of them on a thread of the loop, one batch ahead. ``next()`` then costs
-            some tens of microseconds instead of some hundred. `errors` and `report` may be one batch ahead of the loop.
+        background: take batches and make arrays of them on a thread of the loop, one batch ahead, so that ``next()``
+            costs some tens of microseconds instead of some hundred. True: from the first batch on. False: never. None
+            (default): after eight steps of 5 ms or more in a row at whose ends a finished batch waited, if the pipeline
+            has neither a GPU nor functions or sources of the caller. `report` may be one batch ahead of the loop then.
 
     Rows of one shape become one tensor ``(N, ...)``, which shares the engine's memory. Rows of different shapes become
     a list of tensors. Integer outputs of one element per row (labels) become int64 ``(N,)``.
@@ -49,7 +51,7 @@ class Loader(EpochLoader):
 
     def __init__(
         self, pipeline: Pipeline, output_map: Sequence[str] | None = None, *, last_batch_policy: str = "even",
-        size: int | None = None, background: bool = False,
+        size: int | None = None, background: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__(pipeline, output_map, last_batch_policy, size, background)
 

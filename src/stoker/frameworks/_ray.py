@@ -357,6 +357,11 @@ class Remote(Pipeline):
             "`Loader`: expected a pipeline of this process for `background=True`, got a Remote. Leave `background` out"
         )
 
+    @property
+    def may_take_ahead(self) -> bool:
+        """Return False: the actors compute ahead."""
+        return False
+
     def run(self, **inputs: Any) -> tuple[Any, ...]:
         """Raise StateError: a Remote delivers epochs, to a loader."""
         raise StateError(_ENDLESS)

@@ -65,9 +65,11 @@ class Loader(EpochLoader):
             ``LastBatchPolicy.PARTIAL`` of NVIDIA DALI does; shards may differ by one row, and so by one batch. "drop"
             leaves an incomplete batch out. "fill" completes it with the first rows of the next epoch's order.
         size: batches of an epoch, for pipelines without a reader (which otherwise end when their source does).
-        background: take batches and make tensors of them on a thread of the loop, one batch ahead. ``next()`` then
-            costs some tens of microseconds instead of some hundred. The consumer's stream of tensors on a GPU is the
-            one that is current when the loop begins. `errors` and `report` may be one batch ahead of the loop.
+        background: take batches and make tensors of them on a thread of the loop, one batch ahead, so that ``next()``
+            costs some tens of microseconds instead of some hundred. True: from the first batch on; the consumer's
+            stream of tensors on a GPU is the one that is current then. False: never. None (default): after eight steps
+            of 5 ms or more in a row at whose ends a finished batch waited, if the pipeline has neither a GPU nor
+            functions or sources of the caller. `report` may be one batch ahead of the loop then.
         pin_memory: return page-locked tensors, for asynchronous copies to a GPU.
         ragged: form of an output whose rows differ in shape: "list" (of tensors), "nested" (a nested tensor of torch:
             jagged if only the first axis differs, else strided), or "padded" (a :class:`Padded`: one tensor, filled up
@@ -99,7 +101,7 @@ class Loader(EpochLoader):
         *,
         last_batch_policy: str = "even",
         size: int | None = None,
-        background: bool = False,
+        background: bool | None = None,
         pin_memory: bool = False,
         ragged: str = "list",
         memory_format: Any = None,
@@ -177,8 +179,11 @@ class Loader(EpochLoader):
     # ---- tensors ----
 
     def _thread_context(self) -> contextlib.AbstractContextManager[Any]:
-        if self.pipeline.execution.gpu is None or not torch.cuda.is_available():
+        if not torch.cuda.is_available():
             return contextlib.nullcontext()
+        if self.pipeline.execution.gpu is None:
+            # Locking pages makes a context on the thread's device, and a new thread's device is GPU 0 on every rank.
+            return torch.cuda.device(torch.cuda.current_device()) if self._pin else contextlib.nullcontext()
         return torch.cuda.stream(torch.cuda.current_stream(self.pipeline.device_id or 0))
 
     def _allocate(self, output: int, planned: PlannedOutput, rows: int) -> SuppliedMemory | None:

@@ -364,6 +364,13 @@ class Pipeline:
                 "which is called on the thread of the loop. Leave `background` out"
             )
 
+    @property
+    def may_take_ahead(self) -> bool:
+        """Return whether a loop may call :meth:`take` on a thread of its own although its caller has not asked for
+        that: on a CPU, with readers that can return to a position, and without functions of the caller.
+        """
+        return self.execution.may_take_ahead
+
     def _compare_launch(self) -> None:
         """Raise StateError before the first batch of an epoch if the pipeline has the shards of another rank."""
         if not self._launch_compared:
