@@ -17,6 +17,7 @@ from idle_clock import HANG_S, at_most
 from started_threads import StartedThreads
 
 from stoker import DataError, Pipeline, StateError, eager, fn, pipeline_def
+from stoker.executor.run import Run
 from stoker.torch import Loader
 from tests.run.pipelines import decoding, files_of, rows_of, training
 
@@ -153,6 +154,39 @@ def test_close_while_another_thread_waits() -> None:
     go_on.set()
     closer.join(60)
     assert "closed" in str(raised[0])
+
+
+def test_a_consumer_leaves_the_run_to_the_thread_that_closes(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with training(files) as pipe:
+        execution = pipe.execution
+        take = execution._take
+
+        def taken_while_closing(*args: Any, **options: Any) -> Any:
+            delivered = take(*args, **options)
+            execution._mark_closed()  # by the other thread, which has not come to the run yet
+            return delivered
+
+        monkeypatch.setattr(execution, "_take", taken_while_closing)
+        pipe.run()
+        run = execution.run
+        assert run is not None and not run.closed
+        pipe.close()
+        assert run.closed
+
+
+def test_a_run_that_begins_while_its_pipeline_closes_is_closed(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with training(files) as pipe:
+        execution = pipe.execution
+
+        def begun_while_closing(*args: Any) -> Run:
+            execution._mark_closed()  # by the other thread, which finds no run
+            return Run(*args)
+
+        monkeypatch.setattr("stoker.executor.execution.Run", begun_while_closing)
+        pipe.run()
+        assert execution.run is not None and execution.run.closed
 
 
 def test_close_while_data_are_awaited() -> None:

@@ -106,6 +106,7 @@ class Execution(Exclusive):
         self._planning = Planning(graph, find, config, gpu, self.codecs, self.sources, self._feeders, self._failures)
         self._offer_gpu()
         self._run: Run | None = None
+        self._began_closed = False  # the run began after a call of `close`
         self._queue: deque[Queued] = deque()
         self._meter = Meter()
         self._split_controller: SplitController | None = None
@@ -142,15 +143,17 @@ class Execution(Exclusive):
         loaded, config = self._planning.loaded, self.config
         assert loaded is not None
         limits = batch_limits(config, self.ahead, self.gpu.device if self.gpu is not None else None)
-        self._run = Run(loaded, self.graph, self.threads, config.seed, self.sources, self.gpu, limits)
-        self._run.python.states.update(self._planning.states)
-        self._run.python.share_isolated(self._planning.isolated)
+        run = Run(loaded, self.graph, self.threads, config.seed, self.sources, self.gpu, limits)
+        with self._closing:
+            self._run, self._began_closed = run, self._closed
+        run.python.states.update(self._planning.states)
+        run.python.share_isolated(self._planning.isolated)
         if loaded.decoders:
             # One core is left to the consumer: the GPU waits for its launches.
             threads = min(self.threads, max(1, default_threads() - 1))
             split = Split(threads, config.gpu_load, config.gpu_utilization)
             self._split_controller = SplitController(split, loaded.decoders, loaded.plan.steps, self.ahead)
-        return self._run
+        return run
 
     @property
     def plan(self) -> Plan | None:
@@ -693,7 +696,9 @@ class Execution(Exclusive):
 
     def _forget(self) -> None:
         self._queue.clear()
-        if self._run is not None and not self._run.closed:  # closed before its run began
+        # The caller of `close` closes a run that it finds. Closing it here, too, would let the consumer wait for the
+        # functions of the pipeline.
+        if self._run is not None and self._began_closed and not self._run.closed:
             self._run.close()
             self.codecs.close()
 

@@ -23,7 +23,7 @@ from ..frontends.pipeline import Pipeline
 from ..graph.plan import Plan, PlannedOutput
 
 _NO_COURSE = -1  # of errors and ends, which the path of ready batches passes on
-_LONG_S = 0.005  # a step of the consumer beside which the switches between threads, some 0.1 ms, are cheap
+_LONG_S = 0.005  # a step of the consumer next to which the switches between threads, some 0.1 ms, are cheap
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.05  # in which a thread does not look whether its batch has been taken
 _LONG_STEPS = 8  # in a row, each with a finished batch at its end, after which a loop starts a thread by itself
 
@@ -85,7 +85,7 @@ class _Ready:
 class Producer:
     """Work of a loop's thread: one batch whenever none is ready, until the loop ends it.
 
-    Waking a thread costs the consumer some 20 us. Beside long steps the thread therefore looks by itself, some times in
+    Waking a thread costs the consumer some 20 us. During long steps the thread therefore looks by itself, some times in
     each step, whether its batch has been taken, and the consumer wakes it only before it waits.
 
     It does not refer to the loop, which ends it when no caller refers to the loop any more.
