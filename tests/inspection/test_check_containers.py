@@ -302,6 +302,43 @@ def test_files_that_only_look_like_containers_are_left_alone(tmp_path: Path) -> 
     assert [recognize(str(p)) for p in sorted(tmp_path.iterdir())] == [None] * 5
 
 
+RIEGELI = bytes.fromhex("83af70d10d884a3f0000000000000000") + bytes(200)
+LITDATA = '{"chunks": [{"filename": "chunk-0-0.bin", "chunk_size": 1, "chunk_bytes": 9}], "config": {}}'
+LIBRARIES: dict[str, tuple[str, dict[str, bytes]]] = {
+    "astropy": ("fits", {"a.dat": b"SIMPLE  =                    T".ljust(2880)}),
+    "array_record": ("array_record", {"a.dat": RIEGELI}),
+    "lance": ("lance", {"x/_versions/1.manifest": b"1", "x/data/1.lance": b"2", "x/_deletions/3.arrow": b"3"}),
+    "litdata": ("litdata", {"index.json": LITDATA.encode(), "chunk-0-0.bin": b"123456789"}),
+}
+
+
+@pytest.mark.parametrize("module", LIBRARIES)
+def test_a_package_that_is_missing_is_a_finding(
+    module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The files are known by their content. They are one container, no damaged one, and the command says so."""
+    if importlib.util.find_spec(module) is not None:
+        pytest.skip(f"{module} is installed")
+    extra, files = LIBRARIES[module]
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    report = check(tmp_path)
+    (finding,) = report.bad
+    assert finding.remark is Remark.UNCHECKED and f"It is the extra `{extra}`: `pip install" in finding.detail
+    assert (report.files, report.ignored) == (1, 0)
+    assert main(["check", str(tmp_path)]) == 1
+    assert f": not checked (expected the package `{module}`" in capsys.readouterr().out
+
+
+def test_shards_with_numbers_are_known_by_their_names(tmp_path: Path) -> None:
+    """Names such as those of TensorFlow Datasets, if the first bytes are damaged."""
+    names = {"a.tfrecord-00001-of-00002": "tfrecord", "a.array_record-00001-of-00002": "array_record"}
+    for name, kind in names.items():
+        (tmp_path / name).write_bytes(b"damaged, and long enough for a header")
+        assert recognize(str(tmp_path / name)) == kind
+
+
 def test_the_check_agrees_with_pipelines(tmp_path: Path) -> None:
     """With ``on_error="skip"`` a pipeline delivers the records that the check does not report."""
     spoilt = [*WITH_CUT, b"", jpeg(9)[:60]]

@@ -65,7 +65,7 @@ def _list(title: str, findings: Sequence[Finding], root: Path) -> None:
     width = shutil.get_terminal_size((100, 24)).columns - _WORD - 2
     for finding in findings[:_LISTED]:
         detail = f" ({finding.detail})" if finding.detail else ""
-        _print("", f"  {finding.path.relative_to(root)}: {finding.remark}{detail}"[:width])
+        _print("", f"  {Path(finding.path).relative_to(root)}: {finding.remark}{detail}"[:width])
     if len(findings) > _LISTED:
         _print("", f"  and {len(findings) - _LISTED} more")
 

@@ -10,27 +10,32 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from .._image_formats import has_image_extension, starts_like_image
+from ..contract.errors import StokerError
 from ..contract.text import printable
+from ..remote.addresses import is_remote, join
 from ..settings import default_threads
 from .container_check import check_container, describe, open_container
-from .container_format import HEADERLESS, recognize
+from .container_format import HEADERLESS, find_data_sets, recognize
 from .image_check import Checked, check_image_file, list_counts
+from .object_copies import Copies, copies_of, list_objects
 from .progress import progress_bar
 from .survey import Finding, FolderUnusable, Remark, list_files
 
 T = TypeVar("T")
+Progress = Callable[[int], AbstractContextManager[Any]]
 
 _CHUNK_FILES = 256  # files in flight together
 _CHUNK_UNITS = 16  # records that a thread checks in turn
@@ -42,7 +47,7 @@ class CheckReport:
     """Findings for a folder.
 
     Attributes:
-        root: the folder, or the file.
+        root: the folder, the file, or the address.
         files: number of files checked.
         containers: number of containers among them.
         records: number of records of the containers.
@@ -52,7 +57,7 @@ class CheckReport:
         warnings: counts of libjpeg's warnings over all files.
     """
 
-    root: Path
+    root: Path | str
     files: int = 0
     ignored: int = 0
     seconds: float = 0.0
@@ -98,35 +103,28 @@ class CheckReport:
         return "\n".join([*lines, f"{timing}: {listed or 'nothing to remark'}"])
 
 
-def check(
-    root: Path, *, threads: int | None = None, progress: Callable[[int], AbstractContextManager[Any]] | None = None
-) -> CheckReport:
+def check(root: Path | str, *, threads: int | None = None, progress: Progress | None = None) -> CheckReport:
     """Decode every image below a folder, and read every record of the containers below it.
 
     Args:
-        root: the folder, or one file; hidden files and folders are skipped, and files that readers leave out.
+        root: the folder, or one file; or the address of an object, or of a folder of objects. Hidden files and folders
+            are skipped, and files that readers leave out. Objects are copied into a temporary folder, at most 256 MiB
+            or one object or data set at a time.
         threads: number of threads; by default as many as the process may use.
         progress: function that takes the number of files and returns a bar, whose ``update(count)`` is called when
             ``count`` more files are done.
 
     Raises:
-        FolderUnusable: the folder does not exist or cannot be listed.
+        FolderUnusable: the folder does not exist or cannot be listed, or the store refuses the address.
     """
     result = CheckReport(root)
     start = time.perf_counter()
-    images, containers, result.ignored = _sort(root)
-    bar = progress(len(images) + len(containers)) if progress is not None else nullcontext()
-    with ThreadPoolExecutor(threads or default_threads()) as pool, bar as shown:
+    with ThreadPoolExecutor(threads or default_threads()) as pool:
         try:
-            for portion in _portions(images, _CHUNK_FILES):
-                _add(result, pool.map(check_image_file, portion))
-                result.files += len(portion)
-                if shown is not None:
-                    shown.update(len(portion))
-            for path, kind in containers:
-                _check_records(result, path, kind, pool)
-                if shown is not None:
-                    shown.update(1)
+            if isinstance(root, str) and is_remote(root):
+                _check_objects(result, root, pool, progress)
+            else:
+                _check_files(result, Path(root), pool, progress)
         except BaseException:  # after Ctrl-C the rest of the portion is not waited for
             pool.shutdown(cancel_futures=True)
             raise
@@ -134,17 +132,75 @@ def check(
     return result
 
 
+def _check_files(result: CheckReport, root: Path, pool: ThreadPoolExecutor, progress: Progress | None) -> None:
+    """Check a file, or the files of a folder."""
+    images, containers, result.ignored = _sort([root] if root.is_file() else list_files(root))
+    bar = progress(len(images) + len(containers)) if progress is not None else nullcontext()
+    with bar as shown:
+        _check_sorted(result, images, containers, pool, _noop if shown is None else shown.update)
+
+
+def _check_objects(result: CheckReport, address: str, pool: ThreadPoolExecutor, progress: Progress | None) -> None:
+    """Check an object, or the objects below an address, in portions that are copied into a temporary folder."""
+    try:
+        listed = list_objects(address)
+        bar = progress(len(listed)) if progress is not None else nullcontext()
+        with bar as shown, closing(copies_of(address, listed)) as portions:
+            for portion in portions:
+                known = len(result.findings)
+                files = [path for path in list_files(portion.folder) if path not in portion.indexes]
+                images, containers, ignored = _sort(files)
+                result.ignored += ignored
+                _check_sorted(result, images, containers, pool, _noop)
+                result.findings[known:] = [_at_address(f, portion, address) for f in result.findings[known:]]
+                result.findings += portion.failed
+                result.files += len(portion.failed)
+                if shown is not None:
+                    shown.update(len(portion.addresses) - len(portion.indexes))
+    except StokerError as error:
+        raise FolderUnusable(str(error)) from None
+
+
+def _at_address(finding: Finding, portion: Copies, address: str) -> Finding:
+    """Return the finding about an object from that about its copy."""
+    name = os.path.relpath(finding.path, portion.folder)
+    found = portion.addresses.get(name) or join(address, name)  # the folder of a data set has no object
+    detail = finding.detail.replace(str(finding.path), found)
+    return replace(finding, path=found, detail=detail)
+
+
+def _check_sorted(
+    result: CheckReport, images: Sequence[Path], containers: Sequence[tuple[Path, str]], pool: ThreadPoolExecutor,
+    update: Callable[[int], object],
+) -> None:  # fmt: skip
+    for portion in _portions(images, _CHUNK_FILES):
+        _add(result, pool.map(check_image_file, portion))
+        result.files += len(portion)
+        update(len(portion))
+    for path, kind in containers:
+        _check_records(result, path, kind, pool)
+        update(1)
+
+
+def _noop(count: int) -> None:
+    return
+
+
 def check_file(path: Path) -> list[Finding]:
     """Decode a whole image file and return all remarks about it; none for an ordinary image."""
     return check_image_file(path)[0]
 
 
-def _sort(root: Path) -> tuple[list[Path], list[tuple[Path, str]], int]:
+def _sort(found: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, str]], int]:
     """Return the images, the containers with their formats, and the number of other files."""
-    found = [root] if root.is_file() else list_files(root)
     images: list[Path] = []
-    containers: list[tuple[Path, str]] = []
+    data_sets = find_data_sets(found)
+    containers = [(folder, kind) for folder, (kind, _) in sorted(data_sets.items())]
+    covered = {path for _, files in data_sets.values() for path in files}
+    ignored = 0
     for path in found:
+        if path in covered:
+            continue
         has_no_header = path.suffix.lower() in HEADERLESS  # it may begin with an image, its first record
         if has_image_extension(path.name) or (not has_no_header and starts_like_image(path)):
             images.append(path)
@@ -154,9 +210,11 @@ def _sort(root: Path) -> tuple[list[Path], list[tuple[Path, str]], int]:
         except OSError:  # reported when the file is checked
             images.append(path)
             continue
-        if kind is not None:
+        if kind is None:
+            ignored += 1
+        else:
             containers.append((path, kind))
-    return images, containers, len(found) - len(images) - len(containers)
+    return images, containers, ignored
 
 
 def _check_records(result: CheckReport, path: Path, kind: str, pool: ThreadPoolExecutor) -> None:
@@ -188,9 +246,15 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="stoker check",
         description="Decode every image of a folder, in files and in containers (TFRecord, RecordIO, tar, zip, LMDB, "
-        "MDS, Bagz, Parquet, Arrow), compare checksums, and list bad files and records.",
+        "MDS, Bagz, Parquet, Arrow, ArrayRecord, Lance, LitData, FITS), compare checksums, and list bad files and "
+        "records.",
     )
-    made.add_argument("folder", type=Path, metavar="PATH", help="the folder, with all folders below it, or one file")
+    made.add_argument(
+        "folder",
+        metavar="PATH",
+        help="the folder, with all folders below it, or one file; or the address of objects (s3://, gs://, az://), or "
+        "of one object (https://)",
+    )
     made.add_argument("--threads", type=int, help="number of threads, >= 1; by default as many as the process may use")
     made.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
     return made

@@ -12,45 +12,36 @@ import os
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from .._image_formats import find_format
-from ..contract.errors import ArgumentError, DataError, StokerError
+from ..contract.errors import ArgumentError, DataError, StokerError, UnsupportedError
 from ..contract.storage import RecordForm, Storage
 from ..contract.text import printable, reason_of
-from ..readers._caffe2_tensors import read_tensor
 from ..readers._containers import check_begin, storage_of
-from ..readers._example import read_features, wire_fields
 from ..readers._index_files import ContainerIndex, index_files
 from ..readers.bagz import read_ends
-from ..readers.caffe import Datum
 from ..readers.mds import read_shard_layout, split_fields
-from ..readers.mxnet import split_record
+from .byte_records import ByteRecords, Part, Parts, parts_of_image_record, whole
 from .container_format import FORMAT_NAMES
 from .image_check import Checked
+from .library_check import open_array_record, open_fits, open_litdata
 from .manifest import manifest_facts
-from .record_check import NPY_HEAD_BYTES, Container, Unreadable, check_part, in_record, npy_fault
+from .record_check import NPY_HEAD_BYTES, Container, Unreadable, npy_fault
 from .survey import Finding, Remark
-from .table_check import open_table
+from .table_check import open_lance, open_table
 
-_TRIED = 100  # records that are read until one shows their content
 _TAR_BLOCK = 512
-Part = tuple[str, bytes]  # name and bytes of a part of a record that may be a file
-Parts = Callable[[int, bytes], Iterable[Part]]
 
 
-class RecordFile(Container):
+class RecordFile(ByteRecords):
     """Container of records that are byte ranges of the file.
 
     Args:
         path: the file.
         index: ranges of the records.
         form: form in which records are stored.
-        parts: function that takes a record apart: from its number and bytes to the parts that may be files. It raises
-            DataError for a record that readers refuse. None: the first record that can be read decides.
+        parts: function that takes a record apart (:meth:`ByteRecords._learn`).
     """
 
     def __init__(
@@ -61,7 +52,6 @@ class RecordFile(Container):
         self.records = len(index)
         names = index.names.split(b"\0")[:-1]
         self.names = [name.decode("utf-8", "surrogateescape") for name in names]
-        self._images: set[str] = set()  # names of parts that are images in the first record
         if index.damage:
             # The last range of a file of frames is the damaged rest; other formats end before it.
             if form is not RecordForm.STORED and self.records:
@@ -71,104 +61,15 @@ class RecordFile(Container):
                 f"{index.damage}; the {rest} bytes from byte {index.damage_offset} on hold no record that can be read"
             )
             self.faults.append(Finding(path, Remark.RECORD, text, index.damage_offset, record=self.records))
-        self._parts = self._choose_parts() if parts is None else parts
-        self._learn_images()
+        self._learn(parts)
 
-    def __len__(self) -> int:
-        return self.records
+    def content(self, record: int) -> bytes:
+        return self.storage.content(record)
 
     def close(self) -> None:
         close = getattr(self.storage, "close", None)
         if close is not None:
             close()
-
-    def check(self, unit: int) -> Checked:
-        findings: list[Finding] = []
-        warnings: Counter[str] = Counter()
-        try:
-            for name, data in self._parts(unit, self.storage.content(unit)):
-                found, warned = check_part(self.path, name, data, name in self._images)
-                findings += [in_record(finding, unit, self._name(unit, name)) for finding in found]
-                warnings += warned
-        except (OSError, DataError) as error:
-            remark = Remark.UNREADABLE if getattr(error, "errno", None) is not None else Remark.RECORD
-            findings.append(Finding(self.path, remark, reason_of(error), record=unit, name=self._name(unit, "")))
-        return findings, warnings
-
-    def _name(self, record: int, part: str) -> str:
-        return self.names[record] if self.names else part
-
-    def _first_records(self) -> Iterator[tuple[int, bytes]]:
-        for record in range(min(self.records, _TRIED)):
-            try:
-                yield record, self.storage.content(record)
-            except OSError:
-                continue
-
-    def _choose_parts(self) -> Parts:
-        """Return the form of the first record that has one."""
-        for _, content in self._first_records():
-            for parts in (_parts_of_example, _parts_of_datum, _parts_of_tensors):
-                if _has_form(parts, content):
-                    return parts
-        return _whole
-
-    def _learn_images(self) -> None:
-        for record, content in self._first_records():
-            try:
-                self._images = {name for name, data in self._parts(record, content) if find_format(data[:32])}
-            except (DataError, OSError):
-                continue
-            return
-
-
-# ---- parts of records ----
-
-
-def _whole(record: int, content: bytes) -> Iterator[Part]:
-    yield "", content
-
-
-def _parts_of_example(record: int, content: bytes) -> Iterator[Part]:
-    for name, (kind, values) in read_features(content).items():
-        if kind == "string":
-            for value in values:
-                yield name, value
-
-
-def _parts_of_image_record(record: int, content: bytes) -> Iterator[Part]:
-    yield "image", split_record(content)[1]
-
-
-def _parts_of_datum(record: int, content: bytes) -> Iterator[Part]:
-    datum = Datum(content)
-    if datum.is_encoded:
-        yield "image", datum.data
-    elif int(np.prod(datum.shape, dtype=object)) != len(datum.data):
-        raise DataError(f"expected pixels of the shape {datum.shape}, got {len(datum.data)} bytes")
-
-
-def _parts_of_tensors(record: int, content: bytes) -> Iterator[Part]:
-    number = 0
-    for field, wire, message in wire_fields(content, "a TensorProtos record of Caffe2"):
-        if field != 1 or wire != 2:
-            continue
-        values = read_tensor(message)
-        if values.dtype == np.uint8 and values.ndim == 1:
-            yield f"tensor {number}", values.tobytes()
-        number += 1
-
-
-def _has_form(parts: Parts, content: bytes) -> bool:
-    """Return whether a record has a form: it can be taken apart, and its fields are those of the form."""
-    try:
-        list(parts(0, content))
-        fields = {(field, wire) for field, wire, _ in wire_fields(content)}
-        if parts is _parts_of_example:
-            return bool(read_features(content))
-        return (4, 2) in fields if parts is _parts_of_datum else (1, 2) in fields
-    except DataError:
-        return False
 
 
 # ---- opening ----
@@ -178,13 +79,15 @@ def open_container(path: Path, kind: str) -> Container:
     """Open a container for a check. Faults of the whole container are in its ``faults``.
 
     Args:
-        path: the file.
-        kind: its format, as ``container_format.recognize`` names it.
+        path: the file, or the folder of a data set.
+        kind: its format, as ``container_format.recognize`` or ``container_format.find_data_sets`` names it.
     """
     try:
-        if not os.path.getsize(path):
+        if path.is_file() and not os.path.getsize(path):
             return Unreadable(path, "", Remark.EMPTY)
         return _OPENERS[kind](path)
+    except UnsupportedError as error:
+        return Unreadable(path, str(error), Remark.UNCHECKED)
     except StokerError as error:
         return Unreadable(path, str(error))
     except OSError as error:
@@ -200,7 +103,7 @@ def _open_tfrecord(path: Path) -> Container:
 def _open_recordio(path: Path) -> Container:
     index = index_files("recordio", [str(path)])[0]
     _require_begin(path, index, "recordio")
-    return RecordFile(path, index, RecordForm.RECORDIO, _parts_of_image_record)
+    return RecordFile(path, index, RecordForm.RECORDIO, parts_of_image_record)
 
 
 def _require_begin(path: Path, index: ContainerIndex, kind: str) -> None:
@@ -265,7 +168,7 @@ def _undamaged(path: Path, kind: str) -> ContainerIndex:
 def _open_bagz(path: Path) -> Container:
     if path.name.lower().endswith(".bagz"):
         raise ArgumentError("the records are compressed, which readers refuse: write a .bag file")
-    return RecordFile(path, read_ends(str(path)), RecordForm.STORED, _whole)
+    return RecordFile(path, read_ends(str(path)), RecordForm.STORED, whole)
 
 
 def _open_mds(path: Path) -> Container:
@@ -342,7 +245,8 @@ class _Listed(Unreadable):
 _OPENERS: dict[str, Callable[[Path], Container]] = {
     "tfrecord": _open_tfrecord, "recordio": _open_recordio, "tar": _open_tar, "zip": _open_zip, "lmdb": _open_lmdb,
     "bagz": _open_bagz, "mds": _open_mds, "npy": _Array, "manifest": _open_manifest, "parquet": open_table,
-    "arrow": open_table,
+    "arrow": open_table, "array_record": open_array_record, "fits": open_fits, "lance": open_lance,
+    "litdata": open_litdata,
 }  # fmt: skip
 
 

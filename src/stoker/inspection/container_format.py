@@ -4,18 +4,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from pathlib import Path, PurePath
 
 FORMAT_NAMES = {"tfrecord": "TFRecord", "recordio": "RecordIO", "tar": "tar", "zip": "zip", "lmdb": "LMDB",
                 "bagz": "Bagz", "mds": "MDS", "npy": "NumPy", "parquet": "Parquet", "arrow": "Arrow",
-                "manifest": "manifest"}  # fmt: skip
+                "manifest": "manifest", "array_record": "ArrayRecord", "fits": "FITS", "lance": "Lance",
+                "litdata": "LitData"}  # fmt: skip
 _RECORDIO_MAGIC = b"\x0a\x23\xd7\xce"
+_RIEGELI = bytes.fromhex("83af70d10d884a3f0000000000000000")  # the file format below ArrayRecord's
 _TFRECORD_HEADER = 12  # bytes: a length, and its checksum
 # Endings of names, by which a file is known whose first bytes are damaged.
 _ENDINGS = {
     ".tfrecord": "tfrecord", ".tfrecords": "tfrecord", ".rec": "recordio", ".tar": "tar", ".zip": "zip",
     ".mdb": "lmdb", ".bag": "bagz", ".bagz": "bagz", ".mds": "mds", ".npy": "npy", ".parquet": "parquet",
-    ".arrow": "arrow", ".manifest": "manifest",
+    ".arrow": "arrow", ".manifest": "manifest", ".array_record": "array_record", ".arrayrecord": "array_record",
+    ".fits": "fits", ".fit": "fits", ".fts": "fits", ".fits.fz": "fits",
 }  # fmt: skip
+_NUMBERED = {".tfrecord": "tfrecord", ".array_record": "array_record"}  # endings that a shard's number may follow
+DATA_SET_INDEX = "index.json"  # of LitData, and of MDS
 HEADERLESS = (".bag", ".bagz")  # these files begin with their first record
 # Files that begin like a container and are none.
 _FOREIGN_ENDINGS = ("lock.mdb", ".npz", ".docx", ".xlsx", ".pptx", ".odt", ".jar", ".whl", ".apk", ".egg", ".pt",
@@ -41,7 +48,7 @@ def recognize(path: str) -> str | None:
         return None
     with open(path, "rb") as file:
         head = file.read(512)
-    found = _kind_of(head, path) or _kind_of_arrays(head)
+    found = _kind_of(head, path) or _kind_by_begin(head)
     if found is not None:
         return found
     if len(head) >= _TFRECORD_HEADER and _is_tfrecord(head):
@@ -49,7 +56,50 @@ def recognize(path: str) -> str | None:
     if head.startswith(_ROS_BAG):
         return None
     ending = next((kind for ending, kind in _ENDINGS.items() if name.endswith(ending)), None)
-    return "tfrecord" if ending is None and ".tfrecord" in name and not name.endswith((".idx", ".index")) else ending
+    if ending is None and not name.endswith((".idx", ".index")):  # names such as train.tfrecord-00003-of-00010
+        return next((kind for part, kind in _NUMBERED.items() if part in name), None)
+    return ending
+
+
+def find_data_sets(paths: Sequence[Path]) -> dict[Path, tuple[str, list[Path]]]:
+    """Return the data sets among files that are whole folders: for each folder the format, and the files of it.
+
+    Args:
+        paths: the files.
+    """
+    found: dict[Path, tuple[str, list[Path]]] = {}
+    for path in paths:
+        if is_lance_version(path):
+            found[path.parent.parent] = "lance", []
+        elif path.name == DATA_SET_INDEX and _is_litdata_index(path):
+            found[path.parent] = "litdata", []
+    for path in paths if found else ():
+        for folder in path.parents:
+            kind, files = found.get(folder, ("", []))
+            is_part = path.name == DATA_SET_INDEX or is_litdata_chunk(path.name)
+            if kind == "lance" or (kind == "litdata" and path.parent == folder and is_part):
+                files.append(path)
+                break
+    return found
+
+
+def is_lance_version(path: PurePath) -> bool:
+    """Return whether a file is the description of a version of a Lance data set."""
+    return path.parent.name == "_versions" and path.suffix == ".manifest"
+
+
+def is_litdata_chunk(name: str) -> bool:
+    """Return whether a file's name is that of a chunk of a LitData data set."""
+    return name.startswith("chunk-") and name.endswith(".bin")
+
+
+def _is_litdata_index(path: Path) -> bool:
+    """Return whether a file, which may be damaged, is an index of LitData."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return b'"chunk_bytes"' in content and b'"shards"' not in content
 
 
 def _kind_of(head: bytes, path: str) -> str | None:
@@ -64,8 +114,14 @@ def _kind_of(head: bytes, path: str) -> str | None:
     return None
 
 
-def _kind_of_arrays(head: bytes) -> str | None:
-    kinds = {b"\x93NUMPY": "npy", b"PAR1": "parquet", b"ARROW1": "arrow"}
+def _kind_by_begin(head: bytes) -> str | None:
+    kinds = {
+        b"\x93NUMPY": "npy",
+        b"PAR1": "parquet",
+        b"ARROW1": "arrow",
+        b"SIMPLE  =": "fits",
+        _RIEGELI: "array_record",
+    }
     return next((kind for magic, kind in kinds.items() if head.startswith(magic)), None)
 
 

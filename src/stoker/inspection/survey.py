@@ -44,6 +44,7 @@ class Remark(StrEnum):
     DAMAGED = "damaged, yet decoded"
     RECORD = "damaged record"
     CONTAINER = "damaged container"
+    UNCHECKED = "not checked"
 
 
 _USABLE = {Remark.CMYK, Remark.ROTATED, Remark.OVERSIZED}
@@ -54,7 +55,7 @@ class Finding:
     """File with a remark.
 
     Attributes:
-        path: The file.
+        path: The file; the address of an object.
         remark: The remark.
         detail: More about it.
         offset: Byte at which the file is damaged, or the image in a record; None if it is not known.
@@ -62,7 +63,7 @@ class Finding:
         name: Name of the part of the record: a member, a feature, a column; "" if it has none.
     """
 
-    path: Path
+    path: Path | str
     remark: Remark
     detail: str = ""
     offset: int | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check of Parquet files and Arrow files: every row group or record batch is read and validated, images are decoded."""
+"""Check of Parquet files, Arrow files and Lance data sets: groups of rows are read and validated, images decoded."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from ..contract.extras import import_extra
 from ..contract.text import reason_of
 from ..readers._arrow import pyarrow
 from ..readers._row_groups import open_parquet
+from ..readers.lance import open_folder
 from .image_check import Checked
 from .record_check import Container, check_part, in_record
 from .survey import Finding, Remark
+
+_LANCE_ROWS = 64  # rows that are read together
 
 
 class _Table(Container):
@@ -118,6 +121,38 @@ class _ArrowTable(_Table):
     def close(self) -> None:
         self._batches = []
         self._map.close()
+
+
+class _LanceTable(_Table):
+    """Newest version of a Lance data set."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._source = open_folder(str(path))
+        try:
+            count = int(self._source.count_rows())
+        except (OSError, ValueError) as error:
+            raise ArgumentError(f"cannot count the rows: {reason_of(error)}") from None
+        self._set_groups([min(_LANCE_ROWS, count - begin) for begin in range(0, count, _LANCE_ROWS)])
+
+    def _read(self, group: int) -> Any:
+        try:
+            return self._source.take(list(range(self.begins[group], self.begins[group + 1])))
+        except ValueError as error:
+            raise OSError(reason_of(error)) from error
+
+    def close(self) -> None:
+        return  # the library has no open files between calls
+
+
+def open_lance(path: Path) -> Container:
+    """Open the folder of a Lance data set.
+
+    Raises:
+        ArgumentError: the data set is damaged as a whole.
+        UnsupportedError: the package ``lance`` is not installed.
+    """
+    return _LanceTable(path)
 
 
 def open_table(path: Path) -> Container:

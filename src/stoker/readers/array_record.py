@@ -56,8 +56,8 @@ class ArrayRecordReader(ContainerReader, name="readers.array_record"):
             UnsupportedError: the package ``array_record`` is not installed.
             OSError: the operating system fails.
         """
-        files = [_open_file(path) for path in paths_of("paths", args["paths"])]
-        storage = _ArrayRecords(files)
+        files = [open_file(path) for path in paths_of("paths", args["paths"])]
+        storage = ArrayRecords(files)
         if not len(storage):
             raise ArgumentError(f"expected records in {len(files)} files such as '{printable(files[0][0])}', got none")
         names = "\0".join(os.path.basename(path) for path, *_ in files)
@@ -70,7 +70,7 @@ class ArrayRecordReader(ContainerReader, name="readers.array_record"):
         return DataSet((Bytes("data", storage),), digest, None, (note,) if size > 1 else ())
 
 
-def _open_file(path: str) -> tuple[str, FileState, int, int]:
+def open_file(path: str) -> tuple[str, FileState, int, int]:
     """Return the path of a file, its state, its number of records, and the number of records in a group.
 
     Raises:
@@ -102,7 +102,7 @@ def _open_reader(path: str) -> Any:
     return module.ArrayRecordReader(path, _OPTIONS, file_reader_buffer_size=_BUFFER_BYTES)
 
 
-class _ArrayRecords(LibraryStorage):
+class ArrayRecords(LibraryStorage):
     """Records of files.
 
     Args:

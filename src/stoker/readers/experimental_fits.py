@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,36 @@ def _declared_types(args: Mapping[str, Any]) -> list[DType | None]:
         raise ArgumentError(f"argument `dtypes`: {error}") from None
 
 
+@contextmanager
+def opened(path: str, *, decompresses: bool = True) -> Iterator[tuple[Any, Any, int]]:
+    """Open a FITS file, for the time of a ``with`` block. Errors of the library in the block become a DataError.
+
+    Args:
+        path: the file.
+        decompresses: show images that are compressed by tiles as images; else as the tables that they are stored in.
+
+    Yields:
+        the module ``astropy.io.fits``, an ``HDUList``, and the bytes of the file.
+
+    Raises:
+        DataError: the file is damaged.
+        UnsupportedError: astropy is not installed.
+        OSError: the file cannot be read.
+    """
+    fits = import_extra("astropy.io.fits", "fits", "FITS files")
+    with open(path, "rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        try:
+            with fits.open(stream, memmap=False, disable_image_compression=not decompresses) as file:
+                yield fits, file, size
+        except (DataError, MemoryError):
+            raise
+        except Exception as error:  # the library raises errors of many classes for damaged files
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise DataError(f"cannot read '{printable(path)}': {type(error).__name__}: {reason_of(error)}") from error
+
+
 def read_images(path: str, numbers: Sequence[int]) -> tuple[npt.NDArray[Any], ...]:
     """Return the images of a FITS file, in native byte order.
 
@@ -115,18 +146,8 @@ def read_images(path: str, numbers: Sequence[int]) -> tuple[npt.NDArray[Any], ..
         UnsupportedError: astropy is not installed.
         OSError: the file cannot be read.
     """
-    fits = import_extra("astropy.io.fits", "fits", "FITS files")
-    with open(path, "rb") as stream:
-        size = os.fstat(stream.fileno()).st_size
-        try:
-            with fits.open(stream, memmap=False) as file:
-                return tuple(_image(fits, file, number, size) for number in numbers)
-        except (DataError, MemoryError):
-            raise
-        except Exception as error:  # the library raises errors of many classes for damaged files
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise DataError(f"cannot read '{printable(path)}': {type(error).__name__}: {reason_of(error)}") from error
+    with opened(path) as (fits, file, size):
+        return tuple(_image(fits, file, number, size) for number in numbers)
 
 
 def _image(fits: Any, file: Any, number: int, file_size: int) -> npt.NDArray[Any]:

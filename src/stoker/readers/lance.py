@@ -63,7 +63,7 @@ class LanceReader(NamedColumnsReader, name="readers.lance"):
         """
         source = args["source"]
         if isinstance(source, (str, os.PathLike)):
-            source = _open(os.fspath(source))
+            source = open_folder(os.fspath(source))
         names, label = chosen_columns(args["columns"]), args["label"]
         require_columns(names, source.schema.names)
         kinds = {name: arrow_type(name, source.schema.field(name).type) for name in names}
@@ -88,7 +88,13 @@ class LanceReader(NamedColumnsReader, name="readers.lance"):
         return lower_item_columns(c)
 
 
-def _open(path: str) -> Any:
+def open_folder(path: str) -> Any:
+    """Return the newest version of the data set in a folder, a ``lance.LanceDataset``.
+
+    Raises:
+        ArgumentError: the folder has no data set.
+        UnsupportedError: the package ``lance`` is not installed.
+    """
     lance = import_extra("lance", "lance", "Lance data sets", distribution="pylance")
     if not os.path.isdir(path):
         raise ArgumentError(f"expected the folder of a Lance data set, there is none at '{printable(path)}'")
