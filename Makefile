@@ -67,9 +67,9 @@ SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBS
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
 
-# A test that runs for five minutes hangs: its process prints all stacks and ends. The run ends with it, and with a
+# A test that runs for ten minutes hangs: its process prints all stacks and ends. The run ends with it, and with a
 # process that crashes, since pytest-xdist may wait forever for the tests of a process that it has replaced.
-HANGS := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
+HANGS := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 # Bytecode is written, because pytest rewrites the assertions of each file without it, in each process.
 test test-complete: export PYTHONDONTWRITEBYTECODE :=
 # A GPU runs in seconds what its emulation takes minutes for, so nothing is left out there.
