@@ -205,7 +205,8 @@ pipe.run()
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 free = os.dup(0)
 os.close(free)
-resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+# A thread that reads ahead may return a descriptor later. With a limit of 3, no free one can be below it.
+resource.setrlimit(resource.RLIMIT_NOFILE, (free if "{source}" == "of_records" else 3, hard))
 try:
     for _ in range(20):
         pipe.run()

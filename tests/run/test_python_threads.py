@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import threading
 import time
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from started_threads import StartedThreads
 
 from stoker import fn, pipeline_def
 from stoker.ops.image import _pillow_decoding
@@ -96,7 +98,7 @@ def test_a_failing_row_on_any_thread_fails_alone() -> None:
 
 def test_pipelines_that_are_closed_dropped_and_forked_at_any_moment() -> None:
     """The short form of ``tests/run/hand_over_stress.py``. Forks are left to the program: pytest has threads."""
-    stress = Stress()
-    before = threading.active_count()
+    stress, started = Stress(), StartedThreads()
     assert stress.run(threads=3, seconds=2, seed=7, forks=False) == []
-    assert stress.pipelines > 3 and threading.active_count() == before
+    gc.collect()
+    assert stress.pipelines > 3 and started.end()
