@@ -141,6 +141,7 @@ void copy_row(const View& src, int64_t y, int64_t pixel, uint8_t* to) {
     return;
   }
   if (src.stride[2] == 1 && src.stride[1] == 4 && channels == 3) {  // Pillow's memory has four bytes per pixel
+    if (has_wide_resize()) return drop_fourth_wide(row, width, to);
     for (int64_t x = 0; x + 1 < width; ++x) std::memcpy(to + 3 * x, row + 4 * x, 4);  // the fourth is overwritten
     std::memcpy(to + 3 * (width - 1), row + 4 * (width - 1), 3);
     return;

@@ -131,7 +131,33 @@ STOKER_WIDEST void down(const uint8_t* const* rows, const int32_t* pairs, int64_
   }
 }
 
+constexpr int64_t kPixels = 16;                      // of four bytes in a vector
+constexpr __mmask64 kThreeBytes = (1ULL << 48) - 1;  // of each of them
+struct alignas(64) PixelOrder {
+  uint8_t order[64] = {};
+  constexpr PixelOrder() {
+    for (int i = 0; i < 48; ++i) order[i] = static_cast<uint8_t>(i / 3 * 4 + i % 3);
+  }
+};
+constexpr PixelOrder kPixelOrder;
+
+STOKER_WIDEST void drop_fourth(const uint8_t* from, int64_t count, uint8_t* to) {
+  const __m512i order = _mm512_load_si512(kPixelOrder.order);
+  int64_t x = 0;
+  // A whole store is faster than a masked one. The next pixels overwrite its last 16 bytes.
+  for (; x + 2 * kPixels <= count; x += kPixels)
+    _mm512_storeu_si512(to + 3 * x, _mm512_permutexvar_epi8(order, _mm512_loadu_si512(from + 4 * x)));
+  for (; x < count; x += kPixels) {
+    const int64_t left = count - x < kPixels ? count - x : kPixels;
+    const __mmask64 read = ~0ULL >> (64 - (4 * left - 1)), written = kThreeBytes >> (48 - 3 * left);
+    _mm512_mask_storeu_epi8(to + 3 * x, written,
+                            _mm512_permutexvar_epi8(order, _mm512_maskz_loadu_epi8(read, from + 4 * x)));
+  }
+}
+
 }  // namespace
+
+void drop_fourth_wide(const uint8_t* from, int64_t count, uint8_t* to) { drop_fourth(from, count, to); }
 
 void across_wide(const Groups& groups, int64_t pairs, int precision, const uint8_t* row, uint8_t* to) {
   switch (pairs) {
@@ -158,6 +184,7 @@ void down_wide(const uint8_t* const* rows, const int32_t* pairs, int64_t count, 
 #else
 
 bool has_wide_resize() { return false; }
+void drop_fourth_wide(const uint8_t*, int64_t, uint8_t*) {}
 void across_wide(const Groups&, int64_t, int, const uint8_t*, uint8_t*) {}
 void down_wide(const uint8_t* const*, const int32_t*, int64_t, int, int64_t, uint8_t*) {}
 

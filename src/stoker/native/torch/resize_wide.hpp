@@ -36,6 +36,9 @@ bool has_wide_resize();
 constexpr int64_t kWideSlack = 16;
 void across_wide(const Groups& groups, int64_t pairs, int precision, const uint8_t* row, uint8_t* to);
 
+// Copy `count` pixels of four bytes without their fourth bytes. Of the last pixel only three bytes are read.
+void drop_fourth_wide(const uint8_t* from, int64_t count, uint8_t* to);
+
 // Weigh pairs of rows, n columns. rows: two pointers per pair; 64 bytes past the end of rows and result may be read and
 // written.
 void down_wide(const uint8_t* const* rows, const int32_t* pairs, int64_t count, int precision, int64_t n, uint8_t* to);

@@ -8,7 +8,6 @@ call, which returns plain tensors.
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Callable
 from typing import Any
 
@@ -19,15 +18,17 @@ from PIL.JpegImagePlugin import JpegImageFile
 from ....native import _native
 from .. import counts, recording
 from ..collation import batches, plain
-from ..ir import recipe, steps
+from ..ir import steps
 from ..ir.recipe import Node
 from ..ir.rows import RecordedTensor
 from ..materialize.materialization import Materialization, is_large
+from ..pillow.borrowed import borrow_pixels
 from ..pillow.image import CHANNELS, LazyImage, RecordingImage, is_small, pixels_node
-from ..pillow.jpeg_file import LazyJpeg, open_plain
+from ..pillow.jpeg_file import LazyJpeg, close_exclusive, open_plain
 from ..tensors import rearranged
 from ..tensors.lazy_base import LazyBase
 from ..tensors.tensor import image_tensor
+from . import calls
 from .large_results import LargeResults
 
 # The base classes of the processors that compute with torchvision, and the functions that make a tensor of one image:
@@ -82,9 +83,16 @@ def preprocess(
         with rearranged.rearranging():
             result = original(processor, images, *args, **kwargs)
             return _without_rearranged(result)
+    key = calls.settings_key(processor, args, kwargs)
+    result = None if key is None else calls.run(key, images, _take)
+    if result is not None:
+        return result
     try:
         with fetching(), recording.tracking(), rearranged.rearranging(), LargeResults():
-            result = original(processor, _lazily(images), *args, **kwargs)
+            lazies = _lazily(images)
+            result = original(processor, lazies, *args, **kwargs)
+            if key is not None:
+                calls.learn(key, images, lazies, result)
             _materialize(result)
             return result
     except Exception:  # noqa: BLE001 - a damaged file, or a wrong argument: the second call raises the error
@@ -148,23 +156,7 @@ def _lazy_image(image: Image.Image) -> Image.Image | None:
     if "transparency" in image.info:
         return None
     image.load()
-    return _image_of(_borrow_pixels(image) or pixels_node(image.im))
-
-
-def _borrow_pixels(image: Image.Image) -> Node | None:
-    """Return a node for Pillow's own memory, which must not change before the call ends; None for images in blocks."""
-    export = getattr(image.im, "__arrow_c_array__", None)
-    if export is None:
-        return None
-    try:
-        data = _native.recipe.bytes_of_arrow(image.im.__arrow_c_schema__(), export())
-    except ValueError:  # a large image in several pieces of memory
-        return None
-    channels = CHANNELS[image.mode]
-    layout = recipe.PACKED if channels == 1 else recipe.OF_FOUR_BYTES
-    if data is None or data.size != image.size[0] * image.size[1] * (1 if channels == 1 else 4):
-        return None
-    return Node.pixels(data, image.size, channels, layout)
+    return _image_of(borrow_pixels(image) or pixels_node(image.im))
 
 
 def _image_of(node: Node) -> LazyImage:
@@ -190,10 +182,7 @@ def _reopened(image: Any) -> Image.Image | None:
         file.seek(position)
     if node is None:
         return None
-    if image._exclusive_fp:
-        file.close()
-        image.fp = io.BytesIO(node.source.data.tobytes())
-        image.fp.seek(position)
+    close_exclusive(image, node.source)
     return _image_of(node)
 
 

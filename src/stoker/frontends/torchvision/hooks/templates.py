@@ -8,7 +8,10 @@ its base class then processes every image alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import threading
+from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Any, NamedTuple
 
 import torch
@@ -22,8 +25,8 @@ from ..tensors import rearranged
 from ..tensors.tensor import LazyTensor
 
 _MAX_TEMPLATES = 1024
-_PACKAGE = "transformers."
-_RESULT, _GRID = "pixel_values", "image_grid_thw"
+PACKAGE = "transformers."
+RESULT, _GRID = "pixel_values", "image_grid_thw"
 # Processors whose result is the patches of their images, and the counts of patches along time, height and width.
 PATCH_CLASSES = {"transformers.models.qwen2_vl.image_processing_qwen2_vl": "Qwen2VLImageProcessor"}
 # Methods that the base class calls for each image.
@@ -55,7 +58,21 @@ def process_images(original: Callable[..., Any], processor: Any, images: Any, *a
     rows = [row for _, row in found]
     if not rows or any(row.node.size != rows[0].node.size or row.table is not rows[0].table for row in rows):
         return original(processor, images, *args, **kwargs)
-    return found[0][0].batch_class(data={_RESULT: LazyTensor(rows, (len(rows),))}, tensor_type="pt")
+    _thread.latest = LazyTensor(rows, (len(rows),))
+    return found[0][0].batch_class(data={RESULT: _thread.latest}, tensor_type="pt")
+
+
+class _ThreadState(threading.local):
+    latest: LazyTensor | None = None  # the latest result of :func:`process_images`
+
+
+_thread = _ThreadState()
+
+
+def take_latest() -> LazyTensor | None:
+    """Return the latest result of :func:`process_images` on this thread, and forget it."""
+    latest, _thread.latest = _thread.latest, None
+    return latest
 
 
 def process_patches(original: Callable[..., Any], processor: Any, images: Any, *args: Any, **kwargs: Any) -> Any:
@@ -69,7 +86,7 @@ def process_patches(original: Callable[..., Any], processor: Any, images: Any, *
     if patches is None:
         return original(processor, images, *args, **kwargs)
     grids = torch.cat([template.grid for template, _ in found if template.grid is not None])
-    return found[0][0].batch_class(data={_RESULT: patches, _GRID: grids}, tensor_type="pt")
+    return found[0][0].batch_class(data={RESULT: patches, _GRID: grids}, tensor_type="pt")
 
 
 def _apply_templates(
@@ -107,13 +124,39 @@ def _settings_key(processor: Any, images: Any, settings: dict[str, Any]) -> tupl
         return None
     if type(images) is not list or not images or not all(map(_is_new_image, images)):
         return None
+    return processor_key(processor, settings)
+
+
+def processor_key(processor: Any, settings: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return a key of a processor, the settings of a call and torch's defaults; None if there is no such key."""
     kind = type(processor)
-    methods = (getattr(kind, name, None) for name in _METHODS)
-    owned = all(str(getattr(method, "__module__", _PACKAGE)).startswith(_PACKAGE) for method in methods)
-    if not kind.__module__.startswith(_PACKAGE) or not owned or any(map(callable, vars(processor).values())):
+    if not kind.__module__.startswith(PACKAGE) or not are_owned(getattr(kind, name, None) for name in _METHODS):
         return None
-    state = repr((vars(processor), settings))
-    return None if " at 0x" in state else (kind, state, torch.get_default_dtype())
+    state = vars(processor), settings
+    return (kind, repr(state), torch.get_default_dtype()) if _is_plain(state) else None
+
+
+def are_owned(methods: Iterable[Any]) -> bool:
+    """Return whether all methods are those of transformers, or missing."""
+    return all(str(getattr(method, "__module__", PACKAGE)).startswith(PACKAGE) for method in methods)
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str, torch.dtype, torch.device})
+
+
+def _is_plain(x: Any) -> bool:
+    """Return whether ``repr`` shows all of a value. That of arrays and tensors rounds, and leaves elements out."""
+    kind = type(x)
+    if kind in _PLAIN:
+        return True
+    if kind in (tuple, list):
+        return all(map(_is_plain, x))
+    if kind is dict:
+        return all(map(_is_plain, x)) and all(map(_is_plain, x.values()))
+    if issubclass(kind, Enum):
+        return True
+    is_record = dataclasses.is_dataclass(kind) and kind.__module__.startswith(PACKAGE)
+    return is_record and all(map(_is_plain, vars(x).values()))
 
 
 def _is_new_image(x: Any) -> bool:
@@ -131,7 +174,7 @@ def _layout_key(x: LazyTensor) -> tuple[Any, ...]:
 def _record(original: Callable[..., Any], processor: Any, image: Any, settings: dict[str, Any]) -> Template | None:
     """Return the steps for one image; None if not all of them are recorded."""
     batch = original(processor, [image], **settings | {"return_tensors": None})
-    results: Any = batch[_RESULT] if list(batch) == [_RESULT] else ()
+    results: Any = batch[RESULT] if list(batch) == [RESULT] else ()
     if len(results) != 1 or type(results[0]) is not LazyTensor or not _is_result(results[0]):
         return None
     row = results[0]._rows[0]
@@ -144,9 +187,9 @@ def _record_patches(
 ) -> Template | None:
     """Return the steps from one image to its patches; None if not all of them are recorded."""
     batch = original(processor, [image], **settings | {"return_tensors": None})
-    if sorted(batch) != [_GRID, _RESULT]:
+    if sorted(batch) != [_GRID, RESULT]:
         return None
-    patches, grid = batch[_RESULT], batch[_GRID]
+    patches, grid = batch[RESULT], batch[_GRID]
     base = rearranged.whole_base(patches)
     if base is None or len(base._rows) != 1 or patches.ndim != 2:
         return None

@@ -63,6 +63,41 @@ def pack(rows: Iterable[Row], outputs: Sequence[Bytes]) -> Packed:
     return Packed(native_batch, groups, (sources, tables.memory, outputs))
 
 
+class SharedRecipe(NamedTuple):
+    """Recipe of one image that is stored whole; its source and the place of its result are filled in for each use."""
+
+    numbers: npt.NDArray[np.float64]
+    tables: list[tuple[Bytes, int]]
+    owners: tuple[Any, ...]  # objects whose memory the tables use
+
+
+_FIRST_BYTE = -2  # place of the output's first byte in the numbers of a recipe, whose last step stores its image
+
+
+def share(node: Node, table: Table | None) -> SharedRecipe:
+    """Return the recipe of an image for images of other sources, whose other steps are equal."""
+    tables = _Tables()
+    numbers: list[float] = []
+    _Recipe(numbers, tables).add([Row(node, table, 0, 0)])
+    return SharedRecipe(np.array(numbers, np.float64), tables.memory, (node, table))
+
+
+def pack_shared(recipes: Sequence[SharedRecipe], sources: list[Any], size_bytes: int, output: Bytes) -> Any:
+    """Return a ``RecipeBatch`` that stores the results of recipes with equal tables one after the other.
+
+    Args:
+        recipes: the recipe of each image.
+        sources: the bytes of each image, or its file reference. They are used until the batch is done, as is ``output``.
+        size_bytes: of each result.
+        output: the memory that receives them.
+    """
+    numbers = np.concatenate([recipe.numbers for recipe in recipes])
+    starts = np.zeros(len(recipes) + 1, np.int64)
+    np.cumsum([len(recipe.numbers) for recipe in recipes], out=starts[1:])
+    numbers[starts[1:] + _FIRST_BYTE] = np.arange(0, size_bytes * len(recipes), size_bytes)
+    return _native.recipe.make_batch(numbers, starts, sources, recipes[0].tables, [output])
+
+
 class SingleRecipe(NamedTuple):
     """A recipe of one file, as the operator `_recipe` takes it."""
 

@@ -94,7 +94,7 @@ class Materialization:
         if failed is not None:
             raise retry.Damaged(str(failed)) from failed
         for tensor, memory in zip(self.tensors, self._memory, strict=True):
-            tensor._materialized = _as_tensor(memory, tensor.dtype, tensor.shape)
+            tensor._materialized = as_tensor(memory, tensor.dtype, tensor.shape)
         if as_what is not None:
             counts.add(as_what, count_recorded(self.tensors))
 
@@ -170,7 +170,7 @@ def _size_bytes(node: Node) -> int:
     return node.size[0] * node.size[1] * node.channels * (4 if node.is_float else 1)
 
 
-def _as_tensor(memory: torch.Tensor, dtype: torch.dtype, shape: torch.Size) -> torch.Tensor:
+def as_tensor(memory: torch.Tensor, dtype: torch.dtype, shape: torch.Size) -> torch.Tensor:
     """Return a tensor of all the memory. It is no view, so that its owner may detach it in place."""
     result = torch.empty(0, dtype=dtype, device=memory.device)
     offset = memory.storage_offset() // dtype.itemsize

@@ -142,6 +142,41 @@ def open_plain(file: Any, filename: str | bytes | None) -> LazyJpeg | None:
     return image
 
 
+def plain_source(image: JpegImageFile) -> Source | None:
+    """Return the bytes of a file that Pillow has opened and not decoded, whose position does not change.
+
+    Returns:
+        None if the file is neither a regular one nor in memory, its header is unusual, or native code may fail to
+        decode it.
+    """
+    file: Any = image.fp
+    in_memory = type(file) is io.BytesIO
+    if not in_memory and not _is_regular(file):
+        return None
+    data = file.getvalue() if in_memory else b""
+    head = data[:_HEAD_BYTES] if in_memory else os.pread(file.fileno(), _HEAD_BYTES, 0)
+    found = _native.jpeg.plain_header(head)
+    if found is None or image.decoderconfig or retry.has_damaged() or not trial.pillow_decodes_equally():
+        return None
+    width, height, components, _ = found
+    tile = ("jpeg", (0, 0, width, height), 0, (MODES[components], ""))
+    if image.mode != MODES[components] or image.size != (width, height) or image.tile != [tile]:
+        return None
+    if in_memory:
+        return Source.from_bytes(data) if has_end_marker(data) else None
+    return _regular_source(file, is_lenient=False)
+
+
+def close_exclusive(image: JpegImageFile, source: Source) -> None:
+    """Close the file of an image that owns it, as Pillow does after decoding; the image keeps the bytes."""
+    if image._exclusive_fp:
+        file: Any = image.fp
+        position = file.tell()
+        file.close()
+        image.fp = io.BytesIO(source.data.tobytes())
+        image.fp.seek(position)
+
+
 @functools.cache
 def _new_attributes() -> dict[str, Any]:
     """Return Pillow's attributes of a file's image. Reading the header replaces those that may change in place."""
