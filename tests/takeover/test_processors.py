@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 import torch
 from photographs import photograph
-from PIL import Image
+from PIL import Image, ImageFile
 from torch.utils.data import DataLoader
 from torchvision.transforms import functional as v1
 from torchvision.transforms.v2 import functional as F
 
 import stoker.torchvision
 from stoker.frontends.torchvision import counts
-from stoker.frontends.torchvision.hooks import imports, processors, templates
+from stoker.frontends.torchvision.hooks import calls, imports, processors, templates
 from tests.takeover.conftest import exactly
 from tests.takeover.lazily import lazily
 
@@ -340,6 +340,181 @@ def test_images_of_one_size_share_their_steps(one_by_one: Any, photos: list[Path
         runs = OneByOne.runs - before
         assert runs == 4 * len(set(map(_size, photos))), "each size, with each setting"
         assert not counts.totals()[counts.RETRIED]
+
+
+class Batches(Batch):
+    """Result, from a module of transformers."""
+
+    __module__ = "transformers.feature_extraction_utils"
+
+
+class Repeated(Backend):
+    """Processor whose later calls run without its Python. It counts the images of the others."""
+
+    __module__ = "transformers.models.repeated"
+    seen = 0
+
+    def __init__(self, mean: Any = 120.0, **settings: Any) -> None:
+        self.mean = mean
+        self._valid_kwargs_names = ["mean", "size", "extra", "return_tensors"]
+        vars(self).update(settings)
+
+    def preprocess(self, images: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the batch of an image or a list."""
+        Repeated.seen += len(images) if isinstance(images, list) else 1
+        result = super().preprocess(images, *args, **{"mean": self.mean, **kwargs})
+        if kwargs.get("extra"):
+            result["extra"] = torch.arange(3)
+        return result
+
+    def process_image(
+        self, image: Any, do_convert_rgb: Any = None, input_data_format: Any = None, device: Any = None, **kwargs: Any
+    ) -> Any:
+        """Return ``(channels, height, width)``."""
+        return Backend.process_image(self, image, do_convert_rgb, input_data_format, device, **kwargs)
+
+    def _preprocess(
+        self, images: Any, size: int = 40, mean: Any = 120.0, return_tensors: Any = None, **kwargs: Any
+    ) -> Any:
+        made = []
+        for image in images:
+            resized = F.center_crop(F.resize(image.unsqueeze(0), [size], antialias=True), [30, 30])
+            made.append(F.normalize(resized.to(torch.float32), [float(mean)], [60.0], inplace=True)[0])
+        return Batches({"pixel_values": made}, return_tensors)
+
+
+for _method in (Repeated.process_image, Repeated._preprocess):
+    _method.__module__ = Repeated.__module__  # a script's own methods would not be skipped
+
+
+@pytest.fixture
+def repeated(module: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module, with the processor that counts the images which its Python has seen."""
+    module.TorchvisionBackend = Repeated
+    monkeypatch.setattr(templates, "_templates", {})
+    monkeypatch.setattr(calls, "_known", {})
+    return module
+
+
+def _call(images: Any, processor: Any = None, **settings: Any) -> tuple[Any, int]:
+    """Return a result, and the number of images that the processor's Python has seen."""
+    before = Repeated.seen
+    result = (processor or Repeated()).preprocess(images, **{"return_tensors": "pt", **settings})
+    return result, Repeated.seen - before
+
+
+@pytest.mark.parametrize("kind", ["files", "bytes", "loaded"])
+def test_later_calls_run_without_the_processors_python(repeated: Any, photos: list[Path], kind: str) -> None:
+    photos = photos if kind == "loaded" else photos[:7]  # the last one is no JPEG file
+    expected = {size: _call(_opened(kind, photos), size=size)[0] for size in (40, 50)}
+    single = _call(_opened(kind, photos[:1])[0], size=40)[0]
+    with stoker.torchvision.enabled():
+        made = []
+        for size, seen in ((40, len(photos)), (50, len(photos)), (40, 0), (50, 0)):
+            images = _opened(kind, photos)
+            result, now_seen = _call(images, size=size)
+            same(expected[size], result)
+            assert now_seen == seen
+            made.append(result["pixel_values"])
+            for path, image in zip(photos, images, strict=True):
+                assert type(image).__module__.startswith("PIL")
+                exactly(np.asarray(Image.open(path)), np.asarray(image))
+        result, seen = _call(_opened(kind, photos[:1])[0], size=40)
+        same(single, result)
+        made[2].zero_()
+        result, seen_later = _call(_opened(kind, photos), size=40)
+        same(expected[40], result)
+        assert (seen, seen_later) == (0, 0)
+        assert counts.totals()[counts.NATIVE] == 5 * len(photos) + 1 and not counts.totals()[counts.RETRIED]
+
+
+def test_a_file_of_a_later_call_is_closed_as_after_decoding(repeated: Any, photos: list[Path]) -> None:
+    with stoker.torchvision.enabled():
+        for seen in (1, 0):
+            with Image.open(photos[0]) as image:
+                file = image.fp
+                assert _call(image)[1] == seen
+                assert file is not None and file.closed
+                exactly(np.asarray(Image.open(photos[0])), np.asarray(image))
+
+
+def test_other_settings_are_recorded(repeated: Any, photos: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    photos = photos[:2]
+
+    def values(mean: Any, **settings: Any) -> Any:
+        return _call(_opened("loaded", photos), Repeated(mean), **settings)
+
+    means = [120.0, 120.00001, torch.tensor(119.99991), torch.tensor(119.99992)]  # the last two look alike in print
+    assert repr(means[2]) == repr(means[3])
+    expected = [values(mean)[0] for mean in means]
+    with stoker.torchvision.enabled():
+        for _ in range(2):
+            for one, mean in zip(expected, means, strict=True):
+                same(one, values(mean)[0])
+        assert [values(mean)[1] for mean in means] == [0, 0, 2, 2], "a tensor is no key"
+        assert values(120.0, size=41)[1] == 2
+        assert [values(120.0, size=41, extra=True)[1] for _ in range(2)] == [2, 2], "results with other parts"
+        assert [values(120.0, hook=len)[1] for _ in range(2)] == [2, 2]
+        assert [_call(_opened("loaded", photos), hook=1)[1] for _ in range(2)] == [2, 2], "an unknown argument"
+        assert values(120.0)[1] == 0
+        monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+        assert values(120.0)[1] == 2
+        monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", False)
+        monkeypatch.setattr(Repeated, "fetch_images", lambda images: images, raising=False)  # a script's own
+        assert values(120.0)[1] == 2
+
+
+def test_unusual_images_of_a_later_call_are_recorded(repeated: Any, photos: list[Path]) -> None:
+    size = _size(photos[0])
+
+    def images() -> list[Any]:
+        whole, rotated = io.BytesIO(), io.BytesIO()
+        image = Image.open(photos[0])
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        image.save(whole, "JPEG", quality=90)
+        image.save(rotated, "JPEG", quality=90, exif=exif)
+        small = image.resize((50, 40))
+        return [
+            Image.open(whole), Image.open(rotated), Image.open(io.BufferedReader(io.BytesIO(whole.getvalue()))),
+            image.convert("P"), image.convert("RGBA"), small, image.convert("L"),
+        ]  # fmt: skip
+
+    expected = [_call([image])[0] for image in images()]
+    with stoker.torchvision.enabled():
+        for _ in range(2):
+            for one, image in zip(expected, images(), strict=True):
+                same(one, _call([image])[0])
+        _, seen = _call(images()[:1])
+        assert seen == 0 and images()[0].size == size
+
+
+def test_errors_of_later_calls_are_the_scripts(repeated: Any, photos: list[Path]) -> None:
+    data = photos[0].read_bytes()
+    at = data.index(b"\xff\xda") + 400
+    damaged = data[:at] + b"\xff\xc4\x00\x04\x00\x00" + data[at:]
+
+    def outcomes() -> list[Any]:
+        found: list[Any] = []
+        for content in (data, data[: len(data) // 2], damaged, data):
+            try:
+                found.append(_call([Image.open(io.BytesIO(content))])[0]["pixel_values"])
+            except OSError as error:
+                found.append(str(error))
+        closed = Image.open(photos[1])
+        assert closed.fp is not None
+        closed.fp.close()
+        with pytest.raises(ValueError, match="closed file"):
+            _call([closed])
+        return found
+
+    expected = outcomes()
+    with stoker.torchvision.enabled():
+        assert [_call([Image.open(p)])[1] for p in photos[:2]] == [1, 1]
+        assert [_call([Image.open(p)])[1] for p in photos[:2]] == [0, 0]
+        for one, other in zip(expected, outcomes(), strict=True):
+            assert type(one) is type(other)
+            exactly(one, other)
 
 
 class Grids(Backend):

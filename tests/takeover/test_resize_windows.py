@@ -94,6 +94,19 @@ def test_a_window_is_torchs(kind: str) -> None:
         assert np.array_equal(planar_pixels(node), expected.numpy())
 
 
+def test_pixels_of_four_bytes_in_rows_of_any_length(isa: str) -> None:
+    rng = np.random.default_rng(3)
+    for width in (*range(1, 70), 127, 128, 129):
+        four = rng.integers(0, 256, (9, width, 4), np.uint8)
+        three = np.ascontiguousarray(four[..., :3])
+        resize = steps.TorchResize(5, 1 + width // 2, 0, 1)
+        made = [
+            planar_pixels(Node.pixels(pixels.reshape(-1), (width, 9), 3, layout).then(resize, (1 + width // 2, 5)))
+            for pixels, layout in ((three, recipe.PACKED), (four, recipe.OF_FOUR_BYTES))
+        ]
+        assert np.array_equal(*made), width
+
+
 def test_an_image_that_is_used_twice_is_computed_whole() -> None:
     small = _root("file").then(steps.TorchResize(30, 40, 0, 1), (40, 30))
     again = small.then(steps.Blend(small.then(steps.Transpose(0)), 0.25))

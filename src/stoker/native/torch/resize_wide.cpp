@@ -131,6 +131,7 @@ STOKER_WIDEST void down(const uint8_t* const* rows, const int32_t* pairs, int64_
   }
 }
 
+constexpr int64_t kBytesAhead = 4096;
 constexpr int64_t kPixels = 16;                      // of four bytes in a vector
 constexpr __mmask64 kThreeBytes = (1ULL << 48) - 1;  // of each of them
 struct alignas(64) PixelOrder {
@@ -145,8 +146,10 @@ STOKER_WIDEST void drop_fourth(const uint8_t* from, int64_t count, uint8_t* to) 
   const __m512i order = _mm512_load_si512(kPixelOrder.order);
   int64_t x = 0;
   // A whole store is faster than a masked one. The next pixels overwrite its last 16 bytes.
-  for (; x + 2 * kPixels <= count; x += kPixels)
+  for (; x + 2 * kPixels <= count; x += kPixels) {
+    __builtin_prefetch(from + 4 * x + kBytesAhead);
     _mm512_storeu_si512(to + 3 * x, _mm512_permutexvar_epi8(order, _mm512_loadu_si512(from + 4 * x)));
+  }
   for (; x < count; x += kPixels) {
     const int64_t left = count - x < kPixels ? count - x : kPixels;
     const __mmask64 read = ~0ULL >> (64 - (4 * left - 1)), written = kThreeBytes >> (48 - 3 * left);
@@ -166,6 +169,8 @@ void across_wide(const Groups& groups, int64_t pairs, int precision, const uint8
     case 3: return across<3>(groups, pairs, precision, row, to);
     case 4: return across<4>(groups, pairs, precision, row, to);
     case 5: return across<5>(groups, pairs, precision, row, to);
+    case 6: return across<6>(groups, pairs, precision, row, to);
+    case 7: return across<7>(groups, pairs, precision, row, to);
     default: return across<0>(groups, pairs, precision, row, to);
   }
 }

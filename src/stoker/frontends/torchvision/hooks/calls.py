@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recipes of whole calls of an image processor: a later call with equal settings runs without the processor's Python.
 
-Python takes a quarter of a call of 16 small images: the processor's code, and lazy objects that exist for one call. The
-first call is recorded as usual. If templates made its result (see `templates.py`), the recipe of an image depends only
-on its size and kind and on the processor's settings. Later calls fill in the bytes of the images and the places of their
-results, and native code computes all of them.
+Otherwise Python takes up to a third of a call of 16 images: the processor's code, and lazy objects that exist for one
+call. The first call is recorded as usual. If templates made its result (see `templates.py`), the recipe of an image
+depends only on its size and kind and on the processor's settings. Later calls fill in the bytes of the images and the
+places of their results, and native code computes all of them.
 
 The plain twin is the recorded call: a call that is not known or fails here is recorded.
 """
@@ -164,8 +164,8 @@ def _is_whole(root: Node, kind: tuple[Any, ...]) -> bool:
     channels = CHANNELS[mode]
     step = root.step
     if is_file:
-        return step == steps.Decode(channels, 0, 0, *size, 0) and root.op == steps.DECODE
-    return step == steps.Pixels(size[1], size[0], channels, layout_of(channels), 0, 0, *size)
+        return step == steps.Decode(channels, 0, 0, size[0], size[1], 0) and root.op == steps.DECODE
+    return step == steps.Pixels(size[1], size[0], channels, layout_of(channels), 0, 0, size[0], size[1])
 
 
 def _source_of(image: Any) -> Any:

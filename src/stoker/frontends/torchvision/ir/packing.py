@@ -87,7 +87,7 @@ def pack_shared(recipes: Sequence[SharedRecipe], sources: list[Any], size_bytes:
 
     Args:
         recipes: the recipe of each image.
-        sources: the bytes of each image, or its file reference. They are used until the batch is done, as is ``output``.
+        sources: the bytes of each image, or its file reference, which are used until the batch is done.
         size_bytes: of each result.
         output: the memory that receives them.
     """
