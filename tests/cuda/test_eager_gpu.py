@@ -89,6 +89,13 @@ def test_random_numbers_without_inputs_are_those_of_the_cpu() -> None:
     np.testing.assert_array_equal(got.as_cpu().as_array(), want.as_array())
 
 
+def test_data_that_the_cpu_reads_are_copied_to_it() -> None:
+    index = eager.copy(np.int64(2), device="gpu")
+    (got,) = calls.batches_of("_index", [IMAGES, index], {"spec": "i", "device": "gpu"}, 3)
+    for row, image in zip(got.as_cpu(), IMAGES, strict=True):
+        np.testing.assert_array_equal(row, image[2])
+
+
 def test_threads_may_call_concurrently() -> None:
     want = eager.resize(IMAGES, size=(16, 12)).as_array()
     results: list[Any] = [None] * 4

@@ -25,7 +25,8 @@ from tests.idle_clock import HANG_S
 MODULES = [
     "auto_aug", "auto_aug.augmentations", "auto_aug.auto_augment", "auto_aug.core", "auto_aug.rand_augment",
     "auto_aug.trivial_augment",
-    "backend", "data_node", "experimental", "experimental.dynamic", "experimental.dynamic.checkpoint",
+    "backend", "data_node", "experimental", "experimental.dynamic", "experimental.dynamic.capture",
+    "experimental.dynamic.checkpoint", "experimental.dynamic.pytorch",
     "experimental.dynamic.math", "experimental.dynamic.random", "experimental.dynamic.readers",
     "external_source", "fn", "math", "ops", "pipeline", "pipeline.experimental", "plugin",
     "plugin.base_iterator", "plugin.numba", "plugin.numba.fn", "plugin.numba.fn.experimental",
@@ -33,8 +34,7 @@ MODULES = [
     "plugin.pytorch.loader_evaluator", "plugin.pytorch.torch_utils", "plugin_manager", "tensors", "tfrecord", "types",
 ]  # fmt: skip
 REFUSED = [
-    "experimental.dynamic.capture", "experimental.dynamic.pytorch", "experimental.torchvision", "internal", "pickling",
-    "plugin.mxnet", "reducers", "sysconfig",
+    "experimental.torchvision", "internal", "pickling", "plugin.mxnet", "reducers", "sysconfig",
 ]  # fmt: skip
 
 

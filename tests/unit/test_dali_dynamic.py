@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import importlib
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ from PIL import Image
 import stoker
 import stoker.dali.experimental.dynamic as ndd
 from stoker import eager
-from stoker.contract.errors import ArgumentError, StateError, UnsupportedError
+from stoker.contract.errors import ArgumentError, StateError
 from stoker.dali import types
+from stoker.frontends import planned_call
+from stoker.frontends.dali.dynamic import devices
 
 X = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
 
@@ -251,6 +255,125 @@ def test_contexts_and_devices() -> None:
         assert ndd.Device.current() == device and str(device) == "cpu"
     t = ndd.tensor(X)
     assert t.cpu() is t and t.evaluate() is t and t.to_device("cpu") is t
-    for wrong in (t.gpu, lambda: ndd.tensor(X, device="gpu"), lambda: ndd.flip(t, device="gpu")):
-        with pytest.raises(UnsupportedError, match="computes on the CPU"):
+    assert ndd.device(None) is None and ndd.device("cpu") == ndd.Device.CPU and repr(ndd.Device.CPU).count("cpu") == 1
+    assert ndd.Device.from_dlpack(X) == ndd.Device.CPU and ndd.Device.type_from_dlpack(2) == "gpu"
+    for wrong in ("tpu", "mixed", "gpu:x", "cpu:0"):
+        with pytest.raises(ValueError, match="expected"):
+            ndd.Device(wrong)
+    with pytest.raises(TypeError, match="a device or its name"):
+        ndd.device(3)
+
+
+def test_without_a_gpu_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "count_gpus", lambda: 0)
+    t = ndd.tensor(X)
+    assert ndd.Device.current() == ndd.Device.CPU and ndd.get_current_stream() is ndd.get_default_stream() is None
+    for wrong in (t.gpu, lambda: ndd.tensor(X, device="gpu"), lambda: ndd.flip(t, device="gpu"), ndd.stream):
+        with pytest.raises(RuntimeError, match="no CUDA GPU"):
             wrong()
+
+
+def test_operators_obey_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every thread of the context computes a part of the rows; results do not change."""
+    images = ndd.batch([np.full((4, 5, 3), i, np.uint8) for i in range(12)], layout="HWC")
+    parts: list[int] = []
+    run = planned_call.RowThreads.map
+
+    def counted(pool: Any, function: Any, firsts: Any, ends: Any) -> Any:
+        parts.append(len(ends))
+        return run(pool, function, firsts, ends)
+
+    monkeypatch.setattr(planned_call.RowThreads, "map", counted)
+    with ndd.EvalContext(num_threads=1):
+        want = ndd.as_tensor(ndd.resize(images, size=[3, 2]))
+        assert not parts
+    pool = ndd.ThreadPool(3)
+    for context in (ndd.EvalContext(num_threads=3), ndd.EvalContext(thread_pool=pool)):
+        with context:
+            assert context.num_threads == 3
+            assert np.array_equal(ndd.as_tensor(ndd.resize(images, size=[3, 2])), want)
+    assert parts == [3, 3] and context.thread_pool is pool
+    before = ndd.get_num_threads()
+    ndd.set_num_threads(4)
+    try:
+        assert ndd.EvalContext.default().num_threads == ndd.get_num_threads() == 4
+    finally:
+        ndd.set_num_threads(None)
+    assert ndd.get_num_threads() == before
+    with pytest.raises(ValueError, match="got both"):
+        ndd.EvalContext(num_threads=2, thread_pool=pool)
+
+
+def test_a_context_is_active_in_one_thread_at_a_time() -> None:
+    raised: list[BaseException] = []
+    context = ndd.EvalContext()
+
+    def enter() -> None:
+        try:
+            with context:
+                pass
+        except RuntimeError as error:
+            raised.append(error)
+
+    with context, context:
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join()
+    assert len(raised) == 1
+    enter()
+    assert len(raised) == 1
+
+
+def test_captured_loops_give_the_same(folder: Path) -> None:
+    def files() -> Any:
+        return ndd.readers.File(file_root=str(folder))
+
+    plain, captured = files(), files()
+    want = [labels for _, labels in plain.next_epoch(batch_size=3)]
+    context = ndd.EvalContext(num_threads=2)
+    got = []
+    for _, labels in captured.next_epoch(batch_size=3, capture=True, ctx=context):
+        assert ndd.EvalContext.current() is context
+        got.append(labels)
+    assert ndd.EvalContext.current() is not context
+    assert all(np.array_equal(ndd.as_tensor(a), ndd.as_tensor(b)) for a, b in zip(got, want, strict=True))
+    assert ndd.capture.invariant(folder) is folder
+    with pytest.raises(RuntimeError, match="as in earlier epochs"):
+        captured.next_epoch(batch_size=3)
+    with pytest.raises(ValueError, match="`batch_size` with `capture=True`"):
+        files().next_epoch(capture=True)
+    source = ndd.ExternalSource([[X, X], [X + 1, X + 1]])
+    assert [b.select(0)[0, 0, 0].item() for b in source.captured(2)] == [0, 1]
+    assert len(list(source.captured(2))) == 2, "a second loop begins again"
+
+
+def test_nodes_of_torchdata(folder: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torchdata.nodes")
+    import torchdata.nodes
+
+    nodes = importlib.import_module("stoker.dali.experimental.dynamic.pytorch").nodes
+
+    def loader() -> Any:
+        node = nodes.Reader(ndd.readers.File, batch_size=2, seed=5, file_root=str(folder), pad_last_batch=True)
+        node = nodes.DictMapper(node, lambda x: ndd.resize(ndd.decoders.image(x), size=[4, 5]))
+        return torchdata.nodes.Loader(nodes.ToTorch(node))
+
+    one = loader()
+    epochs = [list(one), list(one)]
+    images, labels = epochs[0][0]
+    assert isinstance(images, torch.Tensor) and images.shape == (2, 4, 5, 3) and labels.shape == (2, 1)
+    assert [len(e) for e in epochs] == [4, 4]
+    other = loader()
+    begun = iter(other)
+    next(begun)
+    state = other.state_dict()
+    resumed = loader()
+    resumed.load_state_dict(state)
+    rest = list(resumed)
+    assert len(rest) == 3
+    assert all(torch.equal(a, b) for x, y in zip(rest, epochs[0][1:], strict=True) for a, b in zip(x, y, strict=True))
+    with pytest.raises(ValueError, match="names of 2 outputs"):
+        nodes.Reader(ndd.readers.File, batch_size=2, file_root=str(folder), output_names=["x"])
+    with pytest.raises(RuntimeError, match="reset"):
+        nodes.Reader(ndd.readers.File, batch_size=2, file_root=str(folder)).next()

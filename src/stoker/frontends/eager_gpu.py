@@ -8,16 +8,19 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .._import_lock import IMPORT_LOCK
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError
-from ..contract.feed import GpuArray
+from ..contract.feed import GpuArray, is_contiguous
 from ..contract.text import brief
 from ..contract.types import DType
 from ..contract.whole_number import as_whole_number
 from ..native import _native
 from ..readers._gpu_arrays import as_gpu_array
 from ..readers._gpu_arrays import is_on_gpu as _is_foreign_on_gpu
+from .constants import Constant
 from .launcher import find_process_gpu
 
 if TYPE_CHECKING:
@@ -88,7 +91,7 @@ def read_for_gpu(x: Any, gpu: OpenGpu) -> tuple[GpuArray | list[GpuArray], str] 
     """Return arrays in a GPU's memory as a run reads them, with the names of their axes.
 
     Args:
-        x: an array, a list of arrays, or a batch.
+        x: an array, a constant with a layout, a list of arrays, or a batch.
         gpu: the GPU of the call.
 
     Returns:
@@ -98,6 +101,8 @@ def read_for_gpu(x: Any, gpu: OpenGpu) -> tuple[GpuArray | list[GpuArray], str] 
         DataError: the arrays are on another GPU, or of an unknown element type.
         ArgumentError: some arrays are in host memory.
     """
+    if isinstance(x, Constant):  # an array in a GPU's memory with a layout
+        return (_read(x.value, gpu), x.layout) if is_on_gpu(x.value) else None
     if isinstance(x, Batch):
         return ([_read(row, gpu) for row in x], x.layout) if x.device == "gpu" else None
     if isinstance(x, (list, tuple)):
@@ -125,3 +130,17 @@ def _read(x: Any, gpu: OpenGpu) -> GpuArray:
     for extent in x.shape[:0:-1]:
         strides.append(strides[-1] * extent)
     return GpuArray(x.pointer, tuple(x.shape), tuple(strides[: len(x.shape)][::-1]), dtype, x, None)
+
+
+def copy_to_host(x: GpuArray, gpu: OpenGpu) -> Any:
+    """Return a copy of an array in a GPU's memory as a NumPy array.
+
+    Raises:
+        ArgumentError: its elements are not contiguous.
+    """
+    if not is_contiguous(x.shape, x.strides, x.dtype.size):
+        raise ArgumentError(
+            f"expected contiguous elements of an array that the CPU reads, got strides of {x.strides} bytes"
+        )
+    array = _native.gpu.wrap(gpu.device, x.address, int(x.dtype), x.shape, x.owner, x.stream)
+    return np.frombuffer(array.to_host(), x.dtype.numpy).reshape(x.shape)

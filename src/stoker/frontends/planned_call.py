@@ -13,6 +13,7 @@ import numpy as np
 
 from ..codecs.open_codecs import OpenCodecs
 from ..contract.errors import UnsupportedError
+from ..contract.feed import GpuArray
 from ..contract.gpu import Target
 from ..contract.lowering import UndeclaredTypes
 from ..contract.operator import Operator, Spec
@@ -23,6 +24,7 @@ from ..graph.load import load
 from ..graph.planner import make_plan
 from ..settings import default_threads
 from .definition import GraphBuilder
+from .eager_gpu import copy_to_host
 from .registry import find
 
 _LEAST_ROWS = 2  # rows of a thread's part of a batch
@@ -74,7 +76,8 @@ class PlannedCall:
         self.values = [self.plan.fed.get((n.edge.node, 0), -1) for n in (*nodes, *edges.values())]
         self._takes_columns = self.run.may_run_inline
         self._rows_are_independent = find(name).scope == "row"
-        self._on_gpu = threading.Lock() if gpu is not None else None
+        self._gpu: Any = gpu
+        self._on_gpu = threading.Lock()
 
     def run_one(self, data: list[Any], seed: int) -> Any:
         """Compute one row in a single native call, on the CPU.
@@ -99,7 +102,8 @@ class PlannedCall:
             outputs = self._run_columns(data, rows, seed, pool)
             if outputs is not None:
                 return outputs
-        if self._on_gpu is not None:
+        if self._gpu is not None:
+            data = [self._readable(x, v) for x, v in zip(data, self.values, strict=True)]
             with self._on_gpu:  # a call's work is complete when it returns, so calls do not overlap
                 return self._run_inline(data, rows, seed)
         outputs = self._run_inline(data, rows, seed)
@@ -107,6 +111,13 @@ class PlannedCall:
             # Rows that fail raise their error above, so the native call failed because it needs Python.
             self._takes_columns = False
         return outputs
+
+    def _readable(self, x: Any, value: int) -> Any:
+        """Return an input where the plan's steps read it: what the CPU reads is copied to host memory."""
+        one = x[0] if isinstance(x, list) and x else x
+        if not isinstance(one, GpuArray) or value < 0 or value in self.plan.fed_on_gpu:
+            return x
+        return [copy_to_host(row, self._gpu) for row in x] if isinstance(x, list) else copy_to_host(x, self._gpu)
 
     def _run_columns(self, data: list[Any], rows: int, seed: int, pool: RowThreads | None) -> list[Any] | None:
         parts = 1

@@ -8,8 +8,6 @@ from typing import NoReturn
 from ...contract.errors import UnsupportedError
 
 _WAYS_OUT = {
-    "experimental.dynamic.capture": "Write the part that repeats as a pipeline (`pipeline_def`)",
-    "experimental.dynamic.pytorch": "`stoker.torch.Loader` delivers a pipeline's batches to PyTorch",
     "experimental.torchvision": "For torchvision scripts use `stoker.torchvision`",
     "internal": "It is DALI's own",
     "pickling": "For sources in processes give the pipeline `py_callback_pickler=cloudpickle`, or any other pickler",

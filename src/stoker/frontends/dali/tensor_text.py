@@ -18,7 +18,8 @@ _WIDEST_SHAPES = 75  # characters of shapes on one line
 _INDENT = " " * 4
 
 
-def tensor_text(kind: str, array: Any, dtype: DType | OtherDataType, layout: str, shape: Sequence[int]) -> str:
+def tensor_text(kind: str, array: Any, dtype: DType | OtherDataType, layout: str, shape: Sequence[int],
+                device: str | None = None) -> str:  # fmt: skip
     """Return a tensor as text.
 
     Args:
@@ -27,14 +28,16 @@ def tensor_text(kind: str, array: Any, dtype: DType | OtherDataType, layout: str
         dtype: element type.
         layout: axis names.
         shape: extents.
+        device: "cpu" or "gpu"; by default that of the class.
     """
     data = [] if array is None else [np.array2string(array, prefix=_INDENT, edgeitems=_EDGE)]
-    return _call(kind, [*data, *_facts(kind, dtype, layout), f"shape={tuple(shape)}"])
+    return _call(kind, [*data, *_facts(kind, dtype, layout, device), f"shape={tuple(shape)}"])
 
 
 def list_text(
-    kind: str, rows: list[Any] | None, dtype: DType | OtherDataType, layout: str, shapes: Sequence[Sequence[int]]
-) -> str:
+    kind: str, rows: list[Any] | None, dtype: DType | OtherDataType, layout: str, shapes: Sequence[Sequence[int]],
+    device: str | None = None,
+) -> str:  # fmt: skip
     """Return a list of tensors as text.
 
     Args:
@@ -43,9 +46,10 @@ def list_text(
         dtype: element type.
         layout: axis names of a row.
         shapes: extents of every row.
+        device: "cpu" or "gpu"; by default that of the class.
     """
     data = [] if rows is None else [f"[{_rows_text(rows)}]"]
-    return _call(kind, [*data, *_facts(kind, dtype, layout), f"num_samples={len(shapes)}",
+    return _call(kind, [*data, *_facts(kind, dtype, layout, device), f"num_samples={len(shapes)}",
                         f"shape=[{_shapes_text(shapes)}]"])  # fmt: skip
 
 
@@ -54,9 +58,10 @@ def _call(kind: str, parts: list[str]) -> str:
     return f"{kind}(\n{_INDENT}{inside})"
 
 
-def _facts(kind: str, dtype: DType | OtherDataType, layout: str) -> list[str]:
+def _facts(kind: str, dtype: DType | OtherDataType, layout: str, device: str | None) -> list[str]:
     names = [f'layout="{layout}"'] if layout else []
-    return [f"dtype=DALIDataType.{dtype.name}", *names, f'device="{"gpu" if kind.endswith("GPU") else "cpu"}"']
+    place = ("gpu" if kind.endswith("GPU") else "cpu") if device is None else device
+    return [f"dtype=DALIDataType.{dtype.name}", *names, f'device="{place}"']
 
 
 def _rows_text(rows: list[Any]) -> str:

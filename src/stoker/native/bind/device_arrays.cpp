@@ -96,6 +96,27 @@ void wait_for(gpu::Device& device, uintptr_t stream) {
   });
 }
 
+// Stream of the device's for work that other libraries issue. It ends with this object, after its work.
+class OwnStream {
+ public:
+  explicit OwnStream(std::shared_ptr<gpu::Device> device) : device_(std::move(device)) {
+    require(device_ != nullptr, "expected a device");
+    const gpu::Visit visit(device_.get());
+    handle_ = device_->make_stream();
+  }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+  ~OwnStream() {
+    const gpu::Visit visit(device_.get(), std::nothrow);
+    device_->drop_stream(handle_);
+  }
+  uintptr_t handle() const { return handle_; }
+
+ private:
+  std::shared_ptr<gpu::Device> device_;
+  uintptr_t handle_ = 0;
+};
+
 // Return contiguous memory of another library as an array, after what has been issued to `stream` is done. The caller
 // vouches for the address; `owner` keeps the memory.
 DeviceArray wrap(const std::shared_ptr<gpu::Device>& device, uintptr_t address, int type, std::vector<int64_t> shape,
@@ -178,6 +199,9 @@ void bind_device_arrays(nb::module_& gpu_module, nb::class_<DeviceArray>& array)
                  nb::arg("owner"), nb::arg("stream").none());
   gpu_module.def("wait_for", &wait_for, nb::arg("device"), nb::arg("stream"));
   gpu_module.def("stack", &stack, nb::arg("rows"));
+  nb::class_<OwnStream>(gpu_module, "Stream")
+      .def(nb::init<std::shared_ptr<gpu::Device>>(), nb::arg("device"))
+      .def_prop_ro("handle", &OwnStream::handle);
   array.def_prop_ro("device", [](const DeviceArray& a) { return a.device; })
       .def("view", &viewed, nb::arg("dtype"), nb::arg("shape"))
       .def("copy_to", &copy_to, nb::arg("address"), nb::arg("stream").none(), nb::arg("wait"));

@@ -13,7 +13,6 @@ from ...registry import find, names
 from ..catalogue import ALIASES, NAMES, class_name, defaults
 from ..errors import error_class
 from ..functions import is_group, missing
-from .context import device
 from .generators import RNG, get_default_rng
 from .sources import Reader
 from .tensors import call
@@ -46,7 +45,6 @@ def _function(asked: str, name: str) -> Callable[..., Any]:
 
     def function(*inputs: Any, batch_size: int | None = None, device: Any = None, rng: Any = None, **arguments: Any
                  ) -> Any:  # fmt: skip
-        _require_device(device)
         given = {**kept, **arguments}
         if "seed" in given or (rng is not None and not draws):
             wrong = "seed" if "seed" in given else "rng"
@@ -54,17 +52,12 @@ def _function(asked: str, name: str) -> Callable[..., Any]:
             raise error_class(ArgumentError)(f"`{name}`: got an unexpected argument `{wrong}`: {text}")
         if draws:
             given["seed"] = _seed(name, rng)
-        return call(name, inputs, given, batch_size)
+        return call(name, inputs, given, batch_size, device)
 
     function.__name__ = function.__qualname__ = name.rsplit(".", 1)[-1]
     function.__doc__ = find(name).__doc__
     function.__module__ = PACKAGE
     return function
-
-
-def _require_device(given: Any) -> None:
-    if given is not None:
-        device(given)
 
 
 def _seed(name: str, rng: Any) -> int:

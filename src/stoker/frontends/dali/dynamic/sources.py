@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from ....contract.text import brief
 from ...pipeline import Pipeline
 from ..errors import raises_as_dali, raising_as_dali
 from ..functions import function
-from .context import EvalContext, device
+from .context import EvalContext
+from .devices import CPU, Device
+from .devices import device as as_device
 from .tensors import Batch, as_batch, as_tensor, call
 
 
@@ -35,18 +38,20 @@ class Reader:
         Args:
             max_batch_size: accepted; memory is planned.
             name: name of the reader.
-            device: "cpu".
+            device: "cpu", or "gpu" or "mixed" for readers that give data in the memory of the current GPU.
             enable_checkpointing: accepted: states are always there.
             seed: seed of the order; by default a random one.
             **arguments: arguments of the operator.
         """
-        _require_device(device)
+        self._place = _reader_place(device)
         self._name = name or self.operator
         self._seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None else seed
         self._arguments = arguments
         self._threads = EvalContext.current().num_threads
+        self._captures: bool | None = None
         self._pipe: Pipeline | None = None
         self._state: dict[str, Any] | None = None
+        self._keys: tuple[str, ...] | None = None
 
     @raises_as_dali
     def _opened(self, batch_size: int) -> Pipeline:
@@ -57,9 +62,15 @@ class Reader:
         state = self._state if pipe is None else pipe.get_state()
         if pipe is not None:
             pipe.close()
-        pipe = Pipeline(batch_size=batch_size, num_threads=self._threads, seed=self._seed)
+        settings: dict[str, Any] = {"batch_size": batch_size, "num_threads": self._threads, "seed": self._seed}
+        place = {} if self._place == CPU else {"device": "gpu"}
+        if place:
+            settings["device_id"] = self._place.device_id
+        pipe = Pipeline(**settings)
         with pipe:
-            outputs = function(self.operator)(name=self._name, **self._arguments)
+            outputs = function(self.operator)(name=self._name, **place, **self._arguments)
+            if isinstance(outputs, dict):
+                self._keys, outputs = tuple(outputs), list(outputs.values())
             pipe.set_outputs(*(outputs if isinstance(outputs, (tuple, list)) else [outputs]))
         pipe.build()
         if state is not None:
@@ -67,19 +78,32 @@ class Reader:
         self._pipe, self._state = pipe, None
         return pipe
 
-    def next_epoch(self, batch_size: int | None = None, ctx: EvalContext | None = None) -> Iterator[Any]:
-        """Iterate over the rest of the epoch, or the next one if none is left: a tuple of batches or tensors at a time.
+    def next_epoch(
+        self, batch_size: int | None = None, ctx: EvalContext | None = None, capture: bool = False
+    ) -> Iterator[Any]:
+        """Iterate over the rest of the epoch, or the next one if none is left: a tuple of batches or tensors at a time,
+        or a dictionary for readers with named outputs.
 
         Args:
             batch_size: rows of a batch; the last one may be smaller. None: single tensors.
-            ctx: has no effect.
+            ctx: context that is active in the loop's body; by default the current one.
+            capture: promise that the body calls the same operators in every iteration. Results are the same: the reader
+                reads ahead in any case, and operators compute when they are called. A reader keeps its choice.
         """
         with raising_as_dali():
             if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
                 raise ArgumentError(
                     f"`{self.operator}`: expected a `batch_size` of at least 1, got {brief(batch_size)}"
                 )
-        return self._rows(batch_size)
+            if capture and batch_size is None:
+                raise ArgumentError(f"`{self.operator}`: expected a `batch_size` with `capture=True`, got None")
+            if self._captures not in (None, capture):
+                text = f"expected `capture={self._captures}` as in earlier epochs, got {capture}. Make another reader"
+                raise StateError(f"`{self.operator}`: {text}")
+        self._captures = capture
+        if self._pipe is None:
+            self._threads = (EvalContext.current() if ctx is None else ctx).num_threads
+        return _in_context(ctx, self._rows(batch_size))
 
     def _rows(self, batch_size: int | None) -> Iterator[Any]:
         pipe = self._opened(1 if batch_size is None else batch_size)
@@ -93,8 +117,14 @@ class Reader:
                 if delivered is None:
                     return
                 is_first = False
-                batches = [Batch._of(x) for x in pipe.execution.batches(delivered)]
-            yield tuple(batches if batch_size is not None else (x.select(0) for x in batches))
+                batches = [Batch._of(x, self._place) for x in pipe.execution.batches(delivered)]
+            results = tuple(batches if batch_size is not None else (x.select(0) for x in batches))
+            yield results if self._keys is None else dict(zip(self._keys, results, strict=True))
+
+    @raises_as_dali
+    def count_outputs(self) -> int:
+        """Return the number of outputs."""
+        return len((self._pipe or self._opened(1)).execution.graph.outputs)
 
     def get_metadata(self) -> dict[str, Any]:
         """Return the size of the epoch and the shards, as ``Pipeline.reader_meta``."""
@@ -127,9 +157,16 @@ class Reader:
             self._pipe = None
 
 
-def _require_device(given: Any) -> None:
-    if given is not None:
-        device(given)
+def _reader_place(given: Any) -> Device:
+    """Return the device of a reader; "mixed" means the current GPU."""
+    found = as_device("gpu" if given == "mixed" else given)
+    return CPU if found is None else found
+
+
+def _in_context(context: EvalContext | None, results: Iterator[Any]) -> Iterator[Any]:
+    """Give the results with a context active from the first one to the end; None: the caller's."""
+    with nullcontext() if context is None else context:
+        yield from results
 
 
 class ExternalSource:
@@ -145,11 +182,11 @@ class ExternalSource:
             num_outputs: number of outputs.
             cycle: what follows the end of an iterable: None, False or "no": StopIteration; True or "quiet": its
                 beginning; "raise": StopIteration, and then its beginning.
-            device: "cpu".
+            device: device of the tensors.
             layout: names of the axes, or a list with those of each output.
             dtype: element type, or a list with that of each output.
         """
-        _require_device(device)
+        self._place = as_device(device)
         with raising_as_dali():
             if not callable(source) and not isinstance(source, Iterable):
                 raise ArgumentError(f"`ExternalSource`: expected a function or an iterable, got {brief(source)}")
@@ -178,8 +215,29 @@ class ExternalSource:
             if not isinstance(parts, (tuple, list)) or len(parts) != self._outputs:
                 raise ArgumentError(f"`ExternalSource`: expected {self._outputs} outputs, got {brief(data)}")
             settings = zip(parts, self._layouts, self._types, strict=True)
-            results = tuple(_made(x, batch_size, layout, dtype) for x, layout, dtype in settings)
+            results = tuple(_made(x, batch_size, layout, dtype, self._place) for x, layout, dtype in settings)
         return results[0] if self._outputs == 1 else results
+
+    def captured(self, batch_size: int, ctx: EvalContext | None = None) -> Iterator[Any]:
+        """Iterate over the data until the source ends: batches, as calls with ``batch_size`` give them.
+
+        Args:
+            batch_size: number of rows.
+            ctx: context that is active in the loop's body; by default the current one.
+        """
+        if self._iterator is not None:
+            with raising_as_dali():
+                raise StateError("`ExternalSource`: expected a source that has given no data yet, for `captured`")
+        return _in_context(ctx, self._batches(batch_size))
+
+    def _batches(self, batch_size: int) -> Iterator[Any]:
+        while True:
+            try:
+                data = self(batch_size=batch_size)
+            except StopIteration:
+                self._iterator = None  # the next loop begins again
+                return
+            yield data
 
     def _next(self) -> Any:
         if callable(self._source):
@@ -206,14 +264,14 @@ def _each(value: Any, count: int) -> Sequence[Any]:
     return values
 
 
-def _made(data: Any, batch_size: int | None, layout: Any, dtype: Any) -> Any:
+def _made(data: Any, batch_size: int | None, layout: Any, dtype: Any, place: Device | None) -> Any:
     if batch_size is None:
         if isinstance(data, Batch):
-            return as_batch(data, dtype, None, layout)
-        return as_tensor(data, dtype, None, layout)
+            return as_batch(data, dtype, place, layout)
+        return as_tensor(data, dtype, place, layout)
     if not isinstance(data, (Batch, list)):
-        return Batch.broadcast(as_tensor(data, dtype, None, layout), batch_size)
-    made = as_batch(data, dtype, None, layout)
+        return Batch.broadcast(as_tensor(data, dtype, place, layout), batch_size)
+    made = as_batch(data, dtype, place, layout)
     if made.batch_size != batch_size:
         raise ArgumentError(f"`ExternalSource`: expected {batch_size} rows, got {made.batch_size}")
     return made
@@ -224,11 +282,10 @@ def imread(filepaths: Any, /, *, device: Any = "cpu", **arguments: Any) -> Any:
 
     Args:
         filepaths: a path, or a list of paths.
-        device: "cpu".
+        device: device that decodes and has the images.
         **arguments: those of ``decoders.image``.
     """
-    _require_device(device)
     one = isinstance(filepaths, (str, bytes, os.PathLike))
     read: Callable[[Any], Any] = lambda path: np.fromfile(path, np.uint8)  # noqa: E731
     data = as_tensor(read(filepaths)) if one else as_batch([read(path) for path in filepaths])
-    return call("decoders.image", [data], arguments)
+    return call("decoders.image", [data], arguments, None, device)
