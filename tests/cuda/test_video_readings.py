@@ -34,8 +34,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     found: list[bool] = []
     read_by = VideoDecoder.read_by
 
-    def noting(self: VideoDecoder, numbers: Any, run: Any) -> bool:
-        found.append(read_by(self, numbers, run))
+    def noting(self: VideoDecoder, run: Any) -> bool:
+        found.append(read_by(self, run))
         return found[-1]
 
     monkeypatch.setattr(VideoDecoder, "read_by", noting)
@@ -197,14 +197,15 @@ def test_arguments_are_checked(fake_video_engines: FakeEngines) -> None:
     def packets(**more: Any) -> Any:
         facts = {
             "pos": np.array([0, 9]), "size": np.array([9, 5]), "flags": np.zeros(2, np.uint8), "order": np.array([1]),
-            "header": b"", "length_bytes": 4, "disposable": (0, 0, 0),
+            "sync": np.array([0]), "header": b"", "length_bytes": 4, "disposable": (0, 0, 0),
         }  # fmt: skip
         return _native.gpu.VideoPackets(**{**facts, **more})
 
     spoilt: tuple[dict[str, Any], ...] = (
         {"pos": np.array([0])}, {"flags": np.zeros(3, np.uint8)}, {"pos": np.array([-1, 0])}, {"order": np.array([2])},
         {"size": np.array([1, -1])}, {"size": np.array([1, 1 << 40])}, {"order": np.array([-1])}, {"length_bytes": 3},
-        {"disposable": (3, 0, 0)}, {"disposable": (1, 5, 0)}, {"disposable": (2, 4, -1)},
+        {"sync": np.array([2])}, {"sync": np.array([-1])}, {"sync": np.array([0, 0])}, {"disposable": (3, 0, 0)},
+        {"disposable": (1, 5, 0)}, {"disposable": (2, 4, -1)},
     )  # fmt: skip
     for wrong in spoilt:
         with pytest.raises(ValueError, match="expected"):
@@ -213,20 +214,19 @@ def test_arguments_are_checked(fake_video_engines: FakeEngines) -> None:
     def reading(**more: Any) -> Any:
         facts = {
             "decoder": decoder, "packets": packets(), "memory": np.zeros(20, np.uint8), "descriptor": -1,
-            "position": (0, 0, -1, -1, True, []), "wanted": np.array([[0, 1, 0, -1]]), "places": np.array([[0, 0, 1]]),
+            "position": (0, 0, -1, -1, True, []), "from_start": False, "end": 0, "frames": [np.array([-1, 0])],
             "clips": [clip], "weights": (0,) * 7, "order": 0, "turns": 0, "words": False, "planar": False,
             "function": function, "size": (4, 6),
         }  # fmt: skip
         return _native.gpu.VideoReading(**{**facts, **more})
 
-    assert reading().position == (0, 0, -1, -1, True, [])
+    assert (reading().position, reading().end) == ((0, 0, -1, -1, True, []), 1)
+    assert reading(end=1, frames=[np.array([-1])]).end == reading(end=1, clips=[None]).end == 1  # no frames are read
     refused: tuple[dict[str, Any], ...] = (
         {"memory": None}, {"descriptor": 3}, {"position": (0, 3, -1, -1, True, [])}, {"size": (6, 4)}, {"order": 3},
         {"position": (1, 0, -1, -1, True, [])}, {"position": (0, 0, 1, -1, True, [])}, {"size": (0, 6)}, {"turns": 4},
-        {"position": (0, 0, -1, -1, True, [2])}, {"wanted": np.array([[0, 0, 0, -1]])}, {"words": True},
-        {"wanted": np.array([[2, 1, 0, -1]])}, {"wanted": np.array([[0, 1, 1, -1]])}, {"planar": True},
-        {"wanted": np.array([[0, 1, 0, -1]] * 2)}, {"wanted": np.array([[0, 1, 0]])}, {"places": np.array([[1, 0, 0]])},
-        {"places": np.array([[0, 1, 0]])}, {"places": np.array([[0, 0, 2]])}, {"places": np.array([[0, 0, -1]])},
+        {"position": (0, 0, -1, -1, True, [2])}, {"frames": [np.array([1])]}, {"words": True}, {"frames": []},
+        {"frames": [np.array([-2])]}, {"planar": True}, {"frames": [np.array([0, 0, 0])]}, {"end": 2}, {"end": -1},
         {"turns": 1},
     )  # fmt: skip
     for one in refused:

@@ -132,6 +132,13 @@ class Storage(ABC):
     def joined(self, others: Sequence[Any]) -> Storage:
         """Return a storage with this storage's records followed by those of ``others``, which are of the same class."""
 
+    def use_threads(self, count: int) -> None:  # noqa: B027 - most have none of their own
+        """Take the number of the pipeline's threads, for threads of the storage. The pipeline calls this once.
+
+        Args:
+            count: the number.
+        """
+
     def use(self, make_workers: Callable[[], WorkerPool]) -> None:  # noqa: B027 - most have nothing to do
         """Take worker processes if the storage needs some. The pipeline calls this once, when it is built.
 

@@ -94,6 +94,8 @@ class Execution(Exclusive):
         self._workers = open_workers(graph, self._feeders, config.workers)
         readers = {k: v for k, v in opened.items() if isinstance(v, OpenSource)}
         offer_workers(graph, readers, config.workers)
+        for storage in dict.fromkeys(s for reader in readers.values() for s in reader.storages()):
+            storage.use_threads(self.threads)
         # The schedule takes the first reader's epochs.
         first = [k for k in readers if config.epoch_reader is not None and graph.nodes[k].name == config.epoch_reader]
         self.sources: dict[int, OpenSource] = {k: readers[k] for k in dict.fromkeys([*first, *readers])}

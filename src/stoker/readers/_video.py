@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clips of video files: the table of clips, and the storage that decodes them on threads.
 
-A clip is a row: a range of a file, a first frame, and a rule for the others. Clips of a batch in one file are decoded
-together, and a decoder that stands before a clip goes on, so that each picture is decoded once.
+A clip is a row: a range of a file, a first frame, and a rule for the others. Clips of a batch that share pictures
+of a file are decoded together, and a decoder that stands before a clip goes on, so that each picture is decoded once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +29,7 @@ from ..contract.types import DType
 from ..settings import default_threads
 from ..video.clip import ClipPixels
 from ..video.engine_clips import ClipsOnEngines, as_result, in_host_memory
-from ..video.frame_index import ARRAYS, FrameIndex, Ints
+from ..video.frame_index import ARRAYS, FrameIndex, Ints, groups_of
 from ..video.indexing import index_video
 from ..video.memory import MEMORY
 from ..video.pool import POOL, VideoFile, VideoOwner
@@ -133,6 +135,7 @@ class ClipTable:
 Wanted = tuple[int, float]  # number of a clip, and the share that places it if it is random
 Pixels = Any  # an array, or a DeviceArray in a GPU's memory
 Asked = dict[Wanted, "Future[Pixels]"]
+Work = list[tuple[Wanted, "Future[Pixels]"]]
 
 
 class ClipStorage(Storage):
@@ -151,7 +154,9 @@ class ClipStorage(Storage):
         self._lock = threading.Lock()
         self._ahead: deque[Asked] = deque()
         self._owner = VideoOwner()
+        self._threads = default_threads()
         self._pool: ThreadPoolExecutor | None = None
+        self._retired: list[ThreadPoolExecutor] = []  # pools that were too small for the engines
         self._cancelled = False
         self._engines: ClipsOnEngines | None = None
 
@@ -159,7 +164,17 @@ class ClipStorage(Storage):
         """Decode clips by the video engines of a GPU, where they can. Clips are in the GPU's memory then."""
         with self._lock:
             if self._engines is None:
-                self._engines = ClipsOnEngines(gpu)
+                # Threads of the engines wait for them: it takes more of them than the processor's work does.
+                self._threads = max(self._threads, default_threads())
+                self._engines = ClipsOnEngines(gpu, self._threads)
+                if self._pool is not None:
+                    self._pool.shutdown(wait=False)
+                    self._retired.append(self._pool)
+                    self._pool = None
+
+    def use_threads(self, count: int) -> None:
+        with self._lock:
+            self._threads = count
 
     def __len__(self) -> int:
         return len(self.table)
@@ -240,26 +255,51 @@ class ClipStorage(Storage):
         files: dict[int, list[Wanted]] = {}
         for wanted in asked:
             files.setdefault(self.table.file(wanted[0]), []).append(wanted)
-        with self._lock:
-            if self._pool is None and not self._cancelled:
-                self._pool = ThreadPoolExecutor(default_threads(), thread_name_prefix="stoker-video")
-            pool = None if self._cancelled else self._pool
+        pieces = -(-self._threads // max(len(files), 1))
         for file, own in files.items():
             work = [(w, asked[w]) for w in sorted(own)]
-            try:
-                if pool is None:
-                    raise RuntimeError(_CLOSED)
-                pool.submit(self._decode, file, work)
-            except RuntimeError:  # the pool is shut down
-                for _, future in work:
-                    future.set_exception(StateError(_CLOSED))
+            self._submit(self._decode, file, work, pieces)
         return asked
+
+    def _submit(self, function: Callable[..., None], file: int, work: Work, *more: int) -> None:
+        """Call a function on one of the threads. If the storage is closed, fail the clips."""
+        with self._lock:  # `use_gpu` may replace the pool
+            if not self._cancelled:
+                if self._pool is None:
+                    self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="stoker-video")
+                with contextlib.suppress(RuntimeError):  # the pool is shut down
+                    self._pool.submit(function, file, work, *more)
+                    return
+        for _, future in work:
+            if not future.done():
+                future.set_exception(StateError(_CLOSED))
 
     # ---- on the threads ----
 
-    def _decode(self, file: int, work: Sequence[tuple[Wanted, Future[Pixels]]]) -> None:
-        """Decode clips of one file."""
+    def _decode(self, file: int, work: Work, pieces: int = 1) -> None:
+        """Decode clips of one file. Other threads decode those that share no pictures, in up to ``pieces`` parts."""
         work = [(w, future) for w, future in work if future.set_running_or_notify_cancel()]
+        own, *others = self._parts(file, work, pieces) if pieces > 1 and len(work) > 1 else [work]
+        for part in others:
+            self._submit(self._decode_part, file, part)
+        self._decode_part(file, own)
+
+    def _parts(self, file: int, work: Work, pieces: int) -> list[Work]:
+        """Return the clips in parts, of which each picture is decoded for one."""
+        frames = [self.table.frames(w[0], self.rule, w[1]) for w, _ in work if w[0] not in self.table.failures]
+        try:
+            index = POOL.index(self._video(file))
+        except Exception:  # noqa: BLE001 - decoding the clips meets the error, too
+            return [work]
+        if len(frames) < len(work):
+            return [work]
+        groups = groups_of(index, frames)
+        count = min(pieces, len(groups))
+        bounds = [len(groups) * k // count for k in range(count + 1)]
+        return [[work[i] for group in groups[a:b] for i in group] for a, b in itertools.pairwise(bounds)]
+
+    def _decode_part(self, file: int, work: Work) -> None:
+        """Decode clips of one file on this thread."""
         if self._cancelled:
             for _, future in work:
                 future.set_exception(StateError(_CLOSED))
@@ -328,8 +368,9 @@ class ClipStorage(Storage):
 
     def close(self) -> None:
         self.cancel()
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._pool, *self._retired):
+            if pool is not None:
+                pool.shutdown(wait=True, cancel_futures=True)
         if self._engines is not None:
             self._engines.close()
         POOL.close(self._owner)

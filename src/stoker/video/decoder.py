@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..contract.errors import DataError
 from .disposable import disposable_of
-from .frame_index import CORRUPT, KEY, LEADING, NO_TIME, FrameIndex, Ints
+from .frame_index import CORRUPT, KEY, LEADING, NO_TIME, FrameIndex
 from .motion_jpeg import CODEC, MotionJpegContext
 from .pyav import DECODER_OPTIONS, FileErrors, Source, name_of, open_container, pyav, state_of
 from .reduction import reducing_options
@@ -279,6 +279,8 @@ class Position(NamedTuple):
         last_key: the last key packet since the beginning, or -1.
         is_drained: the decoder does not go on without a seek.
         skipped: packets that were left out, at least those of frames after the last one.
+        end: the frame after the last one of the read before; 0: there was none.
+        from_start: key packets are none, so that everything is decoded from the first packet.
     """
 
     start: int
@@ -287,6 +289,8 @@ class Position(NamedTuple):
     last_key: int
     is_drained: bool
     skipped: list[int]
+    end: int
+    from_start: bool
 
 
 class VideoDecoder:
@@ -351,40 +355,37 @@ class VideoDecoder:
                 request.errors[request.pending.pop(packet)] = error
         return request.errors
 
-    def read_by(self, numbers: Sequence[int], run: Callable[[Ints, Position], Position | None]) -> bool:
+    def read_by(self, run: Callable[[Position], Position | None]) -> bool:
         """Let another decoder of the packets read frames in the place of `read`, which it is equal to.
 
         Args:
-            numbers: numbers of the frames, each once.
-            run: function that receives the frames in the order of decoding, ``(n, 4)``: the packet that decoding begins
-                with, the frame's packet, its number, and the packet after which the decoder is drained, or -1; and
-                the position of the decoder. It returns the position after the frames; None: it has not read them,
-                and the decoder's state is unknown.
+            run: function that receives the position of the decoder and returns that after the frames. None: it has not
+                read them, and the decoder's state is unknown.
 
         Returns:
             Whether the frames were read. If not, `read` reads them. They are not if the file is known to have damage.
         """
-        if self._damaged or not numbers:
+        if self._damaged:
             return False
-        end, packets = self._end, self._packets
-        wanted = self._planned({int(self.index.order[n]): n for n in numbers})
-        skipped = sorted(packets.skipped)
-        before = Position(packets.start, packets.next, self._last, packets.last_key, packets.is_drained, skipped)
-        after = None
+        packets, after = self._packets, None
+        before = Position(
+            packets.start, packets.next, self._last, packets.last_key, packets.is_drained, sorted(packets.skipped),
+            self._end, self._from_start,
+        )  # fmt: skip
         try:
-            after = run(np.array(wanted, np.int64), before)
+            after = run(before)
         finally:
-            if after is None:
-                self._end, packets.is_drained = end, True
+            packets.is_drained |= after is None
         if after is not None:
             packets.start, packets.next, self._last, packets.last_key, packets.is_drained = after[:5]
-            packets.skipped = set(after.skipped)
+            packets.skipped, self._end = set(after.skipped), after.end
         return after is not None
 
     def _planned(self, pending: Mapping[int, int]) -> list[tuple[int, int, int, int]]:
-        """Return the frames of a read in the order of decoding, as `read_by` describes. ``pending``: by their packets.
+        """Return the frames of a read in the order of decoding. ``pending``: by their packets.
 
-        The end of the read is noted.
+        For each frame: the packet that decoding begins with, the frame's packet, its number, and the packet after which
+        the decoder is drained, or -1. The end of the read is noted.
         """
         # A read that goes on where one before ended is followed by another one, which continues with this decoder.
         begin, end = min(pending.values()), max(pending.values()) + 1

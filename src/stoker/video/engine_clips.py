@@ -35,11 +35,12 @@ class ClipsOnEngines:
 
     Args:
         gpu: the open GPU.
+        threads: number of threads that decode; by default `default_threads`.
     """
 
-    def __init__(self, gpu: Any) -> None:
+    def __init__(self, gpu: Any, threads: int | None = None) -> None:
         self._engines = VideoEngines(gpu)
-        self._decoders = EngineDecoders(self._engines, default_threads())
+        self._decoders = EngineDecoders(self._engines, threads or default_threads())
         self._lock = threading.Lock()
         self._facts: dict[VideoKey, StreamFacts | None] = {}  # None: the file is not for the engines
         self._warned = set[str]()

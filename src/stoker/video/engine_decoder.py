@@ -11,9 +11,10 @@ import contextlib
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from ..native import _native
 from .clip import ClipPixels, excess_of
 from .colors import MATRICES, form_of, frame_colors, weights
 from .decoder import PacketDecoder, Position, VideoDecoder
+from .disposable import disposable_of
 from .frame_index import FrameIndex, Ints
 from .pool import VideoKey
 from .pyav import Source
@@ -31,6 +33,7 @@ from .pyav import Source
 _ORDER_OF_WEIGHTS = ("luma_zero", "chroma_zero", "luma", "red_v", "green_u", "green_v", "blue_u")
 _BITS = (8, 10, 12)
 _DONE, _MORE = 0, 1  # results of a native reading
+_Form = tuple[tuple[int, ...], int, int, bool, bool]  # weights, order of channels, turns, words, planar
 _PACKETS_OF_A_CALL = 1024  # between two of which Python handles signals
 
 #: Decode the packets of contiguous files without the GIL. Tests compare the native loop with Python's.
@@ -170,7 +173,6 @@ class EngineContext:
         self.native = native
         self.is_open = True
         self._headers = headers
-        self.flush_buffers()
 
     def flush_buffers(self) -> None:
         """Begin with another packet."""
@@ -185,8 +187,51 @@ class EngineContext:
         return [EngineFrame(number, i, height, width) for i, (number, height, width) in enumerate(shown)]
 
 
+class EngineStream(NamedTuple):
+    """Facts of a file that all of its decoders share.
+
+    Attributes:
+        headers: headers of the stream.
+        packets: the packets, for the native loop; None: they are not contiguous, and Python's loop reads them.
+    """
+
+    headers: Headers
+    packets: _native.gpu.VideoPackets | None
+
+
+def stream_of(index: FrameIndex) -> EngineStream:
+    """Return the facts of a file for its decoders.
+
+    Raises:
+        DataError: the description of the stream is cut off.
+    """
+    headers = headers_of(index.codec_name, index.extradata)
+    if not index.is_contiguous:
+        return EngineStream(headers, None)
+    pos, size, order, sync = (
+        np.ascontiguousarray(x) for x in (index.packet_pos, index.packet_size, index.order, index.sync)
+    )
+    flags, rule = np.ascontiguousarray(index.packet_flags), disposable_of(index)
+    return EngineStream(headers, _native.gpu.VideoPackets(pos, size, flags, order, sync, *headers, rule))
+
+
+@functools.cache
+def _weights_of(matrix: int, bits: int, *, full_range: bool, words: bool) -> tuple[int, ...]:
+    """Return the weights of a conversion, as native code takes them."""
+    own = weights(MATRICES[matrix], full_range=full_range, extra=bits - 8, scale=257 if words else 1)
+    return tuple(own[k] for k in _ORDER_OF_WEIGHTS)
+
+
 class EngineDecoder:
     """Decoder of one file by the engines.
+
+    Args:
+        engines: the GPU's engines.
+        source: the file.
+        index: its frame index.
+        facts: facts of the stream.
+        native: a decoder for such streams.
+        stream: facts of the file; by default they are found.
 
     Attributes:
         video: random access to the file's frames.
@@ -197,12 +242,12 @@ class EngineDecoder:
 
     def __init__(
         self, engines: VideoEngines, source: Source, index: FrameIndex, facts: StreamFacts,
-        native: _native.gpu.VideoDecoder,
+        native: _native.gpu.VideoDecoder, stream: EngineStream | None = None,
     ) -> None:  # fmt: skip
         self.facts, self.native, self.kind = facts, native, (index.codec_name, facts.bits)
         self._engines = engines
-        self._headers = headers_of(index.codec_name, index.extradata)
-        self._packets = PacketDecoder(source, index, context=EngineContext(native, self._headers))
+        self._stream = stream_of(index) if stream is None else stream
+        self._packets = PacketDecoder(source, index, context=EngineContext(native, self._stream.headers))
         self.video = VideoDecoder(source, index, self._packets)
 
     def decode(
@@ -219,34 +264,15 @@ class EngineDecoder:
             For each clip the frames in the GPU's memory, or the error of one that failed.
         """
         turns = self.video.index.rotation // 90 if pixels.adjust_orientation else 0
-        words = pixels.dtype is np.uint16
-        own = weights(
-            MATRICES[self.facts.matrix], full_range=self.facts.full_range, extra=self.facts.bits - 8,
-            scale=257 if words else 1,
-        )  # fmt: skip
-        numbers = tuple(own[k] for k in _ORDER_OF_WEIGHTS)
+        words, facts = pixels.dtype is np.uint16, self.facts
+        numbers = _weights_of(facts.matrix, facts.bits, full_range=facts.full_range, words=words)
         height, width = self.facts.size[::-1] if turns & 1 else self.facts.size
         found: list[Any] = [self._new_clip(len(c), height, width, words, planar) for c in clips]
-        places = _places_of(clips, found)
-        function = self._engines.function
-
-        def take(number: int, frame: EngineFrame) -> None:
-            if (frame.height, frame.width) != self.facts.size:
-                raise NotForEnginesError("its frames have several sizes")
-            for k, at in places[number]:
-                self.native.convert(
-                    frame.place, numbers, pixels.order, turns & 3, planar, function, found[k], at
-                )  # fmt: skip
-
-        def run(wanted: Ints, position: Position) -> Position | None:
-            form = numbers, pixels.order, turns & 3, words, planar
-            return self._run(wanted, position, places, found, form)
-
-        failed: dict[int, Exception] = {}
+        form = numbers, pixels.order, turns & 3, words, planar
         try:
-            is_read = READS_NATIVELY and self._packets.index.is_contiguous and self.video.read_by(list(places), run)
-            if not is_read:
-                failed = self.video.read(places, take)
+            is_native = READS_NATIVELY and self._stream.packets is not None
+            is_read = is_native and self.video.read_by(lambda at: self._run(at, clips, found, form))
+            failed = {} if is_read else self._read(clips, found, form)
         finally:
             self.native.finish()
         for k, frames in enumerate(clips):
@@ -257,39 +283,37 @@ class EngineDecoder:
                 self._fill(found[k], frames, pixels, planar)
         return found
 
-    def _run(
-        self, wanted: Ints, position: Position, places: Mapping[int, list[tuple[int, int]]], clips: list[Any],
-        form: tuple[tuple[int, ...], int, int, bool, bool],
-    ) -> Position | None:  # fmt: skip
-        """Decode frames by the native loop, as the function of `VideoDecoder.read_by`.
+    def _read(self, clips: Sequence[Ints], found: list[Any], form: _Form) -> dict[int, Exception]:
+        """Decode frames by Python's loop. Return the errors of those that cannot be decoded.
 
         Args:
-            wanted: the frames.
-            position: position of the decoder.
-            places: clips and places in them, by numbers of the frames.
-            clips: the clips, or errors of those that are not decoded.
-            form: weights, order of the channels, turns, and whether the pixels are words, and the clips planar.
+            clips: numbers of the frames of each clip.
+            found: the clips, or errors of those that are not decoded.
+            form: form of the pixels.
         """
-        own = {k: clip for k, clip in enumerate(clips) if not isinstance(clip, Exception)}
-        at = {k: i for i, k in enumerate(own)}
-        rows = [(i, at[k], frame) for i, number in enumerate(wanted[:, 2].tolist()) for k, frame in places[number]]
+        places = _places_of(clips, found)
+        numbers, order, turns, _, planar = form
+        function = self._engines.function
+
+        def take(number: int, frame: EngineFrame) -> None:
+            if (frame.height, frame.width) != self.facts.size:
+                raise NotForEnginesError("its frames have several sizes")
+            for k, at in places[number]:
+                self.native.convert(frame.place, numbers, order, turns, planar, function, found[k], at)
+
+        return self.video.read(places, take)
+
+    def _run(self, position: Position, clips: Sequence[Ints], found: list[Any], form: _Form) -> Position | None:
+        """Decode frames by the native loop, as the function of `VideoDecoder.read_by`. The arguments: as of `_read`."""
+        assert self._stream.packets is not None
+        own = [None if isinstance(one, Exception) else one for one in found]
         reading = _native.gpu.VideoReading(
-            self.native, self._table, self._packets.contents, self._packets.handle, position, wanted,
-            np.array(rows, np.int64), list(own.values()), *form, self._engines.function, self.facts.size,
+            self.native, self._stream.packets, self._packets.contents, self._packets.handle, position[:6],
+            position.from_start, position.end, clips, own, *form, self._engines.function, self.facts.size,
         )  # fmt: skip
         while (state := reading.run(_PACKETS_OF_A_CALL)) == _MORE:
             pass
-        return Position(*reading.position) if state == _DONE else None
-
-    @functools.cached_property
-    def _table(self) -> _native.gpu.VideoPackets:
-        """Return the packets of the file, for the native loop."""
-        index = self.video.index
-        pos, size = np.ascontiguousarray(index.packet_pos), np.ascontiguousarray(index.packet_size)
-        flags, order = np.ascontiguousarray(index.packet_flags), np.ascontiguousarray(index.order)
-        return _native.gpu.VideoPackets(
-            pos, size, flags, order, self._headers.content, self._headers.length_bytes, self._packets.disposable
-        )
+        return Position(*reading.position, reading.end, position.from_start) if state == _DONE else None
 
     def _new_clip(self, frames: int, height: int, width: int, words: bool, planar: bool) -> Any:
         excess = excess_of(frames, height, width, 2 if words else 1)
@@ -297,8 +321,8 @@ class EngineDecoder:
 
     @staticmethod
     def _fill(clip: _native.gpu.DeviceArray, frames: npt.NDArray[np.int64], pixels: ClipPixels, planar: bool) -> None:
-        missing = np.flatnonzero(frames < 0).tolist()
-        if missing:
+        if frames.min(initial=0) < 0:
+            missing = np.flatnonzero(frames < 0).tolist()
             constant = np.empty(clip.shape[1:], pixels.dtype)
             (constant.transpose(1, 2, 0) if planar else constant)[:] = pixels.fill
             for at in missing:
@@ -330,6 +354,7 @@ class EngineDecoders:
         self._free: list[tuple[tuple[str, int], _native.gpu.VideoDecoder]] = []  # of no file, by codec and bits
         self._count = 0
         self._is_closed = False
+        self._streams: WeakKeyDictionary[FrameIndex, EngineStream] = WeakKeyDictionary()
 
     @contextlib.contextmanager
     def borrow(
@@ -400,11 +425,20 @@ class EngineDecoders:
                     native = None
             if native is None:
                 native = self._engines.decoder(index.codec_name, facts.bits)
-            return EngineDecoder(self._engines, source, index, facts, native)
+            return EngineDecoder(self._engines, source, index, facts, native, self._stream_of(index))
         except BaseException:
             with self._lock:
                 self._count -= 1
             raise
+
+    def _stream_of(self, index: FrameIndex) -> EngineStream:
+        with self._lock:
+            known = self._streams.get(index)
+        if known is None:
+            known = stream_of(index)
+            with self._lock:
+                self._streams[index] = known
+        return known
 
     def _replaced(self, kind: tuple[str, int]) -> tuple[tuple[str, int], _native.gpu.VideoDecoder] | None:
         """Return the kind and the decoder that a new one takes the place of; None: it is one more.

@@ -11,7 +11,7 @@ decoded from the key packet before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
@@ -124,3 +124,25 @@ class FrameIndex:
 _ARRAYS = tuple(f.name for f in fields(FrameIndex) if f.type in ("Ints", "npt.NDArray[np.uint8]"))
 _TEXTS = tuple(f.name for f in fields(FrameIndex) if f.type == "str")
 ARRAYS = (*_ARRAYS, *_TEXTS, "extradata", "facts")
+
+
+def groups_of(index: FrameIndex, clips: Sequence[Ints]) -> list[list[int]]:
+    """Return the numbers of clips in groups, such that no two groups need the same packet, in the order of packets.
+
+    Args:
+        index: the index of their file.
+        clips: numbers of the frames of each clip, -1 for frames that are not decoded.
+    """
+    spans = []
+    for number, frames in enumerate(clips):
+        own = frames[frames >= 0]
+        begin, last = (int(index.sync[own].min()), int(index.order[own].max())) if len(own) else (0, -1)
+        spans.append((begin, last, number))
+    groups: list[list[int]] = []
+    end = -1
+    for begin, last, number in sorted(spans):
+        if begin > end or not groups:
+            groups.append([])
+        groups[-1].append(number)
+        end = max(end, last)
+    return groups

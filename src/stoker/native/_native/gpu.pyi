@@ -185,6 +185,7 @@ class VideoPackets:
         size: npt.NDArray[np.int64],
         flags: npt.NDArray[np.uint8],
         order: npt.NDArray[np.int64],
+        sync: npt.NDArray[np.int64],
         header: bytes,
         length_bytes: int,
         disposable: tuple[int, int, int],
@@ -193,7 +194,8 @@ class VideoPackets:
 class VideoReading:
     """Frames that are decoded without the GIL.
 
-    ``wanted`` has (sync, packet, number, stop) of each frame, ``places`` (row of ``wanted``, clip, frame of the clip).
+    ``from_start``: key packets are none. ``end``: the frame after the last one of the read before, or 0. ``frames``:
+    numbers of the frames of each clip, -1 for those that are not written. A clip that is None is not decoded.
     """
 
     def __init__(
@@ -203,9 +205,10 @@ class VideoReading:
         memory: npt.NDArray[np.uint8] | None,
         descriptor: int,
         position: tuple[int, int, int, int, bool, list[int]],
-        wanted: npt.NDArray[np.int64],
-        places: npt.NDArray[np.int64],
-        clips: list[DeviceArray],
+        from_start: bool,
+        end: int,
+        frames: Sequence[npt.NDArray[np.int64]],
+        clips: Sequence[DeviceArray | None],
         weights: tuple[int, ...],
         order: int,
         turns: int,
@@ -219,6 +222,9 @@ class VideoReading:
     @property
     def position(self) -> tuple[int, int, int, int, bool, list[int]]:
         """Return (start, next, last, last key, is drained, skipped) of the decoder."""
+    @property
+    def end(self) -> int:
+        """Return the frame after the last one of this read."""
 
 def is_disposable(rule: tuple[int, int, int], packet: bytes) -> bool: ...
 def write_frame(clip: DeviceArray, frame: int, bytes: Any) -> None: ...

@@ -163,7 +163,6 @@ void convert(Decoder& decoder, size_t index, const Weights& weights, int order, 
 
 template <class T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Table = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 std::vector<T> copied(const Vector<T>& from) {
@@ -173,10 +172,11 @@ std::vector<T> copied(const Vector<T>& from) {
 bool is_length(int bytes) { return bytes >= 0 && bytes <= 4 && bytes != 3; }
 
 nvdec::PacketTable new_table(const Vector<int64_t>& pos, const Vector<int64_t>& size, const Vector<uint8_t>& flags,
-                             const Vector<int64_t>& order, const nb::bytes& header, int length_bytes,
-                             std::tuple<int, int, int> disposable) {
+                             const Vector<int64_t>& order, const Vector<int64_t>& sync, const nb::bytes& header,
+                             int length_bytes, std::tuple<int, int, int> disposable) {
   const auto [codec, length, layers] = disposable;
   require(pos.size() == size.size() && pos.size() == flags.size(), "expected facts of the same packets");
+  require(order.size() == sync.size(), "expected facts of the same frames");
   require(is_length(length_bytes), "expected lengths of 1, 2 or 4 bytes, or 0 for none");
   require(codec >= 0 && codec <= 2 && length >= 0 && length <= 4 && layers >= 0, "expected a rule for H.264 or HEVC");
   nvdec::PacketTable table;
@@ -187,10 +187,12 @@ nvdec::PacketTable new_table(const Vector<int64_t>& pos, const Vector<int64_t>& 
             "expected packets at places of the file, of at most 4 GiB");
   table.flags = copied(flags);
   table.order = copied(order);
+  table.sync = copied(sync);
   table.number.assign(table.pos.size(), -1);
   for (size_t i = 0; i < table.order.size(); ++i) {
     const int64_t packet = table.order[i];
-    require(packet >= 0 && packet < static_cast<int64_t>(table.pos.size()), "expected frames of the packets");
+    const auto is_packet = [&](int64_t one) { return one >= 0 && one < static_cast<int64_t>(table.pos.size()); };
+    require(is_packet(packet) && is_packet(table.sync[i]), "expected frames of the packets");
     table.number[static_cast<size_t>(packet)] = static_cast<int64_t>(i);
   }
   table.header.assign(header.c_str(), header.c_str() + header.size());
@@ -208,51 +210,61 @@ struct Reading {
   std::shared_ptr<gpu::Function> function;
   std::vector<DeviceArray> clips;
   nvdec::Contents contents;
+  int64_t end = 0;
   std::unique_ptr<nvdec::FrameReading> own;
 };
 
+// Return where the pixels of frames are written: those of clips that are there.
+std::vector<nvdec::Place> places_of(const std::vector<Vector<int64_t>>& frames,
+                                    const std::vector<const DeviceArray*>& clips, int64_t count) {
+  require(frames.size() == clips.size(), "expected the frames of each clip");
+  std::vector<nvdec::Place> places;
+  for (size_t k = 0; k < clips.size(); ++k) {
+    for (size_t i = 0; i < frames[k].size() && clips[k]; ++i) {
+      const int64_t number = frames[k].data()[i];
+      require(number >= -1 && number < count, "expected frames of the file, or -1");
+      if (number >= 0)
+        places.push_back({number, reinterpret_cast<gpu::Address>(frame_at(*clips[k], static_cast<int64_t>(i)))});
+    }
+  }
+  return places;
+}
+
 std::unique_ptr<Reading> new_reading(const nb::object& decoder, const nb::object& packets,
                                      const std::optional<Vector<uint8_t>>& memory, int descriptor,
-                                     const PositionFacts& position, const Table& wanted, const Table& places,
-                                     const nb::list& clips, const Weights& weights, int order, int turns, bool words,
-                                     bool planar, std::shared_ptr<gpu::Function> function, std::tuple<int, int> size) {
+                                     const PositionFacts& position, bool from_start, int64_t end,
+                                     const std::vector<Vector<int64_t>>& frames, const nb::list& clips,
+                                     const Weights& weights, int order, int turns, bool words, bool planar,
+                                     std::shared_ptr<gpu::Function> function, std::tuple<int, int> size) {
   auto reading = std::make_unique<Reading>();
   auto& on = nb::cast<Decoder&>(decoder);
   const auto& table = nb::cast<const nvdec::PacketTable&>(packets);
   const auto [height, width] = size;
   require(function != nullptr && height > 0 && width > 0, "expected a kernel, and a size");
   require((descriptor >= 0) != memory.has_value(), "expected either a descriptor or the contents of a file");
-  require(wanted.shape(1) == 4 && places.shape(1) == 3, "expected four facts of each frame, and three of each place");
   const nvdec::Form form = form_of(weights, order, turns, words, planar);
-  for (const nb::handle one : clips) reading->clips.push_back(nb::cast<const DeviceArray&>(one));
-  for (const DeviceArray& clip : reading->clips) {
+  std::vector<const DeviceArray*> own;
+  reading->clips.reserve(clips.size());
+  for (const nb::handle one : clips) {
+    own.push_back(nullptr);
+    if (one.is_none()) continue;
+    const DeviceArray& clip = reading->clips.emplace_back(nb::cast<const DeviceArray&>(one));
     require(clip.device.get() == on.device(), "expected clips on the GPU of the decoder");
     frame_bytes(clip);
     require_size(clip, height, width, turns, planar);
     require((clip.dtype == DType::U16) == words, "expected clips of words or of bytes, as stated");
+    own.back() = &clip;
   }
-  const auto count = static_cast<int64_t>(table.pos.size()), frames = static_cast<int64_t>(table.order.size());
-  const auto is_packet = [&](int64_t one) { return one >= 0 && one < count; };
-  std::vector<nvdec::WantedFrame> own(wanted.shape(0));
-  for (size_t i = 0; i < own.size(); ++i) {
-    const int64_t* const f = wanted.data() + 4 * i;
-    own[i] = {f[0], f[1], f[2], f[3], {}};
-    require(is_packet(f[0]) && f[2] >= 0 && f[2] < frames && f[1] == table.order[static_cast<size_t>(f[2])],
-            "expected frames of the file, with their packets");
-  }
-  for (size_t i = 0; i < places.shape(0); ++i) {
-    const int64_t* const p = places.data() + 3 * i;
-    require(p[0] >= 0 && p[0] < static_cast<int64_t>(own.size()) && p[1] >= 0 &&
-                p[1] < static_cast<int64_t>(reading->clips.size()),
-            "expected places of wanted frames in the clips");
-    uint8_t* const to = frame_at(reading->clips[static_cast<size_t>(p[1])], p[2]);
-    own[static_cast<size_t>(p[0])].to.push_back(reinterpret_cast<gpu::Address>(to));
-  }
+  const auto count = static_cast<int64_t>(table.pos.size()), known = static_cast<int64_t>(table.order.size());
+  require(end >= 0 && end <= known, "expected the end of a read before");
+  reading->end = end;
+  std::vector<nvdec::WantedFrame> wanted =
+      nvdec::planned(table, places_of(frames, own, known), from_start, reading->end);
   nvdec::Position at;
   std::tie(at.start, at.next, at.last, at.last_key, at.is_drained, at.skipped) = position;
-  require(at.start >= 0 && at.next >= at.start && at.next <= count && at.last >= -1 && at.last < frames,
+  require(at.start >= 0 && at.next >= at.start && at.next <= count && at.last >= -1 && at.last < known,
           "expected a position in the file");
-  for (const int64_t one : at.skipped) require(is_packet(one), "expected packets that were left out");
+  for (const int64_t one : at.skipped) require(one >= 0 && one < count, "expected packets that were left out");
   reading->decoder = decoder;
   reading->packets = packets;
   reading->function = std::move(function);
@@ -261,7 +273,7 @@ std::unique_ptr<Reading> new_reading(const nb::object& decoder, const nb::object
     reading->contents.memory = {memory->data(), memory->size()};
   }
   reading->contents.descriptor = descriptor;
-  reading->own = std::make_unique<nvdec::FrameReading>(on, table, reading->contents, std::move(at), std::move(own),
+  reading->own = std::make_unique<nvdec::FrameReading>(on, table, reading->contents, std::move(at), std::move(wanted),
                                                        form, *reading->function, height, width);
   std::vector<uintptr_t> streams;
   for (const DeviceArray& clip : reading->clips)
@@ -323,19 +335,20 @@ void bind_nvdec(nb::module_& gpu_module) {
       .def(
           "__init__",
           [](nvdec::PacketTable* self, const Vector<int64_t>& pos, const Vector<int64_t>& size,
-             const Vector<uint8_t>& flags, const Vector<int64_t>& order, const nb::bytes& header, int length_bytes,
-             std::tuple<int, int, int> disposable) {
-            new (self) nvdec::PacketTable(new_table(pos, size, flags, order, header, length_bytes, disposable));
+             const Vector<uint8_t>& flags, const Vector<int64_t>& order, const Vector<int64_t>& sync,
+             const nb::bytes& header, int length_bytes, std::tuple<int, int, int> disposable) {
+            new (self) nvdec::PacketTable(new_table(pos, size, flags, order, sync, header, length_bytes, disposable));
           },
-          nb::arg("pos"), nb::arg("size"), nb::arg("flags"), nb::arg("order"), nb::arg("header"),
+          nb::arg("pos"), nb::arg("size"), nb::arg("flags"), nb::arg("order"), nb::arg("sync"), nb::arg("header"),
           nb::arg("length_bytes"), nb::arg("disposable"));
   nb::class_<Reading>(gpu_module, "VideoReading")
       .def(nb::new_(&new_reading), nb::arg("decoder"), nb::arg("packets"), nb::arg("memory").none(),
-           nb::arg("descriptor"), nb::arg("position"), nb::arg("wanted"), nb::arg("places"), nb::arg("clips"),
-           nb::arg("weights"), nb::arg("order"), nb::arg("turns"), nb::arg("words"), nb::arg("planar"),
-           nb::arg("function"), nb::arg("size"))
+           nb::arg("descriptor"), nb::arg("position"), nb::arg("from_start"), nb::arg("end"), nb::arg("frames"),
+           nb::arg("clips"), nb::arg("weights"), nb::arg("order"), nb::arg("turns"), nb::arg("words"),
+           nb::arg("planar"), nb::arg("function"), nb::arg("size"))
       .def("run", &run, nb::arg("packets"))
-      .def_prop_ro("position", &position_of);
+      .def_prop_ro("position", &position_of)
+      .def_prop_ro("end", [](const Reading& reading) { return reading.end; });
   gpu_module.def("is_disposable", &is_disposable, nb::arg("rule"), nb::arg("packet"));
 }
 

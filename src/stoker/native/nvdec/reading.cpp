@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <exception>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 namespace stoker::nvdec {
@@ -16,6 +17,31 @@ namespace {
 const std::vector<Picture> kNone;
 
 }  // namespace
+
+std::vector<WantedFrame> planned(const PacketTable& table, std::vector<Place> places, bool from_start, int64_t& end) {
+  std::vector<WantedFrame> wanted;
+  if (places.empty()) return wanted;
+  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.number < b.number; });
+  const int64_t first = places.front().number;
+  // A read that goes on where one before ended is followed by another one, which continues with this decoder.
+  const bool goes_on = end ? first >= end : first == 0;
+  end = places.back().number + 1;
+  wanted.reserve(places.size());
+  for (const Place& one : places) {
+    if (wanted.empty() || wanted.back().number != one.number) {
+      const auto at = static_cast<size_t>(one.number);
+      wanted.push_back({from_start ? 0 : table.sync[at], table.order[at], one.number, -1, {}});
+    }
+    wanted.back().to.push_back(one.to);
+  }
+  std::sort(wanted.begin(), wanted.end(), [](const WantedFrame& a, const WantedFrame& b) {
+    return std::tie(a.sync, a.packet, a.number) < std::tie(b.sync, b.packet, b.number);
+  });
+  wanted.back().stop = goes_on ? -1 : wanted.back().packet;
+  for (size_t i = wanted.size() - 1; i-- > 0;)
+    wanted[i].stop = wanted[i + 1].sync > wanted[i].packet + 1 ? wanted[i].packet : wanted[i + 1].stop;
+  return wanted;
+}
 
 FrameReading::FrameReading(Decoder& decoder, const PacketTable& table, const Contents& contents, Position position,
                            std::vector<WantedFrame> wanted, const Form& form, const gpu::Function& function, int height,

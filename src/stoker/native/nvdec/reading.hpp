@@ -18,6 +18,7 @@ struct PacketTable {
   std::vector<int64_t> pos, size;
   std::vector<uint8_t> flags;
   std::vector<int64_t> order;   // packet of each frame
+  std::vector<int64_t> sync;    // packet from which each frame is decoded
   std::vector<int64_t> number;  // frame of each packet, or -1
   std::vector<uint8_t> header;  // before the first packet after a seek
   int length_bytes = 0;         // as in `Decoder::feed`
@@ -39,6 +40,16 @@ struct WantedFrame {
   int64_t sync, packet, number, stop;
   std::vector<gpu::Address> to;  // where its pixels are written
 };
+
+// Frame and an address for its pixels.
+struct Place {
+  int64_t number;
+  gpu::Address to;
+};
+
+// Return the frames of a read in the order of decoding, as `VideoDecoder._planned` does. `end`: the frame after the last
+// one of the read before, or 0; becomes that of this read. `from_start`: key packets are none.
+std::vector<WantedFrame> planned(const PacketTable& table, std::vector<Place> places, bool from_start, int64_t& end);
 
 // Contents of a file: in memory, or read from a descriptor.
 struct Contents {
