@@ -11,13 +11,16 @@ and, with torch, copy them to the GPU from page-locked buffers, without a pipeli
 from __future__ import annotations
 
 import argparse
+import ctypes
 import itertools
 import os
+import shutil
 import statistics
+import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ from stoker import DeviceError, fn, pipeline_def
 from stoker.device import file_reads, gpu
 
 MIB = 1 << 20
+FLOOR = Path(__file__).with_name("native") / "read_and_copy.cpp"
 
 
 def main() -> None:
@@ -48,7 +52,7 @@ def main() -> None:
         files = [str(Path(folder, f"{i}.npy")) for i in range(arguments.count)]
         for i, file in enumerate(files):
             np.save(file, np.full(int(arguments.mib * MIB) // 4, i, np.int32))
-        contenders = list(list_contenders(arguments, files))
+        contenders = list(list_contenders(arguments, files, Path(folder)))
         rates: dict[str, list[float]] = {name: [] for name, _ in contenders}
         profiles = dict.fromkeys(rates, "")
         for _ in range(arguments.rounds):
@@ -62,13 +66,15 @@ def main() -> None:
         print(f"{name}: {statistics.median(found):.1f} GB/s, {[round(r, 1) for r in found]}; {profiles[name]}")
 
 
-def list_contenders(arguments: argparse.Namespace, files: list[str]) -> Any:
+def list_contenders(arguments: argparse.Namespace, files: list[str], folder: Path) -> Any:
     """Yield a name and a function that returns 10^9 bytes per second and a profile, for each contender."""
     for way in arguments.ways:
         if way == "floor":
-            for piece in arguments.pieces:
-                yield f"floor, pieces of {piece:g} MiB, read", floor(arguments, files, piece, on_gpu=False)
-                yield f"floor, pieces of {piece:g} MiB, read and copied", floor(arguments, files, piece, on_gpu=True)
+            function = build_floor(folder)
+            for piece, on_gpu in itertools.product(arguments.pieces, (False, True)):
+                name = f"floor, pieces of {piece:g} MiB, read{' and copied' if on_gpu else ''}"
+                measured = partial(measure_floor, function, files, int(piece * MIB), arguments.threads)
+                yield name, partial(measured, arguments.seconds, on_gpu=on_gpu)
         elif way == "off":
             for piece in arguments.pieces:
                 for buffers in arguments.buffers:
@@ -136,81 +142,49 @@ def describe(
     return f"{text}; {ns / reads / 1e3:.0f} us a read"
 
 
-class HostBuffers:
-    """Two buffers of a thread of the floor, which are only filled."""
+def build_floor(folder: Path) -> Any:
+    """Compile the floor into a folder and return its function. It is native because threads of Python share a lock.
 
-    def __init__(self, size: int) -> None:
-        self.memory = [memoryview(bytearray(size)) for _ in range(2)]
-
-    def await_copy(self, turn: int) -> None:
-        """Wait until a buffer may be filled again."""
-
-    def copy(self, turn: int, count: int) -> None:
-        """Copy the filled part of a buffer to the GPU."""
-
-    def close(self) -> None:
-        """Wait for all copies."""
-
-
-class CopiedBuffers(HostBuffers):
-    """Two page-locked buffers, which torch copies to the GPU on a stream of their own."""
-
-    def __init__(self, size: int) -> None:
-        import torch
-
-        self.torch = torch
-        self.hosts = [torch.empty(size, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
-        self.device, self.stream = torch.empty(size, dtype=torch.uint8, device="cuda"), torch.cuda.Stream()
-        self.memory = [memoryview(host.numpy()) for host in self.hosts]
-        self.events = [torch.cuda.Event() for _ in self.hosts]
-
-    def await_copy(self, turn: int) -> None:
-        self.events[turn].synchronize()
-
-    def copy(self, turn: int, count: int) -> None:
-        with self.torch.cuda.stream(self.stream):
-            self.device[:count].copy_(self.hosts[turn][:count], non_blocking=True)
-            self.events[turn].record()
-
-    def close(self) -> None:
-        self.stream.synchronize()
+    Raises:
+        RuntimeError: there is no compiler, or it fails.
+    """
+    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        raise RuntimeError("expected a C++ compiler for the floor, got none; leave `floor` out of `--ways`")
+    library = folder.resolve() / "read_and_copy.so"
+    options = ["-std=c++20", "-O2", "-shared", "-fPIC", "-pthread", "-o", str(library), str(FLOOR), "-ldl"]
+    done = subprocess.run([compiler, *options], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"the floor does not compile: {done.stderr}")
+    function = ctypes.CDLL(str(library)).read_and_copy
+    function.restype = ctypes.c_char_p
+    function.argtypes = [
+        ctypes.POINTER(ctypes.c_int), ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int, ctypes.c_double,
+        ctypes.c_int, ctypes.POINTER(ctypes.c_double),
+    ]  # fmt: skip
+    return function
 
 
-def floor(arguments: argparse.Namespace, files: list[str], piece: float, *, on_gpu: bool) -> Callable[[], Any]:
-    """Return a function that measures threads which only read pieces of the files, and copy them to the GPU."""
-    size, step, threads = Path(files[0]).stat().st_size, int(piece * MIB), arguments.threads
-    pieces = [(i, at) for i in range(len(files)) for at in range(0, size, step)]
+def measure_floor(
+    function: Any, files: Sequence[str], piece_bytes: int, threads: int, seconds: float, *, on_gpu: bool
+) -> tuple[float, str]:
+    """Return 10^9 bytes per second of threads that read pieces of files, and copy them to the GPU with `on_gpu`.
 
-    def work(number: int, descriptors: list[int], done: list[int], ready: threading.Barrier) -> None:
-        buffers = CopiedBuffers(step) if on_gpu else HostBuffers(step)
-        ready.wait()
-        end, turn = time.perf_counter() + arguments.seconds, 0
-        for file, offset in itertools.islice(itertools.cycle(pieces), number, None, threads):
-            if time.perf_counter() >= end:
-                break
-            buffers.await_copy(turn)
-            count = os.preadv(descriptors[file], [buffers.memory[turn]], offset)
-            buffers.copy(turn, count)
-            done[number] += count
-            turn = 1 - turn
-        buffers.close()
-
-    def measure() -> tuple[float, str]:
-        descriptors = [os.open(file, os.O_RDONLY) for file in files]
-        done, ready = [0] * threads, threading.Barrier(threads + 1)
-        workers = [threading.Thread(target=work, args=(n, descriptors, done, ready)) for n in range(threads)]
-        for worker in workers:
-            worker.start()
-        ready.wait()
-        start = time.perf_counter()
-        for worker in workers:
-            worker.join()
-        seconds = time.perf_counter() - start
+    Raises:
+        DeviceError: a call of the driver failed, or a file could not be read.
+    """
+    descriptors = [os.open(file, os.O_RDONLY) for file in files]
+    try:
+        rate = ctypes.c_double()
+        size = os.fstat(descriptors[0]).st_size
+        numbers = (ctypes.c_int * len(descriptors))(*descriptors)
+        failed = function(numbers, len(descriptors), size, piece_bytes, threads, seconds, on_gpu, ctypes.byref(rate))
+    finally:
         for descriptor in descriptors:
             os.close(descriptor)
-        return sum(done) / seconds / 1e9, f"{threads} threads"
-
-    return measure
+    if failed:
+        raise DeviceError(failed.decode())
+    return rate.value / 1e9, f"{threads} threads"
 
 
 if __name__ == "__main__":

@@ -5,13 +5,15 @@
 resizes to 224x224 and normalises; its result is the mean of the image, as small as a classifier's, or the image itself,
 602 kB of float32. Each request has 32 files. Two clients are in flight, so that one request waits in the server, and
 both ways alternate. ``--instances``: processes that run the model, with ``--threads`` threads each. ``--transport``:
-the files go through HTTP, or the client writes them into memory that it shares with the server.
+the files go through HTTP, or the client writes them into memory that it shares with the server. ``--clients``: requests
+in flight. The processor time of a request shows which process has the rest: all of them share this machine's cores.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import statistics
 import tempfile
 import time
@@ -30,7 +32,7 @@ from stoker.serve import Endpoint
 from stoker.triton import export
 from tests.serve.triton_process import running
 
-BATCH, TURNS, CLIENTS = 32, 5, 2
+BATCH, TURNS = 32, 5
 BAR = 0.8
 SECONDS = 2.0
 
@@ -52,6 +54,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--instances", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--clients", type=int, default=2)
     parser.add_argument("--transport", choices=tuple(TRANSPORTS), default="http")
     parser.add_argument("--results", nargs="+", choices=("means", "images"), default=["means", "images"])
     arguments = parser.parse_args()
@@ -70,7 +73,7 @@ def main() -> None:
                 config.write(f'parameters {{ key: "num_threads" value {{ string_value: "{arguments.threads}" }} }}\n')
             with running(Path(name)) as address, Endpoint(preprocess(whole), ["y"]) as endpoint:
                 check(address, endpoint, requests[0], open_client)
-                measure(results, address, endpoint, requests, open_client)
+                measure(results, address, endpoint, requests, open_client, arguments.clients)
 
 
 def table_of(request: list[bytes]) -> Any:
@@ -124,10 +127,29 @@ def check(address: str, endpoint: Endpoint, request: list[bytes], open_client: T
         np.testing.assert_array_equal(ask(request).reshape(want.shape), want)
 
 
-def measure(label: str, address: str, endpoint: Endpoint, requests: list[list[bytes]], open_client: Transport) -> None:
-    """Print the rate of both, and the ratio."""
+def processor_times() -> dict[str, float]:
+    """Return the seconds of processor time of this process and its descendants until now, by the program's name."""
+    names, parents, seconds = {}, {}, {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = entry.read_text().partition("(")[2].rpartition(")")
+            fields, number = rest.split(), int(entry.parent.name)
+            names[number], parents[number] = name, int(fields[1])
+            seconds[number] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    family, found = {os.getpid()}, {"this process": seconds[os.getpid()]}
+    while new := {number for number, parent in parents.items() if parent in family and number not in family}:
+        family |= new
+        for number in new:
+            found[names[number]] = found.get(names[number], 0.0) + seconds[number]
+    return found
 
-    def through_triton(seconds: float) -> float:
+
+def measure(
+    label: str, address: str, endpoint: Endpoint, requests: list[list[bytes]], open_client: Transport, clients: int
+) -> None:
+    """Print the rate of both, the ratio, and the processor time of a request."""
+
+    def through_triton(seconds: float) -> int:
         def loop(first: int) -> int:
             done = 0
             with open_client(address, first) as ask:
@@ -136,27 +158,33 @@ def measure(label: str, address: str, endpoint: Endpoint, requests: list[list[by
                     done += 1
             return done
 
-        start = time.perf_counter()
-        end = start + seconds
-        with ThreadPoolExecutor(CLIENTS) as pool:
-            done = sum(pool.map(loop, range(CLIENTS)))
-        return done * BATCH / (time.perf_counter() - start)
+        end = time.perf_counter() + seconds
+        with ThreadPoolExecutor(clients) as pool:
+            return sum(pool.map(loop, range(clients)))
 
-    def in_process(seconds: float) -> float:
+    def in_process(seconds: float) -> int:
         done, start = 0, time.perf_counter()
         while time.perf_counter() - start < seconds:
             endpoint(requests[done % len(requests)])
             done += 1
-        return done * BATCH / (time.perf_counter() - start)
+        return done
 
-    ways: dict[str, Callable[[float], float]] = {"in process": in_process, "Triton": through_triton}
+    ways: dict[str, Callable[[float], int]] = {"in process": in_process, "Triton": through_triton}
     rates: dict[str, list[float]] = {name: [] for name in ways}
+    spent: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
     for turn in range(TURNS):
         for name in ways if turn % 2 == 0 else reversed(ways):
-            rates[name].append(ways[name](SECONDS))
+            before, start = processor_times(), time.perf_counter()
+            done = ways[name](SECONDS)
+            rates[name].append(done * BATCH / (time.perf_counter() - start))
+            spent[name].append({p: 1e3 * (s - before.get(p, 0.0)) / done for p, s in processor_times().items()})
     own, served = (statistics.median(rates[name]) for name in ways)
     print(f"{label}: in process {own:,.0f} images/s, Triton {served:,.0f}, ratio {served / own:.2f}; bar {BAR}: "
-          f"{'met' if served >= BAR * own else 'missed'}", flush=True)  # fmt: skip
+          f"{'met' if served >= BAR * own else 'missed'}")  # fmt: skip
+    for name, turns in spent.items():
+        medians = {process: statistics.median(t.get(process, 0.0) for t in turns) for process in turns[-1]}
+        text = ", ".join(f"{process} {ms:.1f}" for process, ms in medians.items() if ms >= 0.05)
+        print(f"  {name}: ms of processor time a request: {text}", flush=True)
 
 
 if __name__ == "__main__":
