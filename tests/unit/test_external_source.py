@@ -160,6 +160,35 @@ def test_data_may_be_arrays_tensors_bytes_and_numbers() -> None:
             assert take(pipe) == [want]
 
 
+def test_rows_that_need_a_conversion_equal_those_that_need_none() -> None:
+    plain = np.arange(12, dtype=np.float32)
+    read_only = plain.copy()
+    read_only.flags.writeable = False
+    strided = np.repeat(plain, 2)[::2]
+    swapped = plain.astype(plain.dtype.newbyteorder())
+    unaligned = np.frombuffer(b"\0" + plain.tobytes(), np.uint8)[1:].view(np.float32)
+    class Own(np.ndarray[Any, Any]):
+        pass
+    rows = [plain, read_only, strided, swapped, unaligned, plain.view(Own)]
+    batches = [[plain] * len(rows), rows, rows[::-1], [plain] * len(rows)]
+    for no_copy in (False, True):
+        pipe = pipeline(len(rows), source=batches, no_copy=no_copy)
+        delivered = take(pipe)
+        assert len(delivered) == len(batches)
+        assert all(np.array_equal(np.asarray(row), plain) for batch in delivered for row in batch)
+
+
+@pytest.mark.parametrize("no_copy", [False, True])
+def test_later_batches_are_checked_too(no_copy: bool) -> None:
+    for wrong in (np.zeros(2, np.float64), np.zeros((2, 1), np.float32), "text"):
+        right = [np.zeros(2, np.float32), np.ones(2, np.float32)]
+        pipe = pipeline(source=[right, right, [right[0], wrong], right], no_copy=no_copy)
+        assert [len(pipe.run()[0]) for _ in range(2)] == [2, 2]
+        with pytest.raises(DataError, match="row 1"):
+            pipe.run()
+        assert np.asarray(pipe.run()[0][1]).tolist() == [1, 1]
+
+
 def test_a_source_may_reuse_its_buffer() -> None:
     buffer = np.zeros((1, 1), np.float32)
 

@@ -58,6 +58,24 @@ class Declared:
         if isinstance(layout, str) and layout:
             wanted[1], wanted[2] = len(layout), layout
 
+    def has(self, output: int, rows: Sequence[Any]) -> bool:
+        """Return whether all rows are arrays of the declared type that the native code can read as they are.
+
+        Rows for which this returns False may become such arrays by a conversion. It returns False until the types of
+        later batches are fixed, since :meth:`check` takes them from the first ones.
+        """
+        dtype, rank, _ = self.outputs[output]
+        if not self.settled or dtype is None or dtype == DType.BFLOAT16:
+            return False
+        wanted = dtype.numpy
+        for x in rows:
+            if type(x) is not np.ndarray or x.dtype is not wanted or x.ndim != rank:
+                return False
+            flags = x.flags
+            if not (flags.c_contiguous and flags.aligned):
+                return False
+        return True
+
     def check(self, output: int, array: Any, axes: int, where: str) -> None:
         """Check ``array`` against the declared type, or declare its type.
 

@@ -18,9 +18,9 @@ namespace {
 constexpr int kMinParked = 8;
 constexpr int64_t kShareNs = 30'000;  // a contended lock costs a microsecond, waking a thread ten
 
-// Spin briefly before sleeping: waking a thread costs more than a small batch takes. Return whether it was done.
+// Spin for at most 20 microseconds. Return whether it was done.
 template <class F>
-bool spin_until(F done) {
+bool spin_briefly(F done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
   while (!done()) {
     if (std::chrono::steady_clock::now() >= end) return false;
@@ -29,6 +29,15 @@ bool spin_until(F done) {
 #endif
   }
   return true;
+}
+
+// Spin briefly before sleeping: waking a thread costs more than a small batch takes. `longer` counts the latest waits
+// for which spinning was too short: after several of them, one in sixteen begins with spinning.
+template <class F>
+void spin_until(F done, std::atomic<uint32_t>* longer) {
+  const uint32_t count = longer->load(std::memory_order_relaxed);
+  const bool is_short = (count < 8 || count % 16 == 0) && spin_briefly(done);
+  longer->store(is_short ? 0 : count + 1, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -250,7 +259,7 @@ void Engine::work() {
     if (!closed_ && pending_ == 0 && shared_.empty() && !spinning_) {
       spinning_ = true;
       lock.unlock();
-      spin_until([this] { return pending_ > 0 || closed_; });
+      spin_until([this] { return pending_ > 0 || closed_; }, &longer_pauses_);
       lock.lock();
       spinning_ = false;
     }
@@ -304,11 +313,7 @@ void Engine::work() {
 // ---- Waiting and shutdown ----
 
 WaitResult Engine::wait(Job* job, double timeout_s) {
-  // After several waits that were longer, one in sixteen begins with spinning.
-  const uint32_t longer = longer_waits_.load(std::memory_order_relaxed);
-  const bool spins = longer < 8 || longer % 16 == 0;
-  const bool is_short = spins && spin_until([&] { return job->state == JobState::Done || closed_; });
-  longer_waits_.store(is_short ? 0 : longer + 1, std::memory_order_relaxed);
+  spin_until([&] { return job->state == JobState::Done || closed_; }, &longer_waits_);
   std::unique_lock<std::mutex> lock(mutex_);
   const auto ready = [&] { return job->state == JobState::Done || closed_ || (!python_.empty() && !python_served_); };
   if (!job_done_.wait_for(lock, std::chrono::duration<double>(timeout_s), ready)) return WaitResult::Timeout;

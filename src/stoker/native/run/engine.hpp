@@ -246,7 +246,8 @@ class Engine final : private gpu::IdleThreads {
   bool python_served_ = false;             // a thread is taking Python work
   std::vector<Sleeper*> asleep_;           // sleeping workers
   bool spinning_ = false;                  // a worker is spinning before it sleeps
-  std::atomic<uint32_t> longer_waits_{0};  // consumers' latest waits for which spinning was too short
+  std::atomic<uint32_t> longer_waits_{0};   // consumers' latest waits for which spinning was too short
+  std::atomic<uint32_t> longer_pauses_{0};  // the same of the workers without work
 };
 
 }  // namespace stoker
