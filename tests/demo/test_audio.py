@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stoker.demo import audio
+from stoker.demo import audio, audio_peers
 from stoker.demo.run import main
 
 
@@ -26,7 +28,7 @@ def test_the_whole_demonstration(tmp_path: Path, capsys: pytest.CaptureFixture[s
     printed = capsys.readouterr().out
     assert "6 made clips" in printed
     assert "times as fast as the sound" in printed
-    assert "NumPy" in printed or "SciPy" in printed
+    assert "NumPy" in printed
     assert "3 of 3 runs with 1 to 6 clips a batch" in printed
     assert "6 of 6 decoded clips equal the samples that were written" in printed
     assert "4 of 4 clips that arrive in chunks" in printed
@@ -34,23 +36,59 @@ def test_the_whole_demonstration(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert sheet.width > 600
 
 
-def test_the_front_end_in_numpy_is_the_same(tmp_path: Path) -> None:
+@pytest.mark.leaks("the libraries keep their threads")
+@pytest.mark.parametrize("name", list(audio_peers._PEERS))
+def test_every_library_has_the_same_values(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, seconds = audio.make(tmp_path)
     assert len(files) == 6 and 18 < seconds < 48
-    assert audio._largest_difference(files, audio.numpy_front_end(np.fft.rfft)) < 1e-3
-    assert audio._largest_difference(files, lambda x: audio.numpy_front_end(np.fft.rfft)(x[::-1])) > 1
+    monkeypatch.setattr(audio_peers, "_PEERS", {name: audio_peers._PEERS[name]})
+    with audio_peers.open_peers(files, audio.front_end_of_peers(), 1) as (peers, missing):
+        if missing:
+            pytest.skip(f"{name} is not installed")
+        (peer,) = peers
+        assert peer.name == name and peer.turn() >= 1
+        assert audio._largest_difference(files, peer) < 1e-3
+        shifted = audio_peers.Peer(name, "", peer.turn, lambda count: [np.roll(x, 1, 1) for x in peer.values(count)])
+        assert audio._largest_difference(files, shifted) > 1
+
+
+@contextlib.contextmanager
+def _quick(files: Sequence[Path], front_end: audio_peers.FrontEnd, threads: int) -> Iterator[audio_peers.Peer]:
+    compute = audio_peers.numpy_front_end(front_end, np.fft.rfft)
+
+    def values(count: int) -> list[Any]:
+        return [compute(audio_peers.read_samples(path)) for path in files[:count]]
+
+    yield audio_peers.Peer("Quick", "without work", lambda: 1 << 40, values)
+
+
+def _missing(files: Sequence[Path], front_end: audio_peers.FrontEnd, threads: int) -> Any:
+    raise ImportError("none")
+
+
+def test_the_best_library_is_compared_and_missing_ones_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"Absent": _missing, "NumPy": audio_peers._PEERS["NumPy"], "Quick": _quick}
+    monkeypatch.setattr(audio_peers, "_PEERS", known)
+    files, seconds = audio.make(tmp_path)
+    audio._compare_rates(files, seconds, 1)
+    lines = capsys.readouterr().out.splitlines()
+    (best,) = [line for line in lines if line.startswith("Quick")]
+    assert "clips/s for the same front end without work" in best
+    assert any("the others: NumPy " in line and line.endswith("; not available: Absent") for line in lines)
 
 
 def test_different_bits_fail_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = audio._samples
+    right = audio.read_samples
 
     def changed(path: Path) -> Any:
         x = right(path)
         return x + np.float32(2.0**-15) if path.name == "clip003.wav" else x
 
-    monkeypatch.setattr(audio, "_samples", changed)
+    monkeypatch.setattr(audio, "read_samples", changed)
     assert main(["audio", "--out", str(tmp_path)]) == 1
     assert "5 of 6 decoded clips" in capsys.readouterr().out
 

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import itertools
 import time
 import wave
 import zlib
@@ -20,6 +17,7 @@ from stoker import Pipeline, eager, fn, pipeline_def
 
 from ..inspection.progress import progress_bar
 from . import messages
+from .audio_peers import FrontEnd, Peer, open_peers, read_samples
 from .sheet import Row, draw_sheet
 
 RATE = 16000
@@ -36,7 +34,6 @@ _SHADES = ((0, 0, 4), (59, 15, 112), (140, 41, 129), (222, 73, 104), (254, 159, 
 _LINE, _GROUND = (90, 200, 250), (30, 33, 39)
 
 Array = np.ndarray[Any, Any]
-Peer = Callable[[Array], Array]
 
 
 def run(out: Path, threads: int) -> bool:
@@ -117,71 +114,39 @@ def _pipeline(files: Sequence[Path], batch_size: int, threads: int) -> Pipeline:
     return front_end()
 
 
-def _samples(path: Path) -> Array:
-    """Return the samples of a file as NumPy reads them."""
-    with wave.open(str(path)) as file:
-        return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / np.float32(32768)
-
-
-def numpy_front_end(rfft: Callable[..., Array]) -> Peer:
-    """Return the same front end in NumPy, with a given transform of real numbers."""
-    window = (0.5 * (1 - np.cos(2 * np.pi * (np.arange(_LENGTH) + 0.5) / _LENGTH))).astype(np.float32)
+def front_end_of_peers() -> FrontEnd:
+    """Return the numbers of the same front end, for other libraries."""
     filters = np.asarray(
         eager.mel_filter_bank(np.eye(_POINTS // 2 + 1, dtype=np.float32), nfilter=_BANDS, sample_rate=float(RATE))
     )
-
-    def front_end(x: Array) -> Array:
-        y = np.concatenate([x[:1] - _COEFFICIENT * x[:1], x[1:] - _COEFFICIENT * x[:-1]])
-        y = np.pad(y, _LENGTH // 2, mode="reflect")
-        frames = np.lib.stride_tricks.sliding_window_view(y, _LENGTH)[::_STEP] * window
-        before = (_POINTS - _LENGTH) // 2
-        power = np.abs(rfft(np.pad(frames, ((0, 0), (before, _POINTS - _LENGTH - before))), axis=1)) ** 2
-        z = 10 * np.log10(np.maximum(filters @ power.T.astype(np.float32), 10 ** (_CUTOFF / 10)))
-        z = z - z.mean(1, keepdims=True)
-        return np.asarray(z / z.std(1, keepdims=True), np.float32)
-
-    return front_end
-
-
-def _peers() -> list[tuple[str, Peer]]:
-    """Return the front end with the transforms that are installed."""
-    found: list[tuple[str, Peer]] = [("NumPy", numpy_front_end(np.fft.rfft))]
-    with contextlib.suppress(ImportError, OSError):
-        found.append(("SciPy", numpy_front_end(importlib.import_module("scipy.fft").rfft)))
-    return found
+    return FrontEnd(RATE, _POINTS, _LENGTH, _STEP, filters, _COEFFICIENT, _CUTOFF)
 
 
 # ---- rates ----
 
 
 def _compare_rates(files: Sequence[Path], seconds: float, threads: int) -> None:
-    peers = _peers()
-    with _pipeline(files, _BATCH, threads) as pipe:
-        contenders = [("Stoker", lambda: len(pipe.run()[0])), *((name, _each(files, peer)) for name, peer in peers)]
-        rates = _measure(contenders)
+    with (
+        _pipeline(files, _BATCH, threads) as pipe,
+        open_peers(files, front_end_of_peers(), threads) as (peers, missing),
+    ):
+        rates = _measure([("Stoker", lambda: len(pipe.run()[0])), *((peer.name, peer.turn) for peer in peers)])
+        best = max(peers, key=lambda peer: rates[peer.name])
+        difference = _largest_difference(files, best)
     rate, on = rates["Stoker"], f"on {threads} thread{'s' if threads > 1 else ''}"
     messages.lines(
         "Front end",
         f"{rate:,.0f} clips/s {on}, {rate * seconds / len(files):,.0f} times as fast as the sound: read, decode,",
         f"pre-emphasis, spectrogram of {_POINTS} points, {_BANDS} mel bands, decibels, normalize",
     )
-    best, peer = max(peers, key=lambda one: rates[one[0]])
     messages.lines(
-        best,
-        f"{rates[best]:,.0f} clips/s for the same front end with {best}'s transform in one process:",
-        f"Stoker is {rate / rates[best]:.1f} times as fast {on}; the largest difference is "
-        f"{_largest_difference(files, peer):.1e}",
+        best.name,
+        f"{rates[best.name]:,.0f} clips/s for the same front end {best.text}:",
+        f"Stoker is {rate / rates[best.name]:.1f} times as fast {on}; the largest difference is {difference:.1e}",
     )
-
-
-def _each(files: Sequence[Path], peer: Peer) -> Callable[[], int]:
-    turns = itertools.cycle(files)
-
-    def compute() -> int:
-        peer(_samples(next(turns)))
-        return 1
-
-    return compute
+    others = ", ".join(f"{peer.name} {rates[peer.name]:,.0f}" for peer in peers if peer is not best)
+    absent = f"not available: {', '.join(missing)}" if missing else ""
+    messages.lines("", "; ".join(text for text in (f"the others: {others}" if others else "", absent) if text))
 
 
 def _measure(contenders: Sequence[tuple[str, Callable[[], int]]]) -> dict[str, float]:
@@ -199,12 +164,11 @@ def _measure(contenders: Sequence[tuple[str, Callable[[], int]]]) -> dict[str, f
 
 
 def _largest_difference(files: Sequence[Path], peer: Peer) -> float:
-    """Return the largest difference from a peer's values, which have mean 0 and deviation 1."""
+    """Return the largest difference from a library's values, which have mean 0 and deviation 1."""
     with _pipeline(files, ROWS, 1) as pipe:
         (batch,) = pipe.run()
-    return max(
-        float(np.abs(np.asarray(row) - peer(_samples(path))).max()) for row, path in zip(batch, files, strict=False)
-    )
+    rows = zip(batch, peer.values(ROWS), strict=True)
+    return max(float(np.abs(np.asarray(row) - values).max()) for row, values in rows)
 
 
 # ---- equal bits ----
@@ -221,7 +185,7 @@ def _compare_bits(files: Sequence[Path], threads: int) -> int:
         f"{sums[0]:08x}",
     )
     decoded = (eager.decoders.audio(np.fromfile(path, np.uint8), downmix=True)[0] for path in files)
-    wrong = sum(not np.array_equal(x, _samples(path)) for x, path in zip(decoded, files, strict=True))
+    wrong = sum(not np.array_equal(x, read_samples(path)) for x, path in zip(decoded, files, strict=True))
     messages.lines("", f"{len(files) - wrong} of {len(files)} decoded clips equal the samples that were written")
     broken = sum(not _streams_alike(path) for path in files[:ROWS])
     sizes = ", ".join(f"{size:,}" for size in _CHUNKS)
@@ -243,7 +207,7 @@ def _checksum(files: Sequence[Path], batch_size: int, threads: int) -> int:
 
 
 def _streams_alike(path: Path) -> bool:
-    x, rng = _samples(path), np.random.default_rng(_SEED)
+    x, rng = read_samples(path), np.random.default_rng(_SEED)
     chain = eager.stream(_log_mel)
     whole = np.concatenate([chain.push(x), chain.finish()], chain.axis)
     for largest in _CHUNKS:
