@@ -160,12 +160,20 @@ class Run:
             if isinstance(data, np.ndarray):
                 job.feed_rows(value, data)
                 continue
-            for r, row in ((-1, data),) if isinstance(data, GpuArray) else enumerate(data):
+            if isinstance(data, GpuArray):
+                self._feed_at(job, key[0], value, -1, data)
+                continue
+            fed = job.feed_list(value, data) if isinstance(data, list) else 0
+            for r, row in enumerate(data[fed:], fed):
                 if isinstance(row, GpuArray):
-                    self._require_on_gpu(key[0], value)
-                    job.feed_at(value, r, row.address, row.shape, row.strides, int(row.dtype), row.stream)
+                    self._feed_at(job, key[0], value, r, row)
                 else:
                     job.feed(value, r, row)
+
+    def _feed_at(self, job: _native.Job, node: int, value: int, row: int, array: GpuArray) -> None:
+        """Feed a row, or all rows (-1), in a GPU's memory."""
+        self._require_on_gpu(node, value)
+        job.feed_at(value, row, array.address, array.shape, array.strides, int(array.dtype), array.stream)
 
     def _require_on_gpu(self, number: int, value: int) -> None:
         if value not in self.plan.fed_on_gpu:

@@ -16,6 +16,7 @@ from ..contract.reader import OpenSource, Shards
 AtEnd = Literal["stop", "exact", "fill", "go_on"]
 _SUBSTITUTES = 0xFFFFFFFF  # a draw id that no operator gets
 _WINDOW = 1024  # rows that are computed together
+_ONE_SHARD = Shards()
 
 
 @dataclass(slots=True, eq=False)
@@ -89,7 +90,7 @@ class Schedule:
 
     @property
     def _shards(self) -> Shards:
-        return self._sources[0].shards if self._sources else Shards()
+        return self._sources[0].shards if self._sources else _ONE_SHARD
 
     @property
     def end(self) -> int | None:

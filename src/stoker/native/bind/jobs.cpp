@@ -291,6 +291,17 @@ void feed_row(const JobBox& b, int value, int64_t row, const AnyArray& a) {
   b.job->row(row)[value] = v;
 }
 
+// Feed rows of a list until one is not an array in host memory. Return their number.
+int64_t feed_list(const JobBox& b, int value, const nb::list& rows) {
+  const auto count = static_cast<int64_t>(rows.size());
+  for (int64_t r = 0; r < count; ++r) {
+    AnyArray row;
+    if (!nb::try_cast(rows[static_cast<size_t>(r)], row)) return r;
+    feed_row(b, value, r, row);
+  }
+  return count;
+}
+
 // Return an array in host memory as an object with DLPack's protocol: NumPy's own has no bfloat16. Consumers may release
 // it on any thread.
 nb::object exchange(const nb::ndarray<nb::numpy, nb::device::cpu>& array, int dtype) {
@@ -313,6 +324,7 @@ void bind_jobs(nb::module_& m) {
       .def_prop_ro("rows", [](const JobBox& b) { return b.job->rows; })
       .def_prop_ro("id", [](const JobBox& b) { return reinterpret_cast<uintptr_t>(b.job); })
       .def("feed", [](JobBox& b, int value, int64_t row, const AnyArray& a) { feed_row(b, value, row, a); })
+      .def("feed_list", &feed_list)
       .def("feed_rows",
            [](JobBox& b, int value, const AnyArray& a) {
              const View whole = view_of(a);
