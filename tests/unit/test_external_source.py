@@ -167,8 +167,10 @@ def test_rows_that_need_a_conversion_equal_those_that_need_none() -> None:
     strided = np.repeat(plain, 2)[::2]
     swapped = plain.astype(plain.dtype.newbyteorder())
     unaligned = np.frombuffer(b"\0" + plain.tobytes(), np.uint8)[1:].view(np.float32)
+
     class Own(np.ndarray[Any, Any]):
         pass
+
     rows = [plain, read_only, strided, swapped, unaligned, plain.view(Own)]
     batches = [[plain] * len(rows), rows, rows[::-1], [plain] * len(rows)]
     for no_copy in (False, True):

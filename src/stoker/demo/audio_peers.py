@@ -188,7 +188,6 @@ def _dali(files: Sequence[Path], front_end: FrontEnd, threads: int) -> Iterator[
     dali = importlib.import_module("nvidia.dali")
     fn, batch_size = dali.fn, min(8, len(files))
 
-    @dali.pipeline_def(batch_size=batch_size, num_threads=threads, device_id=None)
     def front_end_of_files() -> Any:
         data, _ = fn.readers.file(files=[str(path) for path in files])
         audio, _ = fn.decoders.audio(data, downmix=True)
@@ -199,13 +198,15 @@ def _dali(files: Sequence[Path], front_end: FrontEnd, threads: int) -> Iterator[
         mel = fn.mel_filter_bank(power, nfilter=len(front_end.filters), sample_rate=float(front_end.rate))
         return fn.normalize(fn.to_decibels(mel, reference=1.0, cutoff_db=front_end.cutoff), axes=[1])
 
-    pipe = front_end_of_files()
-    pipe.build()
+    def open_pipeline() -> Any:
+        made = dali.pipeline_def(batch_size=batch_size, num_threads=threads, device_id=None)(front_end_of_files)()
+        made.build()
+        return made
+
+    pipe = open_pipeline()
 
     def values(count: int) -> list[Array]:
-        first = front_end_of_files()
-        first.build()
-        (batch,) = first.run()
+        (batch,) = open_pipeline().run()
         return [np.array(batch.at(row)) for row in range(min(count, batch_size))]
 
     yield Peer("DALI", f"with DALI {_on(threads)}", lambda: len(pipe.run()[0]), values)

@@ -140,15 +140,14 @@ class Schedule:
         which still begins with these rows; then None. "go_on": the next epoch follows seamlessly. With a padding
         reader, "fill" and "go_on" complete the epoch's last batch by repeating the last sample instead.
         """
-        if not self._sources:
-            return self._next_endless(count)
         if self._may_window and self.stride == 1 and 0 < count <= _WINDOW // 2:
             within = self._cut(count)
             if within is not None:
                 return within
-        end, pads = self._own_end if at_end == "exact" else self.end, self._shards.is_padded
+        end = None if not self._sources else self._own_end if at_end == "exact" else self.end
         if end is None:
             return self._next_endless(count)
+        pads = self._shards.is_padded
         parts, wanted = [], count
         while count and self.epoch_size:
             take = min(count, end - self.position)
