@@ -243,9 +243,9 @@ class Engine final : private gpu::IdleThreads {
   uint64_t turn_ = 1;  // sequence number of the job whose ordered segments may run
   int parked_ = 0;     // number of rows that wait for Python
   const int max_parked_;
-  bool python_served_ = false;             // a thread is taking Python work
-  std::vector<Sleeper*> asleep_;           // sleeping workers
-  bool spinning_ = false;                  // a worker is spinning before it sleeps
+  bool python_served_ = false;              // a thread is taking Python work
+  std::vector<Sleeper*> asleep_;            // sleeping workers
+  bool spinning_ = false;                   // a worker is spinning before it sleeps
   std::atomic<uint32_t> longer_waits_{0};   // consumers' latest waits for which spinning was too short
   std::atomic<uint32_t> longer_pauses_{0};  // the same of the workers without work
 };
