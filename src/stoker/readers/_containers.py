@@ -171,16 +171,17 @@ def storage_of(
     file = np.repeat(np.arange(len(paths), dtype=np.uint32), [len(index) for index in indexes])
     offset = np.concatenate([index.offset for index in indexes])
     length = np.concatenate([index.length for index in indexes])
-    return ranges_of(paths, file, offset, length, None, form, store)
+    return ranges_of(paths, file, offset, length, None, form, store, indexes)
 
 
 def ranges_of(
-    paths: Sequence[str], file: Any, offset: Any, length: Any, absent: Any, form: RecordForm, store: RemoteStore | None
-) -> RangeStorage | AsyncStorage:
-    """Return a storage of byte ranges of files, or of objects of the store."""
+    paths: Sequence[str], file: Any, offset: Any, length: Any, absent: Any, form: RecordForm, store: RemoteStore | None,
+    indexes: Sequence[ContainerIndex],
+) -> RangeStorage | AsyncStorage:  # fmt: skip
+    """Return a storage of byte ranges of files, which must be as the indexes found them, or of objects of the store."""
     if store is not None:
         return AsyncStorage(store, paths, file, offset, length, absent, form=form)
-    return RangeStorage(paths, file, offset, length, absent, form=form)
+    return RangeStorage(paths, file, offset, length, absent, form=form, states=[index.state for index in indexes])
 
 
 def digest_of(paths: Sequence[str], indexes: Sequence[ContainerIndex], *decides: str) -> str:

@@ -16,7 +16,7 @@ import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from ..contract.warning import warn
 from ..native import _native
 from ..remote.store import RemoteStore
 from ..settings import default_threads, index_cache
+from ._file_state import FileState
 
 _MAGIC = b"STKINDX1"
 _DIGEST_BYTES = 16
@@ -49,6 +50,7 @@ class ContainerIndex:
         names: names of the records, each followed by a zero byte; empty for formats without names.
         damage_offset: byte from which on the file is damaged.
         damage: description of the damage; "" if there is none.
+        state: state of the file that has these records; None if it is not known.
     """
 
     offset: Longs
@@ -56,6 +58,7 @@ class ContainerIndex:
     names: bytes = b""
     damage_offset: int = 0
     damage: str = ""
+    state: FileState | None = None
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -115,9 +118,11 @@ def index_file(kind: str, path: str, folder: Path | None) -> ContainerIndex:
     if entry is not None:
         known = _read(entry, _state(before))
         if known is not None:
-            return known
+            return replace(known, state=_state(before))
     index = SCANS[kind](os.fsencode(name))
     after = os.stat(name)
+    if _state(before) == _state(after):
+        index = replace(index, state=_state(after))
     is_settled = _state(before) == _state(after) and time.time_ns() - after.st_mtime_ns > _SETTLED_NS
     if entry is not None and is_settled and after.st_size >= _LEAST_BYTES:
         _write(entry, _state(after), index)

@@ -17,6 +17,7 @@ from ..contract.storage import Bools, RecordForm, RecordLocation, Storage
 from ..contract.text import reason_of
 from ..contract.types import DType
 from ..native import _native
+from ._file_state import FileState
 
 GIVES_FILE = FileAccess(gives_file=True)  # a codec may read only a part of the file instead
 Numbers = Sequence[int] | npt.NDArray[Any]
@@ -100,7 +101,7 @@ class RangeStorage(NativeStorage):
     """Byte ranges of files: members of tar files, records of a container, slices of one large file.
 
     Memory: 20 bytes per record. Files stay open between rows while there are descriptors, so a file that is replaced
-    during that time is read in its old form.
+    during that time is read in its old form. A file that is opened after a change is an error of its rows.
 
     Args:
         files: paths of the files, prefixed with ``root``.
@@ -110,6 +111,7 @@ class RangeStorage(NativeStorage):
         absent: mask of samples that lack the record; by default all have it.
         root: prefix of the paths.
         form: form in which the records are stored.
+        states: states of the files when the ranges were found; None for a file that may be in any state.
 
     Raises:
         ArgumentError: the numbers do not fit together.
@@ -118,11 +120,14 @@ class RangeStorage(NativeStorage):
     def __init__(
         self, files: Sequence[str | os.PathLike[str]], file: Numbers, offset: Numbers, length: Numbers,
         absent: npt.ArrayLike | None = None, *, root: str = "", form: RecordForm = RecordForm.STORED,
+        states: Sequence[FileState | None] | None = None,
     ) -> None:  # fmt: skip
         self._files = file_table(files, root)
+        known = [value for state in states or () for value in ((-1, 0) if state is None else state[:2])]
         self._joins: list[tuple[tuple[RangeStorage, ...], RangeStorage]] = []
+        facts = np.asarray(known, np.int64) if known else None
         self.table: _native.RangeTable = _table(
-            lambda *ranges: _native.RangeTable(self._files, *ranges), file, offset, length, absent, form
+            lambda f, o, n, c: _native.RangeTable(self._files, f, o, n, c, facts), file, offset, length, absent, form
         )
 
     def locate(self, record: int) -> RecordLocation:

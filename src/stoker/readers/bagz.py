@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..contract.text import printable
 from ..remote.store import RemoteStore, open_store
 from ._columns import Bytes
 from ._containers import ContainerReader, digest_of, paths_of, storage_of
+from ._file_state import state_of
 from ._index_files import ContainerIndex
 from ._manifest import manifest_of, storages_of
 
@@ -83,7 +85,7 @@ def read_ends(path: str) -> ContainerIndex:
             file.seek(offset)
             return file.read(count)
 
-        return _ends(path, file.seek(0, os.SEEK_END), read)
+        return replace(_ends(path, file.seek(0, os.SEEK_END), read), state=state_of(file.fileno()))
 
 
 def read_ends_of_object(path: str, store: RemoteStore) -> ContainerIndex:

@@ -25,6 +25,7 @@ from ..remote.addresses import is_remote, join
 from ..remote.copies import local_copy
 from ..remote.store import RemoteStore, open_store
 from ._containers import digest_of, storage_of
+from ._file_state import state_of
 from ._index_files import ContainerIndex
 from ._manifest import manifest_of, storages_of
 from ._named_columns import NamedColumnsReader, chosen_columns, require_columns
@@ -164,14 +165,15 @@ def read_offsets(path: str, count: int, store: RemoteStore | None = None) -> Con
     Raises:
         ArgumentError: there is no such shard, or it has other samples than its index says.
     """
-    needed = 4 * (count + 2)
+    needed, state = 4 * (count + 2), None
     try:
         if store is not None:
             size = store.objects[path].size
             content = store.read(path, 0, min(needed, size))
         else:
             with open(path, "rb") as file:
-                content, size = file.read(needed), os.fstat(file.fileno()).st_size
+                content, state = file.read(needed), state_of(file.fileno())
+                size = state[0]
     except FileNotFoundError:
         raise ArgumentError(f"expected a shard, there is none at '{printable(path)}'") from None
     except DataError as error:
@@ -182,7 +184,7 @@ def read_offsets(path: str, count: int, store: RemoteStore | None = None) -> Con
         raise ArgumentError(
             f"expected a shard of {count} samples, as index.json says, got other offsets in '{printable(path)}'"
         )
-    return ContainerIndex(ends[:-1], ends[1:] - ends[:-1])
+    return ContainerIndex(ends[:-1], ends[1:] - ends[:-1], state=state)
 
 
 def split_fields(record: bytes, declared: Sequence[int]) -> list[bytes]:

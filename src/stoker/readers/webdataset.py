@@ -226,4 +226,4 @@ def _storage(
     length = [index.length[m] if len(index) else m for index, m in zip(indexes, member, strict=True)]
     absent = np.concatenate([c < 0 for c in chosen])
     begins, sizes = np.concatenate(offset).astype(np.uint64), np.concatenate(length).astype(np.uint64)
-    return ranges_of(paths, file, begins, sizes, absent, RecordForm.STORED, store)
+    return ranges_of(paths, file, begins, sizes, absent, RecordForm.STORED, store, indexes)

@@ -118,6 +118,6 @@ def _columns(
     folders = [name.rpartition(b"/")[0] for name, *_ in found]
     number = {folder: label for label, folder in enumerate(sorted(set(folders)))}
     labels = np.asarray([number[f] for f in folders], np.int32)
-    storage = ranges_of(paths, archive, offset, length, None, RecordForm.STORED, store)
+    storage = ranges_of(paths, archive, offset, length, None, RecordForm.STORED, store, indexes)
     names = "\0".join(name.decode("utf-8", "surrogateescape") for name, *_ in found)
     return (Bytes("data", storage), Values("label", labels[:, None])), (names, at)

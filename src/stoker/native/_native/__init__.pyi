@@ -77,6 +77,7 @@ class RangeTable(Records):
         offset: npt.NDArray[np.uint64],
         length: npt.NDArray[np.uint64],
         codec: npt.NDArray[np.uint8],
+        states: npt.NDArray[np.int64] | None = None,
         /,
     ) -> None: ...
     def __getitem__(self, index: int, /) -> tuple[int, int, int, int]: ...

@@ -2,6 +2,7 @@
 #include "bind/records.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -52,6 +53,15 @@ PackedRanges packed(size_t files, const Numbers<uint32_t>& file, const Keys& off
   return ranges;
 }
 
+// Convert sizes and modification times to the states of `files` files.
+std::vector<FileState> states_of(size_t files, const std::optional<Numbers<int64_t>>& states) {
+  if (!states) return {};
+  if (states->shape(0) != 2 * files) throw nb::value_error("expected a size and a modification time for each file");
+  std::vector<FileState> found(files);
+  for (size_t i = 0; i < files; ++i) found[i] = {states->data()[2 * i], states->data()[2 * i + 1]};
+  return found;
+}
+
 using RangeTuple = std::tuple<uint32_t, uint64_t, uint64_t, int>;
 
 template <class Table>
@@ -68,13 +78,15 @@ auto absent(const Table& table) {
 
 RangeTable* joined_ranges(std::shared_ptr<FileTable> files, const std::vector<std::shared_ptr<RangeTable>>& tables) {
   PackedRanges ranges;
+  std::vector<FileState> states;
   size_t first_file = 0;
   for (const auto& table : tables) {
+    for (size_t file = 0; file < table->files().size(); ++file) states.push_back(table->state(file));
     ranges.add_all(table->ranges(), static_cast<uint32_t>(first_file));
     first_file += table->files().size();
   }
   if (first_file != files->size()) throw nb::value_error("expected the files of all tables");
-  return new RangeTable(std::move(files), std::move(ranges));
+  return new RangeTable(std::move(files), std::move(ranges), std::move(states));
 }
 
 MemoryTable* joined_memory(const nb::tuple& tables) {
@@ -206,12 +218,15 @@ void bind_records(nb::module_& m) {
         return new FileTable(FileTable::joined({tables.begin(), tables.end()}));
       });
   nb::class_<RangeTable, Records>(m, "RangeTable")
-      .def("__init__",
-           [](RangeTable* self, std::shared_ptr<FileTable> files, const Numbers<uint32_t>& file, const Keys& offset,
-              const Keys& length, const Bytes& codec) {
-             PackedRanges ranges = packed(files->size(), file, offset, length, codec);
-             new (self) RangeTable(std::move(files), std::move(ranges));
-           })
+      .def(
+          "__init__",
+          [](RangeTable* self, std::shared_ptr<FileTable> files, const Numbers<uint32_t>& file, const Keys& offset,
+             const Keys& length, const Bytes& codec, const std::optional<Numbers<int64_t>>& states) {
+            PackedRanges ranges = packed(files->size(), file, offset, length, codec);
+            std::vector<FileState> known = states_of(files->size(), states);
+            new (self) RangeTable(std::move(files), std::move(ranges), std::move(known));
+          },
+          nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("states") = nb::none())
       .def("__getitem__", &item<RangeTable>)
       .def_static("joined", &joined_ranges)
       .def("absent", &absent<RangeTable>)

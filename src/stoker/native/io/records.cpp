@@ -202,21 +202,24 @@ bool follows(const Range& before, const Range& range) {
          before.codec != Codec::Absent && range.codec != Codec::Absent;
 }
 
+Descriptors::Shared RangeTable::opened(uint32_t file, std::string& error) const {
+  Descriptors::Shared found = open_.find_open(file);
+  return found ? found : open_.open(file, files_->path(file), error, state(file));
+}
+
 bool RangeTable::read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const {
   const Range r = ranges_[i];
   if (r.codec == Codec::Absent) return no_bytes(allocator, out);
-  Descriptors::Shared opened = open_.find_open(r.file);
-  if (!opened) opened = open_.open(r.file, files_->path(r.file), error);
-  return opened && read_range(*opened, r, *files_, allocator, out, error);
+  const Descriptors::Shared file = opened(r.file, error);
+  return file && read_range(*file, r, *files_, allocator, out, error);
 }
 
 ReadAheadOutcome RangeTable::read_ahead(size_t i) const {
   const Range r = ranges_[i];
   if (r.codec == Codec::Absent) return {};
   std::string error;
-  Descriptors::Shared opened = open_.find_open(r.file);
-  if (!opened) opened = open_.open(r.file, files_->path(r.file), error);
-  return opened ? read_range_ahead(*opened, r) : ReadAheadOutcome{};
+  const Descriptors::Shared file = opened(r.file, error);
+  return file ? read_range_ahead(*file, r) : ReadAheadOutcome{};
 }
 
 bool MemoryTable::read(size_t i, BufferAllocator& allocator, View& out, std::string&) const {

@@ -114,12 +114,14 @@ class PackedRanges {
 // Records that are byte ranges of files.
 class RangeTable final : public Records {
  public:
-  // Every range must name a file of `files`.
-  RangeTable(std::shared_ptr<const FileTable> files, PackedRanges ranges)
-      : files_(std::move(files)), ranges_(std::move(ranges)) {}
+  // Every range must name a file of `files`. `states` has one state per file: a file in another one is refused when it
+  // is opened. Empty: none is compared.
+  RangeTable(std::shared_ptr<const FileTable> files, PackedRanges ranges, std::vector<FileState> states = {})
+      : files_(std::move(files)), ranges_(std::move(ranges)), states_(std::move(states)) {}
   size_t size() const override { return ranges_.size(); }
   const PackedRanges& ranges() const { return ranges_; }
   const FileTable& files() const { return *files_; }
+  FileState state(size_t file) const { return states_.empty() ? FileState{} : states_[file]; }
   bool read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const override;
   int64_t cost(size_t i) const override { return static_cast<int64_t>(ranges_[i].length); }
   ReadAheadOutcome read_ahead(size_t i) const override;
@@ -129,8 +131,11 @@ class RangeTable final : public Records {
   size_t open_files() const { return open_.size(); }
 
  private:
+  Descriptors::Shared opened(uint32_t file, std::string& error) const;
+
   const std::shared_ptr<const FileTable> files_;
   const PackedRanges ranges_;
+  const std::vector<FileState> states_;
   mutable Descriptors open_;
 };
 
