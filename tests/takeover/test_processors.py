@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
 import sys
@@ -462,6 +463,17 @@ def test_other_settings_are_recorded(repeated: Any, photos: list[Path], monkeypa
         monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", False)
         monkeypatch.setattr(Repeated, "fetch_images", lambda images: images, raising=False)  # a script's own
         assert values(120.0)[1] == 2
+
+
+def test_no_result_of_a_call_is_kept(repeated: Any, photos: list[Path]) -> None:
+    with stoker.torchvision.enabled():
+        for size in (40, 40, [40]):  # the last one fails
+            with contextlib.suppress(TypeError):
+                _call(_opened("loaded", photos[:2]), size=size)
+            assert templates._thread.latest is None and not templates._thread.keeps_latest
+        with lazily():
+            result = _call(_opened("loaded", photos[:2]))[0]["pixel_values"]
+        assert type(result) is not torch.Tensor and templates._thread.latest is None
 
 
 def test_unusual_images_of_a_later_call_are_recorded(repeated: Any, photos: list[Path]) -> None:

@@ -28,7 +28,7 @@ from ..pillow.jpeg_file import LazyJpeg, close_exclusive, open_plain
 from ..tensors import rearranged
 from ..tensors.lazy_base import LazyBase
 from ..tensors.tensor import image_tensor
-from . import calls
+from . import calls, templates
 from .large_results import LargeResults
 
 # The base classes of the processors that compute with torchvision, and the functions that make a tensor of one image:
@@ -90,12 +90,15 @@ def preprocess(
     try:
         with fetching(), recording.tracking(), rearranged.rearranging(), LargeResults():
             lazies = _lazily(images)
+            if key is not None:
+                templates.keep_latest()
             result = original(processor, lazies, *args, **kwargs)
             if key is not None:
                 calls.learn(key, images, lazies, result)
             _materialize(result)
             return result
     except Exception:  # noqa: BLE001 - a damaged file, or a wrong argument: the second call raises the error
+        templates.take_latest()
         result = original(processor, images, *args, **kwargs)
     counts.add(counts.RETRIED)
     return result

@@ -58,20 +58,29 @@ def process_images(original: Callable[..., Any], processor: Any, images: Any, *a
     rows = [row for _, row in found]
     if not rows or any(row.node.size != rows[0].node.size or row.table is not rows[0].table for row in rows):
         return original(processor, images, *args, **kwargs)
-    _thread.latest = LazyTensor(rows, (len(rows),))
-    return found[0][0].batch_class(data={RESULT: _thread.latest}, tensor_type="pt")
+    values = LazyTensor(rows, (len(rows),))
+    if _thread.keeps_latest:
+        _thread.latest = values
+    return found[0][0].batch_class(data={RESULT: values}, tensor_type="pt")
 
 
 class _ThreadState(threading.local):
+    keeps_latest = False
     latest: LazyTensor | None = None  # the latest result of :func:`process_images`
 
 
 _thread = _ThreadState()
 
 
+def keep_latest() -> None:
+    """Keep the next result of :func:`process_images` on this thread until :func:`take_latest`."""
+    _thread.keeps_latest, _thread.latest = True, None
+
+
 def take_latest() -> LazyTensor | None:
-    """Return the latest result of :func:`process_images` on this thread, and forget it."""
-    latest, _thread.latest = _thread.latest, None
+    """Return the latest result of :func:`process_images` since :func:`keep_latest`, and forget it."""
+    latest = _thread.latest
+    _thread.keeps_latest, _thread.latest = False, None
     return latest
 
 
