@@ -15,6 +15,7 @@
 #include "base/scratch.hpp"
 #include "base/simd.hpp"
 #include "nvdec/units.hpp"
+#include "resample/resample.hpp"
 #include "video/convert.hpp"
 
 namespace {
@@ -22,13 +23,14 @@ namespace {
 using namespace stoker;  // NOLINT: a program of one file
 
 struct Counts {
-  uint64_t runs = 0, frames = 0, past = 0, whole = 0, refused = 0;
+  uint64_t runs = 0, frames = 0, past = 0, resampled = 0, whole = 0, refused = 0;
 } counts;
 
 void report() {
   const auto n = [](uint64_t x) { return static_cast<unsigned long long>(x); };
-  std::fprintf(stderr, "runs %llu, conversions %llu, of large frames %llu, packets whole %llu, refused %llu\n",
-               n(counts.runs), n(counts.frames), n(counts.past), n(counts.whole), n(counts.refused));
+  std::fprintf(
+      stderr, "runs %llu, conversions %llu, of large frames %llu, resampled %llu, packets whole %llu, refused %llu\n",
+      n(counts.runs), n(counts.frames), n(counts.past), n(counts.resampled), n(counts.whole), n(counts.refused));
 }
 
 void require(bool holds, const char* law) {
@@ -68,6 +70,40 @@ void plain(const video::Frame& f, const video::Weights& w, video::Order order, i
   to[red] = byte((base + w.red_v * dv) >> shift);
   to[1] = byte((base + w.green_u * du + w.green_v * dv) >> shift);
   to[2 - red] = byte((base + w.blue_u * du) >> shift);
+}
+
+View image_view(uint8_t* data, int64_t height, int64_t width) {
+  View view;
+  view.dtype = DType::U8;
+  view.rank = 3;
+  view.shape[0] = height;
+  view.shape[1] = width;
+  view.shape[2] = 3;
+  view.set_contiguous_strides();
+  view.data = data;
+  return view;
+}
+
+// Resample a frame while it is converted. `image`: its pixels.
+void resample_a_frame(Input& in, const video::Frame& f, const video::Weights& w, video::Order order, uint8_t* image) {
+  const auto axis = [&](int64_t extent) {
+    const auto edge = [&] { return static_cast<double>(in.below(65536)) / 65536 * static_cast<double>(extent); };
+    const bool is_whole = in.below(2) != 0;
+    const double lo = is_whole ? 0 : edge(), hi = is_whole ? static_cast<double>(extent) : edge();
+    const int64_t out = 1 + in.below(80);
+    return resample::Axis{extent, out, lo, hi, static_cast<resample::Filter>(in.below(8)), in.below(2) != 0};
+  };
+  const resample::Axis vertical = axis(f.height), horizontal = axis(f.width);
+  const auto size = static_cast<size_t>(3 * vertical.out_size * horizontal.out_size);
+  const std::unique_ptr<uint8_t[]> expected(new uint8_t[size]()), found(new uint8_t[size]());
+  const View to = image_view(expected.get(), vertical.out_size, horizontal.out_size);
+  const View own = image_view(found.get(), vertical.out_size, horizontal.out_size);
+  Scratch rows, scratch;
+  const bool done = resample::resample_into(image_view(image, f.height, f.width), vertical, horizontal, to, scratch);
+  require(video::convert_resampled(f, w, order, vertical, horizontal, own, rows, scratch) == done,
+          "frames are resampled if their images are");
+  require(!std::memcmp(expected.get(), found.get(), size), "frames are resampled as their images are");
+  ++counts.resampled;
 }
 
 void convert_a_frame(Input in) {
@@ -122,6 +158,8 @@ void convert_a_frame(Input in) {
     std::free(block);
     ++counts.frames;
     counts.past += is_large;
+    Input own = in;  // the same axes for each instruction set
+    resample_a_frame(own, f, w, order, expected.data());
   }
   isa_setting() = detect_isa();
 }

@@ -142,12 +142,15 @@ def run_opencv(data: Data, *, codec: str, work: str) -> Sample:
 
 def run_stoker(data: Data, *, codec: str, work: str) -> Sample:
     """Decode with the decoders of Stoker's readers; the index of the file is known."""
-    from stoker import eager
+    from stoker import types
     from stoker.video.clip import ClipPixels
     from stoker.video.decoder import VideoDecoder
+    from stoker.video.frame_resize import FrameResize
     from stoker.video.indexing import index_video
 
-    path, pixels = _video(codec), ClipPixels()
+    linear = int(types.INTERP_LINEAR)
+    resize = FrameResize((_SIDE, _SIDE), linear, linear, antialias=True)  # as `readers.video_resize` asks for it
+    path, pixels = _video(codec), ClipPixels(resize=resize if work == "resize" else None)
     index = index_video(path)
 
     def decoded(first: int, decoder: Any) -> Any:
@@ -158,9 +161,7 @@ def run_stoker(data: Data, *, codec: str, work: str) -> Sample:
     def whole() -> int:
         with contextlib.closing(VideoDecoder(path, index)) as decoder:
             for first in range(0, _COUNT, _CLIP):
-                clip = decoded(first, decoder)
-                if work == "resize":
-                    eager.resize(clip, size=(_SIDE, _SIDE))
+                decoded(first, decoder)
         return _COUNT
 
     def clips() -> int:

@@ -224,7 +224,6 @@ def test_damage_fails_the_frames_that_need_it(folder: Path) -> None:
         ({"image_type": types.GRAY}, "RGB, BGR or YCbCr"),
         ({"dtype": types.FLOAT}, "UINT8 or UINT16"),
         ({"dtype": types.UINT16, "fill_value": 65536}, "from 0 to 65535 as `fill_value`"),
-        ({"device": "gpu"}, "gpu"),
     ],
 )
 def test_arguments_are_checked(h264: Any, arguments: dict[str, Any], text: str) -> None:

@@ -123,7 +123,7 @@ class Lowering(Scoped):
         outer = self.scope
         given.setdefault("seed", outer.args.get("seed")) if op_class.draws else None
         consts = op_class.fill_defaults(op_class.bind(given), edges)
-        scope = Scope(op_class(), consts, edges, outer.node, outer.draw, outer.guards)
+        scope = Scope(op_class(), consts, edges, outer.node, outer.draw, outer.guards, outer.device)
         scope.checks, outer.checks = outer.checks, []  # a composite has no step of its own that could carry them
         result = self.lower(scope, inputs)
         return result[0] if len(result) == 1 else result

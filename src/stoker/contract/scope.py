@@ -29,6 +29,7 @@ class Scope:
         node: int,
         draw: int = 0,
         guards: tuple[tuple[int, bool], ...] = (),
+        device: str | None = None,
     ) -> None:
         self.operator = operator
         self.args = args
@@ -36,6 +37,7 @@ class Scope:
         self.node = node
         self.draw = draw
         self.guards = guards
+        self.device = device  # that the user has requested
         self.checks: list[Check] = []
 
 

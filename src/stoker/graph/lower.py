@@ -45,7 +45,7 @@ def _lower_node(lowering: Lowering, node: Node, values: Mapping[Edge, Value]) ->
     operator = node.operator()
     edges = {name: values[e] for name, e in node.edges}
     guards = tuple((values[e].id, wanted) for e, wanted in node.guards)
-    scope = Scope(operator, node.args, edges, node.id, node.draw, guards)
+    scope = Scope(operator, node.args, edges, node.id, node.draw, guards, node.device)
     try:
         inputs = [values[e] for e in node.inputs]
         if not operator.takes_bfloat16 and any(x.dtype == DType.BFLOAT16 for x in (*inputs, *edges.values())):

@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from ..settings import default_threads
 from ..video.clip import ClipPixels
 from ..video.engine_clips import ClipsOnEngines, as_result, in_host_memory
 from ..video.frame_index import ARRAYS, FrameIndex, Ints, groups_of
+from ..video.frame_resize import FrameResize
 from ..video.indexing import index_video
 from ..video.memory import MEMORY
 from ..video.pool import POOL, VideoFile, VideoOwner
@@ -176,6 +178,10 @@ class ClipStorage(Storage):
         with self._lock:
             self._threads = count
 
+    def resize(self, resize: FrameResize | None) -> None:
+        """Resize the frames of clips while they are decoded. Clips that were requested before are resized later."""
+        self.pixels = replace(self.pixels, resize=resize)
+
     def __len__(self) -> int:
         return len(self.table)
 
@@ -231,7 +237,14 @@ class ClipStorage(Storage):
             for batch in self._ahead:
                 asked |= {w: batch.pop(w) for w in wanted & batch.keys() - asked.keys()}
         asked |= self._ask([w for w in wanted if w not in asked])
-        return [self._result(asked.get(w)) for w in clips]
+        return [self._fitting(self._result(asked.get(w))) for w in clips]
+
+    def _fitting(self, clip: Pixels | BaseException) -> Pixels | BaseException:
+        """Return a clip with the size of all clips: it may have been requested before `resize`."""
+        resize = self.pixels.resize
+        if resize is None or isinstance(clip, BaseException) or clip.shape[1:3] == resize.size:
+            return clip
+        return resize.of_clip(in_host_memory(clip))
 
     def _result(self, future: Future[Pixels] | None) -> Pixels | BaseException:
         if future is None:
@@ -318,14 +331,15 @@ class ClipStorage(Storage):
         frames = {w: self.table.frames(w[0], self.rule, w[1]) for w in clips if w[0] not in failures}
         found: dict[Wanted, Pixels | BaseException] = {w: DataError(failures[w[0]]) for w in clips if w[0] in failures}
         left = frames
-        if frames and self._engines is not None and self.pixels.reduction == 1:
-            on_gpu = self._engines.decode(self._video(file), frames, self.pixels)
+        pixels = self.pixels
+        if frames and self._engines is not None and pixels.reduction == 1 and pixels.resize is None:
+            on_gpu = self._engines.decode(self._video(file), frames, pixels)
             found |= on_gpu
             left = {w: f for w, f in frames.items() if w not in on_gpu}
         if left:
             with POOL.borrow(self._video(file), min(int(f[f >= 0].min()) for f in left.values())) as decoder:
-                pixels = self.pixels.decode(decoder, list(left.values()))
-            found |= dict(zip(left, pixels, strict=True))
+                decoded = pixels.decode(decoder, list(left.values()))
+            found |= dict(zip(left, decoded, strict=True))
         return [found[w] for w in clips]
 
     def _video(self, file: int) -> VideoFile:
@@ -391,7 +405,8 @@ class DecodeClips(TakeRecords, name="_clips"):
 
     def infer(self, c: Any, number: Any) -> Spec:
         storage: ClipStorage = c.const("storage")
-        return Spec(DType.of(storage.pixels.dtype), (storage.rule.fixed_length, None, None, 3), "FHWC")
+        size = (None, None) if storage.pixels.resize is None else storage.pixels.resize.size
+        return Spec(DType.of(storage.pixels.dtype), (storage.rule.fixed_length, *size, 3), "FHWC")
 
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
         if not rows:

@@ -16,6 +16,7 @@ from ..contract.pixel import load
 from ..contract.resizing import ResizeArguments
 from ..contract.step import Value
 from ..contract.types import DType
+from ..video.frame_resize import FrameResize
 from ._video import ClipColumn
 from .video import VideoReader
 
@@ -57,10 +58,25 @@ class ResizedClips(ClipColumn):
         self._resizing = resizing
 
     def lower(self, c: Lowering, reader: int) -> Value:
+        resize = self._resize_of(c)
+        self._storage.resize(resize)
         clips = self._storage.lower(c, reader, DType.UINT8, (), self.layout)
+        if resize is not None:
+            return clips
         per_row = {k: v for k, v in c.scope.edges.items() if k in self._resizing}
         resized: Value = c.apply("resize", clips, **{**self._resizing, **per_row, "dtype": self.dtype})
         return c.pointwise([resized], load(self.dtype) * (1 / 255)) if self._normalized else resized
+
+    def _resize_of(self, c: Lowering) -> FrameResize | None:
+        """Return the resize that the decoders do; None: a step after them resizes.
+
+        A video of 1280x720 has a clip of 44 MB, which is neither written nor read if its rows are resized when they are
+        converted. On a GPU the resize is one of the GPU's steps.
+        """
+        in_frames = c.scope.device in (None, "cpu") and FrameResize.takes(self.dtype)
+        if not in_frames or self._normalized or c.scope.edges.keys() & self._resizing.keys():
+            return None
+        return FrameResize.of(self._resizing)
 
     def row(self, index: int) -> npt.NDArray[Any]:
         raise UnsupportedError("expected a clip of `readers.video`, got a resized one, which a pipeline makes")

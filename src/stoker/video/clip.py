@@ -14,6 +14,7 @@ from ..contract.errors import DataError
 from ..settings import video_clip_bytes
 from .colors import RGB, write_pixels
 from .decoder import VideoDecoder
+from .frame_resize import FrameResize
 from .memory import MEMORY
 
 Pixels = npt.NDArray[Any]  # uint8 or uint16
@@ -48,6 +49,7 @@ class ClipPixels:
         fill: values of the channels of constant frames.
         dtype: type of the pixels: uint8, or uint16 with 257 times the values.
         reduction: number by which the decoder divides the height and the width of the frames.
+        resize: resize of the frames, of uint8; None: they have the size of the video.
     """
 
     order: int = RGB
@@ -55,6 +57,7 @@ class ClipPixels:
     fill: tuple[int, ...] = (0,)
     dtype: type[np.uint8] | type[np.uint16] = np.uint8
     reduction: int = 1
+    resize: FrameResize | None = None
 
     def decode(self, decoder: VideoDecoder, clips: Sequence[npt.NDArray[np.int64]]) -> list[Pixels | BaseException]:
         """Decode clips of one file together.
@@ -66,6 +69,7 @@ class ClipPixels:
         Returns:
             For each clip ``(frames, height, width, 3)``, or the error of its first frame that failed.
         """
+        sizes: dict[int, tuple[int, int]] = {}
         turns = decoder.index.rotation // 90 if self.adjust_orientation else 0
         places: dict[int, list[tuple[int, int]]] = {}
         for k, frames in enumerate(clips):
@@ -78,7 +82,7 @@ class ClipPixels:
         def take(number: int, frame: Any) -> None:
             pixels: Pixels | None = None
             for k, at in places[number]:
-                pixels = self._place(found, k, at, len(clips[k]), frame, turns, pixels, misfits)
+                pixels = self._place(found, k, at, len(clips[k]), frame, turns, pixels, sizes, misfits)
 
         failed = decoder.read(places, take)
         out: list[Pixels | BaseException] = []
@@ -92,23 +96,27 @@ class ClipPixels:
 
     def _place(
         self, found: list[Pixels | None], k: int, at: int, length: int, frame: Any, turns: int, pixels: Pixels | None,
-        misfits: dict[int, DataError],
+        sizes: dict[int, tuple[int, int]], misfits: dict[int, DataError],
     ) -> Pixels | None:  # fmt: skip
         """Write a frame into a clip, and return where its pixels are."""
         height, width = (frame.width, frame.height) if turns & 1 else (frame.height, frame.width)
         clip = found[k]
         if clip is None:
             size = np.dtype(self.dtype).itemsize
-            excess = excess_of(length, height, width, size)
+            rows, columns = (height, width) if self.resize is None else self.resize.size
+            excess = excess_of(length, rows, columns, size) or excess_of(1, height, width, size)
             if excess:
                 raise DataError(excess)
-            clip = found[k] = MEMORY.array((length, height, width, 3 * size)).view(self.dtype)
-        if clip.shape[1:3] != (height, width):
-            text = f"expected frames of one size in a clip, got {clip.shape[1:3]} and {(height, width)}"
+            clip = found[k] = MEMORY.array((length, rows, columns, 3 * size)).view(self.dtype)
+            sizes[k] = height, width
+        if sizes[k] != (height, width):
+            text = f"expected frames of one size in a clip, got {sizes[k]} and {(height, width)}"
             misfits.setdefault(k, DataError(text))
             return pixels
         if pixels is not None:
             clip[at] = pixels
+        elif self.resize is not None:
+            self.resize.write(frame, self.order, turns, clip[at])
         elif turns:
             stored = np.empty((frame.height, frame.width, 3), self.dtype)
             write_pixels(frame, self.order, stored)

@@ -18,3 +18,21 @@ def convert(
     order: int,
     out: Bytes | npt.NDArray[np.uint16],
 ) -> None: ...
+def resize(
+    planes: Sequence[Bytes],
+    pitches: Sequence[int],
+    size: tuple[int, int],
+    shifts: tuple[int, int],
+    bits: int,
+    matrix: tuple[float, float],
+    full_range: bool,
+    order: int,
+    region: tuple[float, float, float, float],
+    filters: tuple[int, int],
+    antialias: bool,
+    out: Bytes,
+) -> None:
+    """Convert and resize a frame of a size (height, width), as `convert` and the resampling of its result would.
+
+    ``region``: (y0, y1, x0, x1) in pixels. ``filters``: numbers of the filters of the vertical and the horizontal axis.
+    """

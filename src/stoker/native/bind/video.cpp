@@ -38,16 +38,14 @@ Scratch& scratch_of_thread() {
   return own;
 }
 
-template <class T>
-stoker::video::Frame frame_of(const std::vector<Plane>& planes, const std::vector<int64_t>& pitches,
-                              const Pixels<T>& out, std::tuple<int, int> shifts, int bits) {
+stoker::video::Frame frame_of(const std::vector<Plane>& planes, const std::vector<int64_t>& pitches, int64_t height,
+                              int64_t width, std::tuple<int, int> shifts, int bits) {
   stoker::video::Frame frame{};
-  frame.height = static_cast<int64_t>(out.shape(0));
-  frame.width = static_cast<int64_t>(out.shape(1));
+  frame.height = height;
+  frame.width = width;
   std::tie(frame.shift_x, frame.shift_y) = shifts;
   frame.wide = bits > 8;
   frame.gray = planes.size() == 1;
-  require(out.shape(2) == 3, "expected an output of three channels");
   require(frame.width > 0 && frame.height > 0 && frame.width <= kMaxSide && frame.height <= kMaxSide,
           "expected an image of 1 to 2**20 pixels on a side");
   require(planes.size() == 1 || planes.size() == 3, "expected one plane, or three");
@@ -69,14 +67,20 @@ stoker::video::Frame frame_of(const std::vector<Plane>& planes, const std::vecto
   return frame;
 }
 
+stoker::video::Order channels_of(double kr, double kb, int order) {
+  require(kr > 0 && kb > 0 && kr + kb < 0.99, "expected weights of red and blue between 0 and 1");
+  require(order >= 0 && order <= static_cast<int>(stoker::video::Order::Stored), "expected an order of channels");
+  return static_cast<stoker::video::Order>(order);
+}
+
 template <class T>
 void convert(const std::vector<Plane>& planes, const std::vector<int64_t>& pitches, std::tuple<int, int> shifts,
              int bits, std::tuple<double, double> matrix, bool full_range, int order, const Pixels<T>& out) {
-  const stoker::video::Frame frame = frame_of(planes, pitches, out, shifts, bits);
+  require(out.shape(2) == 3, "expected an output of three channels");
+  const stoker::video::Frame frame =
+      frame_of(planes, pitches, static_cast<int64_t>(out.shape(0)), static_cast<int64_t>(out.shape(1)), shifts, bits);
   const auto [kr, kb] = matrix;
-  require(kr > 0 && kb > 0 && kr + kb < 0.99, "expected weights of red and blue between 0 and 1");
-  require(order >= 0 && order <= static_cast<int>(stoker::video::Order::Stored), "expected an order of channels");
-  const auto channels = static_cast<stoker::video::Order>(order);
+  const stoker::video::Order channels = channels_of(kr, kb, order);
   stoker::without_gil([&] {
     if constexpr (sizeof(T) == 2) {
       stoker::video::convert_words(frame, kr, kb, full_range, bits - 8, channels, out.data());
@@ -85,6 +89,39 @@ void convert(const std::vector<Plane>& planes, const std::vector<int64_t>& pitch
       stoker::video::convert(frame, weights, channels, out.data(), scratch_of_thread());
     }
   });
+}
+
+// Convert and resample a frame of `size`. `region`: (y0, y1, x0, x1) in its pixels; `filters`: of the vertical axis and of
+// the horizontal one.
+void resize(const std::vector<Plane>& planes, const std::vector<int64_t>& pitches, std::tuple<int64_t, int64_t> size,
+            std::tuple<int, int> shifts, int bits, std::tuple<double, double> matrix, bool full_range, int order,
+            std::tuple<double, double, double, double> region, std::tuple<int, int> filters, bool antialias,
+            const Pixels<uint8_t>& out) {
+  using stoker::resample::Filter;
+  const auto [height, width] = size;
+  const stoker::video::Frame frame = frame_of(planes, pitches, height, width, shifts, bits);
+  const auto [kr, kb] = matrix;
+  const stoker::video::Order channels = channels_of(kr, kb, order);
+  const auto [vertical, horizontal] = filters;
+  for (const int one : {vertical, horizontal})
+    require(one >= 0 && one <= static_cast<int>(Filter::Hamming), "expected filters of a resize");
+  require(out.shape(2) == 3, "expected an output of three channels");
+  const auto [y0, y1, x0, x1] = region;
+  stoker::View to;
+  to.dtype = stoker::DType::U8;
+  to.rank = 3;
+  for (size_t i = 0; i < 3; ++i) to.shape[i] = static_cast<int64_t>(out.shape(i));
+  to.set_contiguous_strides();
+  to.data = out.data();
+  const bool done = stoker::without_gil([&] {
+    static thread_local stoker::CallScratch own;
+    const stoker::video::Weights weights = stoker::video::weights_of(kr, kb, full_range, bits - 8);
+    return stoker::video::convert_resampled(frame, weights, channels,
+                                            {height, to.shape[0], y0, y1, static_cast<Filter>(vertical), antialias},
+                                            {width, to.shape[1], x0, x1, static_cast<Filter>(horizontal), antialias},
+                                            to, scratch_of_thread(), own.begin_call());
+  });
+  require(done, "this resize cannot be done: the region is not finite or too large");
 }
 
 }  // namespace
@@ -97,4 +134,7 @@ void bind_video(nb::module_& m) {
   };
   define(&convert<uint8_t>);
   define(&convert<uint16_t>);
+  video.def("resize", &resize, nb::arg("planes"), nb::arg("pitches"), nb::arg("size"), nb::arg("shifts"),
+            nb::arg("bits"), nb::arg("matrix"), nb::arg("full_range"), nb::arg("order"), nb::arg("region"),
+            nb::arg("filters"), nb::arg("antialias"), nb::arg("out").noconvert());
 }

@@ -26,8 +26,14 @@ class Stream {
   static constexpr bool kU8 = std::is_same_v<T, uint8_t>;
 
  public:
-  Stream(const View& src, const Window& vertical, const Window& horizontal, bool vertical_first, const Sink& sink)
-      : source_(src), sink_(sink), channels_(src.shape[2]), kernels_(kernels()), vertical_first_(vertical_first) {
+  Stream(const View& src, const Window& vertical, const Window& horizontal, bool vertical_first, const Sink& sink,
+         const RowMaker* maker = nullptr)
+      : source_(src),
+        sink_(sink),
+        maker_(maker),
+        channels_(src.shape[2]),
+        kernels_(kernels()),
+        vertical_first_(vertical_first) {
     v_.window = vertical;
     h_.window = horizontal;
     row_elements_ = horizontal.out * channels_;
@@ -71,7 +77,7 @@ class Stream {
       return;
     }
     staging_pitch_ = full_pitch;
-    if (vertical_first_ || !source_.packed()) staging_ = carver.take<uint8_t>(kRows * staging_pitch_);
+    if (vertical_first_ || maker_ || !source_.packed()) staging_ = carver.take<uint8_t>(kRows * staging_pitch_);
     if (!source_.packed()) all_columns_ = carver.take<int32_t>(source_.width());
     if constexpr (kU8) {
       tail_start_ = carver.take<int32_t>(round_up(h_.window.out, kBlock));
@@ -152,7 +158,7 @@ class Stream {
     h_.find_packed(fast ? kernels_.packing : Packing::Whole, blocked);
     rebase();
     taps_ = RowTaps{h_.start, h_.packed, h_.groups, static_cast<int32_t>(channels_), blocked};
-    const bool copied = vertical_first_ || !source_.packed();  // these rows are followed by padding
+    const bool copied = vertical_first_ || maker_ || !source_.packed();  // these rows are followed by padding
     readable_ = copied ? staging_pitch_ : source_.width() * channels_;
     by_blocks_ = fast && kernels_.plan_blocks && kernels_.plan_blocks(taps_, h_.window.out, block_room_);
     if (!by_blocks_) plan_tail();
@@ -317,8 +323,12 @@ class Stream {
   void copy_row(int64_t row, uint8_t* dst) { source_.gather(row, all_columns_ + h_.first, h_.end - h_.first, dst); }
 
   const uint8_t* source_row(int64_t row, int64_t j) {
-    if (source_.packed()) return source_.row(row);
     uint8_t* staged = staging_ + j * staging_pitch_;
+    if (maker_) {
+      maker_->row(maker_->ctx, row, staged);
+      return staged;
+    }
+    if (source_.packed()) return source_.row(row);
     copy_row(row, staged + h_.first * source_.pixel_bytes());
     return staged;
   }
@@ -345,6 +355,7 @@ class Stream {
 
   const Source source_;
   const Sink sink_;
+  const RowMaker* const maker_;
   const int64_t channels_;
   const Kernels& kernels_;
   const bool vertical_first_;
@@ -407,6 +418,19 @@ bool resample(const View& src, const Axis& vertical, const Axis& horizontal, con
     case DType::F32: Stream<float>(src, v, h, vertical_first, sink).run(scratch); return true;
     default: return false;
   }
+}
+
+bool resample_made(const RowMaker& maker, const View& src, const Axis& vertical, const Axis& horizontal,
+                   const Sink& sink, Scratch& scratch, Order order) {
+  Passes passes;
+  View packed = src;
+  packed.set_contiguous_strides();
+  packed.data = nullptr;
+  if (packed.dtype != DType::U8 || !make_passes(packed, vertical, horizontal, order, passes)) return false;
+  const auto copies = [](const Window& w) { return w.filter == Filter::Nearest; };
+  if (passes.vertical_first || copies(passes.vertical) || copies(passes.horizontal)) return false;
+  if (!passes.empty) Stream<uint8_t>(packed, passes.vertical, passes.horizontal, false, sink, &maker).run(scratch);
+  return true;
 }
 
 bool resample_into(const View& src, const Axis& vertical, const Axis& horizontal, const View& dst, Scratch& scratch,

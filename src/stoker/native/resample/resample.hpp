@@ -38,6 +38,13 @@ struct Sink {
   void* ctx;
 };
 
+// Maker of the rows of an image of packed pixels of type U8, [H,W,C], which is nowhere in memory: it writes row `y` to `to`.
+// Each row is asked for once, in ascending order if the vertical axis is not mirrored.
+struct RowMaker {
+  void (*row)(void* ctx, int64_t y, uint8_t* to);
+  void* ctx;
+};
+
 // Plan of a resampling.
 struct Passes {
   Window vertical, horizontal;  // a pass that only copies pixels has the filter Nearest
@@ -54,6 +61,12 @@ bool make_passes(const View& src, const Axis& vertical, const Axis& horizontal, 
 // may read pixels around the region. For an empty input or output the sink receives no rows.
 bool resample(const View& src, const Axis& vertical, const Axis& horizontal, const Sink& sink, Scratch& scratch,
               Order order = Order::Pillow);
+
+// Resample an image of U8 whose rows are made when they are needed, with the result of `resample` on the whole image.
+// `src`: its extents; it has no data. Return false as `resample` does, and for resamplings whose first pass is not a
+// filter along the rows.
+bool resample_made(const RowMaker& maker, const View& src, const Axis& vertical, const Axis& horizontal,
+                   const Sink& sink, Scratch& scratch, Order order = Order::Pillow);
 
 // Resample into dst, [out_h, out_w, C] of src's type with any strides. dst must not overlap src.
 bool resample_into(const View& src, const Axis& vertical, const Axis& horizontal, const View& dst, Scratch& scratch,

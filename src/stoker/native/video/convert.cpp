@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <utility>
 
 #include "base/carver.hpp"
@@ -46,57 +47,108 @@ bool are_words(const Weights& w) {
   return std::all_of(std::begin(all), std::end(all), [](int32_t x) { return x > -(1 << 15) && x < 1 << 15; });
 }
 
+// Converter of the rows of a frame, one at a time.
+template <class T>
+class Rows {
+ public:
+  Rows(const Frame& f, const Weights& w, Order order, const RowLoops<T>& loops, Scratch& scratch)
+      : f_(f), w_(w), order_(order), loops_(loops) {
+    chroma_ = (f.width + (int64_t{1} << f.shift_x) - 1) >> f.shift_x;
+    const auto room = static_cast<size_t>(std::max(chroma_ << f.shift_x, f.width) + 64);
+    const auto carve = [&](Carver c) {
+      for (T*& row : samples_) row = c.take<T>(room);
+      none_ = c.take<T>(room);
+      for (int32_t*& row : terms_) row = c.take<int32_t>(room);
+      for (uint8_t*& row : bytes_) row = c.take<uint8_t>(room);
+      return c.used();
+    };
+    const size_t used = carve(Carver());
+    carve(Carver(scratch.get(used)));
+    if (f.gray) std::fill(none_, none_ + chroma_, static_cast<T>(w.chroma_zero));
+    u_ = v_ = none_;
+    std::copy(std::begin(bytes_), std::end(bytes_), std::begin(to_));
+    if (order == Order::BGR) std::swap(to_[0], to_[2]);
+    in_one_pass_ = loops.rgb && order != Order::Stored && f.shift_x <= 1 && are_words(w);
+  }
+  bool in_one_pass() const { return in_one_pass_; }
+
+  // Write row `y`. `past`: past the caches, which needs a fence.
+  void write(int64_t y, uint8_t* row, bool past) {
+    const T* luma = row_of(0, y, f_.width);
+    const int64_t own = f_.gray ? 0 : y >> f_.shift_y;
+    if (own != done_) {
+      if (!f_.gray) u_ = row_of(1, own, chroma_), v_ = row_of(2, own, chroma_);
+      done_ = own;
+      if (order_ == Order::Stored) {
+        loops_.stored(u_, chroma_, f_.shift_x, w_, bytes_[1]);
+        loops_.stored(v_, chroma_, f_.shift_x, w_, bytes_[2]);
+      } else if (!in_one_pass_) {
+        loops_.terms(u_, v_, chroma_, f_.shift_x, w_, terms_);
+      }
+    }
+    if (order_ == Order::Stored) loops_.stored(luma, f_.width, 0, w_, bytes_[0]);
+    else if (!in_one_pass_) loops_.channels(luma, terms_, f_.width, w_, to_);
+    if (in_one_pass_) loops_.rgb({luma, u_, v_, f_.width, f_.shift_x, order_ == Order::BGR, past}, w_, row);
+    else weave(row, bytes_, f_.width);
+  }
+
+ private:
+  // Rows of words may begin at odd addresses.
+  const T* row_of(int plane, int64_t y, int64_t count) const {
+    const uint8_t* row = f_.plane[plane] + y * f_.pitch[plane];
+    if constexpr (sizeof(T) == 1) return row;
+    std::memcpy(samples_[plane], row, static_cast<size_t>(count) * sizeof(T));
+    return samples_[plane];
+  }
+
+  const Frame& f_;
+  const Weights& w_;
+  const Order order_;
+  const RowLoops<T> loops_;
+  int64_t chroma_ = 0;
+  T *samples_[3] = {}, *none_ = nullptr;  // aligned copies of rows
+  int32_t* terms_[3] = {};
+  uint8_t *bytes_[3] = {}, *to_[3] = {};
+  bool in_one_pass_ = false;
+  const T *u_ = nullptr, *v_ = nullptr;
+  int64_t done_ = -1;  // the row of chroma samples whose terms are there
+};
+
 template <class T>
 void convert_rows(const Frame& f, const Weights& w, Order order, const RowLoops<T>& loops, uint8_t* out,
                   Scratch& scratch) {
-  const int64_t chroma = (f.width + (int64_t{1} << f.shift_x) - 1) >> f.shift_x, padded = chroma << f.shift_x;
-  const auto room = static_cast<size_t>(std::max(padded, f.width) + 64);
-  T *samples[3] = {}, *none = nullptr;  // aligned copies of rows
-  int32_t* terms[3] = {};
-  uint8_t* bytes[3] = {};
-  const auto carve = [&](Carver c) {
-    for (T*& row : samples) row = c.take<T>(room);
-    none = c.take<T>(room);
-    for (int32_t*& row : terms) row = c.take<int32_t>(room);
-    for (uint8_t*& row : bytes) row = c.take<uint8_t>(room);
-    return c.used();
-  };
-  const size_t used = carve(Carver());
-  carve(Carver(scratch.get(used)));
-  if (f.gray) std::fill(none, none + chroma, static_cast<T>(w.chroma_zero));
-  // Rows of words may begin at odd addresses.
-  const auto row_of = [&](int plane, int64_t y, int64_t count) -> const T* {
-    const uint8_t* row = f.plane[plane] + y * f.pitch[plane];
-    if constexpr (sizeof(T) == 1) return row;
-    std::memcpy(samples[plane], row, static_cast<size_t>(count) * sizeof(T));
-    return samples[plane];
-  };
-  uint8_t* to[3] = {bytes[0], bytes[1], bytes[2]};
-  if (order == Order::BGR) std::swap(to[0], to[2]);
-  const bool in_one_pass = loops.rgb && order != Order::Stored && f.shift_x <= 1 && are_words(w);
-  const bool past = in_one_pass && 3 * f.width * f.height >= kPastBytes;
-  const T *u = none, *v = none;
-  int64_t done = -1;  // the row of chroma samples whose terms are there
-  for (int64_t y = 0; y < f.height; ++y) {
-    const T* luma = row_of(0, y, f.width);
-    const int64_t own = f.gray ? 0 : y >> f.shift_y;
-    if (own != done) {
-      if (!f.gray) u = row_of(1, own, chroma), v = row_of(2, own, chroma);
-      done = own;
-      if (order == Order::Stored) {
-        loops.stored(u, chroma, f.shift_x, w, bytes[1]);
-        loops.stored(v, chroma, f.shift_x, w, bytes[2]);
-      } else if (!in_one_pass) {
-        loops.terms(u, v, chroma, f.shift_x, w, terms);
-      }
-    }
-    if (order == Order::Stored) loops.stored(luma, f.width, 0, w, bytes[0]);
-    else if (!in_one_pass) loops.channels(luma, terms, f.width, w, to);
-    uint8_t* const row = out + 3 * y * f.width;
-    if (in_one_pass) loops.rgb({luma, u, v, f.width, f.shift_x, order == Order::BGR, past}, w, row);
-    else weave(row, bytes, f.width);
-  }
+  Rows<T> rows(f, w, order, loops, scratch);
+  const bool past = rows.in_one_pass() && 3 * f.width * f.height >= kPastBytes;
+  for (int64_t y = 0; y < f.height; ++y) rows.write(y, out + 3 * y * f.width, past);
   if (past) fence();
+}
+
+void copy_rows(void* to, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch) {
+  const View& out = *static_cast<const View*>(to);
+  for (int64_t y = y0; y < y1; ++y, pixels += pitch)
+    std::memcpy(out.data + y * out.stride[0], pixels, static_cast<size_t>(3 * out.shape[1]));
+}
+
+template <class T>
+bool resample_rows(const Frame& f, const Weights& w, Order order, const RowLoops<T>& loops,
+                   const resample::Axis& vertical, const resample::Axis& horizontal, View out, Scratch& room,
+                   Scratch& scratch) {
+  View whole;
+  whole.dtype = DType::U8;
+  whole.rank = 3;
+  whole.shape[0] = f.height;
+  whole.shape[1] = f.width;
+  whole.shape[2] = 3;
+  whole.set_contiguous_strides();
+  Rows<T> rows(f, w, order, loops, room);
+  const resample::RowMaker maker{
+      [](void* own, int64_t y, uint8_t* to) { static_cast<Rows<T>*>(own)->write(y, to, false); }, &rows};
+  const resample::Sink sink{copy_rows, &out};
+  if (resample::resample_made(maker, whole, vertical, horizontal, sink, scratch)) return true;
+  const auto image = std::make_unique<uint8_t[]>(static_cast<size_t>(3 * f.width * f.height));
+  whole.data = image.get();
+  convert_rows(f, w, order, loops, image.get(), room);
+  return resample::resample(whole, vertical, horizontal, sink, scratch);
 }
 
 }  // namespace
@@ -161,6 +213,14 @@ void convert(const Frame& frame, const Weights& weights, Order order, uint8_t* o
   const Forms all = forms();
   if (frame.wide) convert_rows<uint16_t>(frame, weights, order, all.words, out, scratch);
   else convert_rows<uint8_t>(frame, weights, order, all.bytes, out, scratch);
+}
+
+bool convert_resampled(const Frame& frame, const Weights& weights, Order order, const resample::Axis& vertical,
+                       const resample::Axis& horizontal, const View& out, Scratch& rows, Scratch& scratch) {
+  const Forms all = forms();
+  if (frame.wide)
+    return resample_rows<uint16_t>(frame, weights, order, all.words, vertical, horizontal, out, rows, scratch);
+  return resample_rows<uint8_t>(frame, weights, order, all.bytes, vertical, horizontal, out, rows, scratch);
 }
 
 }  // namespace stoker::video

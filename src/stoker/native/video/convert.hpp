@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "base/scratch.hpp"
+#include "base/tensor.hpp"
+#include "resample/resample.hpp"
 
 namespace stoker::video {
 
@@ -35,6 +37,11 @@ struct Frame {
 
 // Write an image [height,width,3] of bytes without gaps. Chroma samples are repeated.
 void convert(const Frame& frame, const Weights& weights, Order order, uint8_t* out, Scratch& scratch);
+
+// Resample the image of `convert` without writing it: see resample.hpp. `rows`: [out_h,out_w,3] of bytes. Return false for a
+// resampling that cannot be done.
+bool convert_resampled(const Frame& frame, const Weights& weights, Order order, const resample::Axis& vertical,
+                       const resample::Axis& horizontal, const View& out, Scratch& rows, Scratch& scratch);
 
 // Write an image [height,width,3] of words without gaps, as `convert` with 257 times the value of a byte. `stored`: luma
 // and chroma as they are, in the upper bits.
