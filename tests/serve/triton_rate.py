@@ -6,7 +6,8 @@ resizes to 224x224 and normalises; its result is the mean of the image, as small
 602 kB of float32. Each request has 32 files. Two clients are in flight, so that one request waits in the server, and
 both ways alternate. ``--instances``: processes that run the model, with ``--threads`` threads each. ``--transport``:
 the files go through HTTP, or the client writes them into memory that it shares with the server. ``--clients``: requests
-in flight. The processor time of a request shows which process has the rest: all of them share this machine's cores.
+in flight. ``--client-cores``: cores that only the clients use, while the endpoint and the server have the others. The
+processor time of a request shows which process has the rest.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clients", type=int, default=2)
+    parser.add_argument("--client-cores", type=int, default=0)
     parser.add_argument("--transport", choices=tuple(TRANSPORTS), default="http")
     parser.add_argument("--results", nargs="+", choices=("means", "images"), default=["means", "images"])
     arguments = parser.parse_args()
@@ -63,6 +65,12 @@ def main() -> None:
     requests = [contents[i : i + BATCH] for i in range(0, len(contents) - BATCH + 1, BATCH)]
     print(f"{time.strftime('%d %B %Y %H:%M', time.gmtime())} UTC, batch {BATCH}, {len(contents)} files, {arguments}")
     open_client = TRANSPORTS[arguments.transport]
+    cores = sorted(os.sched_getaffinity(0))
+    count = arguments.client_cores
+    if not 0 <= count < len(cores):
+        parser.error(f"expected `--client-cores` from 0 to {len(cores) - 1}, got {count}")
+    client_cores = cores[len(cores) - count :] or cores
+    os.sched_setaffinity(0, cores[: len(cores) - count])  # this thread, those that it starts, and the server
     for results in arguments.results:
         whole = results == "images"
         with tempfile.TemporaryDirectory() as name:
@@ -73,7 +81,7 @@ def main() -> None:
                 config.write(f'parameters {{ key: "num_threads" value {{ string_value: "{arguments.threads}" }} }}\n')
             with running(Path(name)) as address, Endpoint(preprocess(whole), ["y"]) as endpoint:
                 check(address, endpoint, requests[0], open_client)
-                measure(results, address, endpoint, requests, open_client, arguments.clients)
+                measure(results, address, endpoint, requests, open_client, arguments.clients, client_cores)
 
 
 def table_of(request: list[bytes]) -> Any:
@@ -145,12 +153,19 @@ def processor_times() -> dict[str, float]:
 
 
 def measure(
-    label: str, address: str, endpoint: Endpoint, requests: list[list[bytes]], open_client: Transport, clients: int
+    label: str,
+    address: str,
+    endpoint: Endpoint,
+    requests: list[list[bytes]],
+    open_client: Transport,
+    clients: int,
+    client_cores: list[int],
 ) -> None:
     """Print the rate of both, the ratio, and the processor time of a request."""
 
     def through_triton(seconds: float) -> int:
         def loop(first: int) -> int:
+            os.sched_setaffinity(0, client_cores)  # this thread
             done = 0
             with open_client(address, first) as ask:
                 while time.perf_counter() < end:
