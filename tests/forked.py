@@ -21,9 +21,11 @@ import types
 from pathlib import Path
 from typing import Any
 
+from tests.idle_clock import HANG_S
+
 ROOT = Path(__file__).resolve().parents[1]
 PATHS = [str(ROOT), str(ROOT / "tests")]  # where programs find `tests` and the modules that tests share
-_WAIT_S = 100.0
+_WAIT_S = HANG_S
 
 
 class ForkedProgram:
