@@ -145,6 +145,7 @@ def test_a_call(module: Any, photos: list[Path], owner: Any, kind: str) -> None:
     same(expected, ours)
     total = counts.totals()
     assert total[counts.RETRIED] == 0
+    assert total[counts.PIXELS] == 0, "no image is decoded for itself, apart from the result"
     assert total[counts.NATIVE] + total[counts.FORCED] >= len(photos), "Pillow decodes, and Stoker computes, the PNG"
     for path, image in zip(photos, images, strict=True):
         if kind != "results":

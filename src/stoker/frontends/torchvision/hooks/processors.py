@@ -95,6 +95,7 @@ def preprocess(
             result = original(processor, lazies, *args, **kwargs)
             if key is not None:
                 calls.learn(key, images, lazies, result)
+            del lazies  # images that are still in use become plain, for which they would be decoded once more
             _materialize(result)
             return result
     except Exception:  # noqa: BLE001 - a damaged file, or a wrong argument: the second call raises the error
