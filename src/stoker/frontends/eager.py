@@ -20,7 +20,6 @@ import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from ..contract.operator import Operator
 from ..contract.text import brief, reason_of
 from ..contract.types import DType
 from ..contract.whole_number import is_seed
+from ..native import _native
 from . import registry
 from .constants import Constant
 from .eager_gpu import is_on_gpu, read_for_gpu, take_gpu
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _MAX_CACHED_PLANS = 256
 _FLOAT64 = (int(DType.FLOAT64), 0, "")
+_VECTOR = (int(DType.FLOAT64), 1, "")
 
 
 @lru_cache(maxsize=_MAX_CACHED_PLANS)
@@ -69,23 +70,33 @@ _UNNAMED = {3: "HWC", 4: "FHWC"}
 _CHANNELS = 16  # more are unlikely to be channels, and would only fill the cache of plans
 
 
-def _spec(x: Any, layout: str = "") -> tuple[Any, ...]:
-    """Return type, rank and axes, and the number of channels.
+@lru_cache(maxsize=_MAX_CACHED_PLANS)
+def _spec_of(dtype: int, rank: int, channels: int, layout: str) -> tuple[Any, ...]:
+    """Return the type that decides about a plan: element type, rank, axes, and the number of channels.
 
     Operators may depend on channels, but not on other extents.
+
+    Args:
+        dtype: number of the element type.
+        rank: number of axes.
+        channels: extent of the axis C of ``layout``; -1 if samples differ in it.
+        layout: names of the axes; "" for an image or video with its channels last, or other axes without names.
     """
+    at = (layout or _UNNAMED.get(rank, "")).find("C")
+    if not 0 <= at < rank or not 0 <= channels <= _CHANNELS:
+        return (dtype, rank, layout)
+    return (dtype, rank, layout, (*(None,) * at, channels, *(None,) * (rank - at - 1)))
+
+
+def _spec(x: Any, layout: str = "") -> tuple[Any, ...]:
+    """Return the type of an array that decides about a plan."""
     dtype = _DTYPES.get(x.dtype)
-    if dtype is None:
-        dtype = int(DType.of(x.dtype))
-    return _typed(dtype, x.shape, layout)
+    return _typed(int(DType.of(x.dtype)) if dtype is None else dtype, x.shape, layout)
 
 
 def _typed(dtype: int, shape: tuple[int, ...], layout: str) -> tuple[Any, ...]:
-    rank = len(shape)
-    at = (layout or _UNNAMED.get(rank, "")).find("C")
-    if not 0 <= at < rank or shape[at] > _CHANNELS:
-        return (dtype, rank, layout)
-    return (dtype, rank, layout, (*(None,) * at, shape[at], *(None,) * (rank - at - 1)))
+    rank, at = len(shape), layout.find("C")
+    return _spec_of(dtype, rank, shape[at] if rank and at < rank else -1, layout)
 
 
 def _sample(x: Any, name: str) -> tuple[Any, tuple[Any, ...]]:
@@ -159,7 +170,7 @@ def _call(
         seed = int.from_bytes(os.urandom(8), "little") >> 1 if operator.draws else 0
     prepared = (
         _prepare(name, tuple(specs), fed, consts, registry.revision, gpu)
-        if _is_hashable(consts)
+        if not consts or _is_hashable(consts)
         else PlannedCall(name, tuple(specs), fed, consts, gpu)
     )
     if rows is None:
@@ -168,11 +179,11 @@ def _call(
             return result
         outputs = prepared.run_many(data, 1, seed)
         return first_row(outputs[0]) if len(outputs) == 1 else tuple(map(first_row, outputs))
-    batches = tuple(
-        Batch(o, p.dtype, p.layout, device="gpu" if p.on_gpu else "cpu")
-        for o, p in zip(prepared.run_many(data, rows, seed, pool), prepared.plan.outputs, strict=True)
-    )
-    return batches[0] if len(batches) == 1 else batches
+    results = [
+        Batch(o, dtype, layout, None, None, device)
+        for o, (dtype, layout, device) in zip(prepared.run_many(data, rows, seed, pool), prepared.types, strict=True)
+    ]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _is_hashable(x: object) -> bool:
@@ -208,20 +219,25 @@ def _bind(
 
 def _rows(inputs: Sequence[Any], arguments: dict[str, Any], name: str) -> int | None:
     """Return the number of rows of the call; None for one sample."""
-    counts = {len(x) for x in inputs if isinstance(x, (list, tuple, Batch))}
-    counts |= {len(v) for v in arguments.values() if isinstance(v, Batch)}
-    if len(counts) > 1:
+    batches = [x for x in inputs if isinstance(x, (list, tuple, Batch))]
+    batches += [v for v in arguments.values() if isinstance(v, Batch)]
+    if not batches:
+        return None
+    rows = len(batches[0])
+    if len(batches) > 1 and len(counts := {*map(len, batches)}) > 1:
         raise ArgumentError(f"`eager.{name}`: expected batches of one size, got {sorted(counts)}")
-    return counts.pop() if counts else None
+    return rows
 
 
 def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[Any, ...]]:
     if not isinstance(x, (list, tuple, Batch)):
         return _sample(x, name)
-    if spec := _common_spec(x):
-        return list(x), spec
+    layout = x.layout if isinstance(x, Batch) else ""
+    read = _native.array_rows(_rows_of(x), np.ndarray, _DTYPES)
+    if read is not None:
+        return read, _spec_of(*read.facts(layout.find("C")), layout)
     samples = [_sample(v, name) for v in x]
-    specs = {_spec(v, x.layout) for v, _ in samples} if isinstance(x, Batch) and x.layout else {s for _, s in samples}
+    specs = {_spec(v, layout) for v, _ in samples} if layout else {s for _, s in samples}
     kinds = {s[:3] for s in specs}
     if len(kinds) != 1:
         raise ArgumentError(f"`eager.{name}`: expected samples of one type and rank, got {len(kinds)} kinds")
@@ -248,26 +264,21 @@ def _spec_of_gpu_array(x: GpuArray, layout: str) -> tuple[Any, ...]:
     return _typed(int(x.dtype), x.shape, layout)
 
 
-_KIND = attrgetter("dtype", "shape", "flags.aligned")
-
-
-def _common_spec(x: Any) -> tuple[Any, ...] | None:
-    """Return the type of a list of NumPy arrays that agree in type, rank and channels; None for any other input."""
-    if type(x) is not list or not x or {*map(type, x)} != {np.ndarray}:
-        return None
-    first = x[0]
-    kinds = {*map(_KIND, x)}
-    if len(kinds) > 1 and len({(dtype, len(shape), shape[-1:], aligned) for dtype, shape, aligned in kinds}) > 1:
-        return None
-    if first.dtype not in _DTYPES or not 3 <= first.ndim <= 4 or not first.flags.aligned:
-        return None
-    return _spec(first)
+def _rows_of(x: list[Any] | tuple[Any, ...] | Batch) -> Any:
+    """Return the rows as a list, or as one array if they are one."""
+    if isinstance(x, Batch) and x.is_dense:
+        return x.whole
+    return x if type(x) is list else list(x)
 
 
 def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) -> tuple[Any, Any]:
     """Return a numeric argument as fed data, so that other values share the plan; None if it must be constant."""
     if isinstance(value, float) or (type(value) is int and -(1 << 63) <= value < 1 << 64):
         return float(value), _FLOAT64
+    if argument.kind in ("int", "float"):
+        numbers = _native.numbers_of(value)
+        if numbers is not None:
+            return numbers, (*_VECTOR, (len(numbers),))
     if isinstance(value, Batch):
         arrays = [to_array(v) for v in value]
         if not arrays:

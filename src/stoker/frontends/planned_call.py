@@ -22,6 +22,7 @@ from ..executor.run import OpenGpu, Run
 from ..executor.schedule import Rows
 from ..graph.load import load
 from ..graph.planner import make_plan
+from ..native import _native
 from ..settings import default_threads
 from .definition import GraphBuilder
 from .eager_gpu import copy_to_host
@@ -53,6 +54,7 @@ class PlannedCall:
 
     Attributes:
         plan: the plan, whose outputs have types.
+        types: per output, its element type, layout and device.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class PlannedCall:
             raise UnsupportedError(f"`eager.{name}`: call the function itself; there is nothing to plan") from None
         self.run = Run(load(self.plan, gpu, codecs.get), self.graph, default_threads(), 0, {}, gpu)
         self.engine = self.run.engine
+        self.types = [(p.dtype, p.layout, "gpu" if p.on_gpu else "cpu") for p in self.plan.outputs]
         self.values = [self.plan.fed.get((n.edge.node, 0), -1) for n in (*nodes, *edges.values())]
         self._takes_columns = self.run.may_run_inline
         self._rows_are_independent = find(name).scope == "row"
@@ -92,7 +95,8 @@ class PlannedCall:
         A single native call computes all rows, until a batch has needed Python: such a call's work is lost.
 
         Args:
-            data: per input and fed argument, a list with one array per row, or an array or number for all rows.
+            data: per input and fed argument, an ``ArrayRows`` or a list with one array per row, or an array, a number or a
+                tuple of floats for all rows.
             rows: number of rows.
             seed: seed of random numbers.
             pool: threads that divide the rows; None: the caller's thread computes all of them.
@@ -128,7 +132,7 @@ class PlannedCall:
         ends = [rows * (i + 1) // parts for i in range(parts)]
 
         def run(first: int, end: int) -> list[Any] | None:
-            part = [x[first:end] if isinstance(x, list) else x for x in data]
+            part = [_part_of(x, first, end) for x in data]
             return self.engine.run_part(self.values, part, end - first, seed, first)
 
         done = pool.map(run, [0, *ends[:-1]], ends)
@@ -139,7 +143,7 @@ class PlannedCall:
     def _run_inline(self, data: list[Any], rows: int, seed: int) -> list[Any]:
         keys = np.arange(rows, dtype=np.uint64)
         where = Rows(keys, np.zeros(rows, np.int64), (), 0, 0)
-        feeds = {(k, 0): x if isinstance(x, list) else _repeated(x, rows) for k, x in enumerate(data)}
+        feeds = {(k, 0): _fed_rows(x, rows) for k, x in enumerate(data)}
         try:
             return self.run.run_inline(where, feeds, seed=seed)
         finally:
@@ -184,10 +188,23 @@ def first_row(output: Any) -> Any:
     return output[0] if isinstance(output, (list, np.ndarray)) else output.row(0)
 
 
-def _repeated(x: Any, rows: int) -> Any:
-    """Return the value of an argument, or a sample, for every row. Rows of an array share its memory."""
+def _part_of(x: Any, first: int, end: int) -> Any:
+    """Return some rows of a column of data, or the value that serves all rows."""
+    if isinstance(x, _native.ArrayRows):
+        return x.part(first, end)
+    return x[first:end] if isinstance(x, list) else x
+
+
+def _fed_rows(x: Any, rows: int) -> Any:
+    """Return a column of data as one array per row. Rows share the memory of a value that serves all of them."""
+    if isinstance(x, _native.ArrayRows):
+        return x.arrays()
+    if isinstance(x, list):
+        return x
     if isinstance(x, float):
         return np.full(rows, x)
+    if isinstance(x, tuple):
+        return np.broadcast_to(np.array(x, np.float64), (rows, len(x)))
     return np.broadcast_to(x, (rows, *x.shape)) if isinstance(x, np.ndarray) else [x] * rows
 
 

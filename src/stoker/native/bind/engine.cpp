@@ -25,6 +25,8 @@ namespace stoker {
 
 namespace {
 
+constexpr long long kMostExact = 1LL << 53;  // doubles have all whole numbers up to it
+
 // Release the GIL only with a device: calls of a GPU's driver may wait for the device, or for a lock whose owner waits
 // for the GIL. Without a device these calls take microseconds, while another Python thread would keep the GIL for
 // milliseconds.
@@ -85,6 +87,13 @@ nb::object take_outputs(JobBox& box) {
   return outputs;
 }
 
+// Feed row 0: a number, numbers in a tuple as a value of one axis, or an array.
+void feed_value(const JobBox& box, int value, nb::handle x) {
+  if (PyFloat_Check(x.ptr())) feed_scalar(box, value, 0, PyFloat_AsDouble(x.ptr()));
+  else if (PyTuple_Check(x.ptr())) feed_numbers(box, value, 0, nb::borrow<nb::tuple>(x));
+  else feed_row(box, value, 0, nb::cast<AnyArray>(x));
+}
+
 // Run one row synchronously on this thread, for eager calls.
 nb::object run_row(std::shared_ptr<Engine> e, const std::vector<int32_t>& values, const nb::list& data, uint64_t seed) {
   Borrowed borrowed(e, e->acquire(1));
@@ -95,9 +104,7 @@ nb::object run_row(std::shared_ptr<Engine> e, const std::vector<int32_t>& values
   if (data.size() < values.size()) throw nb::value_error("expected data for each value");
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] < 0) continue;
-    const nb::handle x = data[i];
-    if (PyFloat_Check(x.ptr())) feed_scalar(box, values[i], 0, PyFloat_AsDouble(x.ptr()));
-    else feed_row(box, values[i], 0, nb::cast<AnyArray>(x));
+    feed_value(box, values[i], data[i]);
   }
   if (!borrowed.run()) return nb::none();
   if (box.job->outputs.size() == 1) return take_row(box, 0);
@@ -106,17 +113,18 @@ nb::object run_row(std::shared_ptr<Engine> e, const std::vector<int32_t>& values
   return nb::tuple(outputs);
 }
 
-// Feed a value to all rows: a list has an array per row, an array or a number serves all rows.
+// Feed a value to all rows: a list and ArrayRows have an array per row, another value serves all rows.
 void feed_column(JobBox& box, int value, nb::handle column) {
   Job& job = *box.job;
+  const ArrayRows* read = nullptr;
+  if (nb::try_cast(column, read) && read) return feed_rows(box, value, *read);
   if (PyList_Check(column.ptr())) {
     const nb::list rows = nb::borrow<nb::list>(column);
     if (static_cast<int64_t>(rows.size()) != job.rows) throw nb::value_error("expected one array per row");
     for (int64_t r = 0; r < job.rows; ++r) feed_row(box, value, r, nb::cast<AnyArray>(rows[static_cast<size_t>(r)]));
     return;
   }
-  if (PyFloat_Check(column.ptr())) feed_scalar(box, value, 0, PyFloat_AsDouble(column.ptr()));
-  else feed_row(box, value, 0, nb::cast<AnyArray>(column));
+  feed_value(box, value, column);
   job.feed({value, job.row(0)[value], 0});
 }
 
@@ -147,6 +155,30 @@ nb::object run_rows(std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t
   Borrowed borrowed(e, acquire_rows(*e, keys, epochs, seed, indices));
   if (!borrowed.run()) return nb::none();
   return take_outputs(borrowed.box());
+}
+
+// Return the values of a list or tuple as numbers, if they are exactly Python's own floats and whole numbers that a
+// double has; None for anything else.
+nb::object numbers_of(nb::handle values) {
+  const bool is_list = PyList_CheckExact(values.ptr());
+  if (!is_list && !PyTuple_CheckExact(values.ptr())) return nb::none();
+  const nb::object items = is_list ? nb::steal(PyList_AsTuple(values.ptr())) : nb::borrow(values);
+  if (!items.is_valid()) throw nb::python_error();
+  const Py_ssize_t n = PyTuple_Size(items.ptr());
+  nb::list numbers;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    const nb::handle item = PyTuple_GetItem(items.ptr(), i);
+    if (PyFloat_CheckExact(item.ptr())) {
+      numbers.append(item);
+      continue;
+    }
+    if (!PyLong_CheckExact(item.ptr())) return nb::none();
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(item.ptr(), &overflow);
+    if (overflow || number < -kMostExact || number > kMostExact) return nb::none();
+    numbers.append(nb::float_(static_cast<double>(number)));
+  }
+  return nb::tuple(numbers);
 }
 
 void bind_run(nb::module_& m) {
@@ -219,6 +251,7 @@ void bind_run(nb::module_& m) {
       .def("disk_waits", &Engine::disk_waits)
       .def("device_times", &Engine::device_times)
       .def_prop_ro("scratch_bytes", &Engine::scratch_bytes);
+  m.def("numbers_of", &numbers_of, nb::arg("values"));
   m.def("gil_acquired", [] { return gil_acquired.load(); });
   m.def("allocations", [] { return large_allocations.load(); });
   nb::exception<ThreadStartFailed>(m, "ThreadStartFailed", PyExc_RuntimeError);
@@ -232,6 +265,7 @@ void bind_engine(nb::module_& m) {
   nb::module_ kernels = m.def_submodule("kernels", "Constructors of the kernels of plans.");
   bind_kernels(kernels, registry::Target::Cpu);
   bind_gpu(m);
+  bind_array_rows(m);
   bind_jobs(m);
   bind_run(m);
   bind_random(m);

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "bind/array_rows.hpp"
 #include "bind/arrays.hpp"
 #include "run/engine.hpp"
 
@@ -26,7 +27,9 @@ nanobind::object take_output(JobBox& box, int index);
 // Return row 0 of an output as an array of its own.
 nanobind::object take_row(JobBox& box, size_t index);
 void feed_scalar(const JobBox& b, int value, int64_t row, double x);
+void feed_numbers(const JobBox& b, int value, int64_t row, const nanobind::tuple& numbers);
 void feed_row(const JobBox& b, int value, int64_t row, const AnyArray& a);
+void feed_rows(const JobBox& b, int value, const ArrayRows& rows);
 
 void bind_plan(nanobind::module_& m);
 void bind_jobs(nanobind::module_& m);

@@ -284,6 +284,23 @@ void feed_scalar(const JobBox& b, int value, int64_t row, double x) {
   store_scalar(v.data, v.dtype, x);
 }
 
+void feed_numbers(const JobBox& b, int value, int64_t row, const nb::tuple& numbers) {
+  require_row(*b.job, row);
+  const Value& planned = planned_value(*b.job, value);
+  if (planned.storage != Storage::Input || planned.rank != 1)
+    throw nb::value_error("expected a value with one axis that the caller feeds");
+  View v;
+  v.dtype = planned.dtype;
+  v.rank = 1;
+  v.shape[0] = static_cast<int64_t>(numbers.size());
+  v.set_contiguous_strides();
+  const auto bytes = numbers.size() * static_cast<size_t>(size_of(v.dtype));
+  v.data = b.engine->batch_memory(b.job, static_cast<size_t>(value), row).get(std::max(bytes, size_t{8}));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    store_scalar(v.data + static_cast<int64_t>(i) * v.stride[0], v.dtype, nb::cast<double>(numbers[i]));
+  b.job->row(row)[value] = v;
+}
+
 void feed_row(const JobBox& b, int value, int64_t row, const AnyArray& a) {
   View v = view_of(a);
   check_fed(b, value, v);
@@ -300,6 +317,17 @@ int64_t feed_list(const JobBox& b, int value, const nb::list& rows) {
     feed_row(b, value, r, row);
   }
   return count;
+}
+
+void feed_rows(const JobBox& b, int value, const ArrayRows& rows) {
+  if (static_cast<int64_t>(rows.views().size()) != b.job->rows) throw nb::value_error("expected one array per row");
+  View first = rows.first();
+  check_fed(b, value, first);
+  for (int64_t r = 0; r < b.job->rows; ++r) {
+    View& v = b.job->row(r)[value];
+    v = rows.views()[static_cast<size_t>(r)];
+    v.dtype = first.dtype;
+  }
 }
 
 // Return an array in host memory as an object with DLPack's protocol: NumPy's own has no bfloat16. Consumers may release

@@ -68,10 +68,11 @@ struct ScalarCode {
 
 inline double read_element(const View& v, int64_t flat) {
   const uint8_t* p = v.data;
-  for (int i = v.rank - 1; i >= 0; --i) {
+  for (int i = v.rank - 1; i > 0; --i) {
     p += (flat % v.shape[i]) * v.stride[i];
     flat /= v.shape[i];
   }
+  if (v.rank > 0) p += flat * v.stride[0];
   return with_type(v.dtype, [p]<class T>(T) { return number_of(load_element<T>(p)); });
 }
 

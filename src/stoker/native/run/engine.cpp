@@ -205,13 +205,14 @@ bool Engine::worth_waking() const {
 int64_t Engine::run_share(Job* job, int64_t first, int64_t count, std::unique_ptr<RowContext>* context) {
   std::atomic<int64_t>& row_ns = row_ns_[job->segment];
   if (*context) memory_.trim(context->get());
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
+  Clock::time_point clock = start;
   int64_t finished = 0;
   for (int64_t i = first; i < first + count; ++i) {
     if (!*context) *context = take_context();
-    finished += run_row(job, job->row_at(i), 0, context) == RowEnd::Finished;
+    finished += run_row(job, job->row_at(i), 0, context, &clock) == RowEnd::Finished;
   }
-  const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
+  const std::chrono::nanoseconds spent = Clock::now() - start;
   // Few rows should be parked at a time. Rows that turn out to be slow are taken one by one from then on.
   const int64_t each = finished < count ? kShareNs : std::max<int64_t>(1, spent.count() / count);
   const int64_t before = row_ns.load(std::memory_order_relaxed);
@@ -222,7 +223,8 @@ int64_t Engine::run_share(Job* job, int64_t first, int64_t count, std::unique_pt
 int64_t Engine::run_resumed(std::unique_ptr<Parked> parked, std::unique_ptr<RowContext>* context) {
   if (*context) give_context(std::move(*context));
   *context = std::move(parked->context);
-  return run_row(parked->job, parked->row, parked->position, context) == RowEnd::Finished;
+  Clock::time_point clock = Clock::now();
+  return run_row(parked->job, parked->row, parked->position, context, &clock) == RowEnd::Finished;
 }
 
 void Engine::share(const std::function<void()>& work) {

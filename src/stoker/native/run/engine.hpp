@@ -12,6 +12,7 @@
 // segments once more, with the failed step on the CPU.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -193,7 +194,11 @@ class Engine final : private gpu::IdleThreads {
   void wait_for_device();       // main function of the thread that waits for the device
   void fail_all(Job* job, const std::string& text, int32_t why = kFatal);
   void fail_all(Job* job, const std::exception& error);
-  RowEnd run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context);
+  using Clock = std::chrono::steady_clock;
+  // `clock` is the time at which the thread's work before this row ended, and becomes that of the row's last step: rows
+  // that follow one another read the clock once per step.
+  RowEnd run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context,
+                 Clock::time_point* clock);
   bool run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park, std::string* text);
   // Call the step's kernel once per frame of a video (run/engine_frames.cpp).
   Outcome run_frames(const Call& video, int32_t index, int64_t frames, RowContext* context) const;

@@ -152,6 +152,7 @@ bool Engine::advance(Job* job, PythonWork* work) {
       return false;
     }
     std::unique_ptr<RowContext> context;
+    Clock::time_point clock = Clock::now();
     while (job->resumed || job->next_row < job->rows) {
       size_t position = 0;
       int64_t row;
@@ -164,7 +165,7 @@ bool Engine::advance(Job* job, PythonWork* work) {
         row = job->next_row++;
         if (!context) context = take_context();
       }
-      if (run_row(job, row, position, &context) == RowEnd::Parked) {
+      if (run_row(job, row, position, &context, &clock) == RowEnd::Parked) {
         work->job = job;
         work->parked = std::move(job->resumed);
         return false;

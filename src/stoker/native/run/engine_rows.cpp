@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One row on its way through a segment: conditions, shapes, parameters, checks, memory, and the kernel's call.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <optional>
 
@@ -250,9 +249,9 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   return true;
 }
 
-Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context) {
+Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context,
+                               Clock::time_point* clock) {
   const Segment& segment = plan_->segments[job->segment];
-  auto start = std::chrono::steady_clock::now();
   if (job->segment == 0 && position == 0)
     for (const FedColumn& column : job->columns) job->take(column, row);
   if (!segment.steps.empty() && position == 0 && !is_fed(*job, row)) {
@@ -281,9 +280,9 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
     } catch (const gpu::DeviceFailure& failure) {
       add_error(job, {row, segment.steps[i], kDeviceFailed, {}, failure.what()});
     } catch (const std::exception& error) { add_error(job, {row, segment.steps[i], -1, {}, error.what()}); }
-    const auto now = std::chrono::steady_clock::now();
-    const std::chrono::nanoseconds spent = now - start;
-    start = now;
+    const Clock::time_point now = Clock::now();
+    const std::chrono::nanoseconds spent = now - *clock;
+    *clock = now;
     (*context)->clocks[segment.steps[i]].add(static_cast<uint64_t>(spent.count()), take_disk_wait_ns());
     if (!going_on) break;
     if (park) {
