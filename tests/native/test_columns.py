@@ -46,6 +46,15 @@ def test_long_runs_of_one_value(isa, name, value):
     assert np.asarray(getattr(eager.reductions, name)(x)) == expected
 
 
+# More elements than one accumulator takes, of the widest vectors: 2^15 steps of four vectors.
+@pytest.mark.parametrize(("name", "dtype"), [("sum", "uint16"), ("mean_square", "uint8")])
+def test_runs_longer_than_an_accumulator_takes(isa, name, dtype):
+    value = np.iinfo(dtype).max
+    x = np.full(4 * (64 // np.dtype(dtype).itemsize) * 2**15 + 777, value, dtype)
+    expected = value * x.size if name == "sum" else value**2
+    assert np.asarray(getattr(eager.reductions, name)(x)) == expected
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_long_runs_of_the_least_number(isa, dtype):
     least = np.iinfo(dtype).min

@@ -245,6 +245,18 @@ def test_a_batch_takes_what_its_plan_says() -> None:
                 engine.run_columns([0], [wrong], 2, 0)
         with pytest.raises(ValueError, match="one array per row"):
             engine.run_columns([0], [[IMAGE]], 2, 0)
+        for wrong in (IMAGE[0], IMAGE.astype(np.int8)):
+            rows = _native.array_rows([wrong, wrong], np.ndarray, {wrong.dtype: 1 if wrong.dtype == np.uint8 else 5})
+            with pytest.raises(ValueError, match="planned element type and number of axes"):
+                engine.run_columns([0], [rows], 2, 0)
+        rows = _native.array_rows([IMAGE], np.ndarray, {IMAGE.dtype: 1})
+        with pytest.raises(ValueError, match="one array per row"):
+            engine.run_columns([0], [rows], 2, 0)
+        with pytest.raises(ValueError, match="a value that the caller feeds"):
+            engine.run_columns([2], [rows], 1, 0)
+        for call in (engine.run_row, lambda v, d, s: engine.run_columns(v, d, 2, s)):
+            with pytest.raises(ValueError, match="with one axis that the caller feeds"):
+                call([0], [(1.0, 2.0)], 0)
         with pytest.raises(ValueError, match="data for each value"):
             engine.run_columns([0], [], 2, 0)
         for rows in (0, -1):

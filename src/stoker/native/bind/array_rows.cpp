@@ -76,7 +76,8 @@ class Reader {
     for (int i = 0; i < a->nd; ++i) v->shape[i] = a->shape[i];
     if (a->flags & kContiguous) v->set_contiguous_strides();
     else
-      for (int i = 0; i < a->nd; ++i) v->stride[i] = a->strides[i] / size * size;  // only an axis of one may have a rest
+      for (int i = 0; i < a->nd; ++i)
+        v->stride[i] = a->strides[i] / size * size;  // only an axis of one may have a rest
     return true;
   }
 
@@ -141,7 +142,7 @@ void bind_array_rows(nb::module_& m) {
       .def("facts", [](const ArrayRows& r, int64_t axis) {
         return nb::make_tuple(static_cast<int>(r.first().dtype), r.first().rank, r.extent(axis));
       });
-  m.def("array_rows", &array_rows, nb::arg("data"), nb::arg("array_type"), nb::arg("dtypes"));
+  m.def("array_rows", &array_rows, nb::arg("data").none(), nb::arg("array_type"), nb::arg("dtypes"));
 }
 
 }  // namespace stoker

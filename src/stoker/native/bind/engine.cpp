@@ -251,7 +251,7 @@ void bind_run(nb::module_& m) {
       .def("disk_waits", &Engine::disk_waits)
       .def("device_times", &Engine::device_times)
       .def_prop_ro("scratch_bytes", &Engine::scratch_bytes);
-  m.def("numbers_of", &numbers_of, nb::arg("values"));
+  m.def("numbers_of", &numbers_of, nb::arg("values").none());
   m.def("gil_acquired", [] { return gil_acquired.load(); });
   m.def("allocations", [] { return large_allocations.load(); });
   nb::exception<ThreadStartFailed>(m, "ThreadStartFailed", PyExc_RuntimeError);

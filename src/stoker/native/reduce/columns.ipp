@@ -4,11 +4,11 @@
 // A step takes `kPhases` vectors, so that a lane of a vector stays in one column: four for 1, 2 and 4 columns, three for
 // 3. Every lane has an accumulator of twice its bits or more. Before it can overflow, after kSteps steps, `widen` moves
 // it into a wider one, and after kWidenings of these it is added to the totals. A statistic that costs less than its
-// loads has twice the vectors in a step, and prefetches the first lines of the next page, where the processor's own
-// prefetching has to start again. To prefetch every line would cost a third of the time.
+// loads has twice the vectors in a step, and prefetches a line of the next page, so that the page's address is found before
+// the first load of it. To prefetch every line would cost a third of the time.
 
 constexpr int kMaxPhases = 4;
-constexpr int64_t kPage = 4096, kCacheLine = 64, kLinesAhead = 4;
+constexpr int64_t kPage = 4096;
 
 // Elements of T as lanes of the next wider type: the even ones of a vector, and the odd ones.
 template <class T>
@@ -30,6 +30,7 @@ inline V<Wide<T>> odd_lanes(V<T> x) {
 template <class T>
 struct ByteSumOf {
   using Element = T;
+  using Lane = int64_t;
   using Total = std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>;
   static constexpr int kSteps = std::is_signed_v<T> ? 255 : 256, kWidenings = 32768;
   static constexpr bool kCheap = false;
@@ -55,7 +56,7 @@ struct ByteSumOf {
       for (int k = 0; k < 4; ++k) visit(4 * i + k, static_cast<int64_t>(lane[k][i]));
   }
   static T padding() { return 0; }
-  static int64_t join(int64_t a, int64_t b) { return a + b; }
+  static Lane join(Lane a, Lane b) { return a + b; }
   static int64_t term(T x) { return x; }
 };
 
@@ -63,6 +64,7 @@ struct ByteSumOf {
 template <class T>
 struct SumOf {
   using Element = T;
+  using Lane = int64_t;
   static constexpr int kSteps = 32768, kWidenings = 1;
   static constexpr bool kCheap = false;
   V<Wide<T>> even, odd;
@@ -81,7 +83,7 @@ struct SumOf {
     }
   }
   static T padding() { return 0; }
-  static int64_t join(int64_t a, int64_t b) { return a + b; }
+  static Lane join(Lane a, Lane b) { return a + b; }
   static int64_t term(T x) { return x; }
 };
 
@@ -89,6 +91,7 @@ struct SumOf {
 template <class T>
 struct SquaresOf {
   using Element = T;
+  using Lane = int64_t;
   static constexpr int kSteps = 32768, kWidenings = 1;
   static constexpr bool kCheap = false;
   V<uint32_t> lane[4];
@@ -106,7 +109,7 @@ struct SquaresOf {
       for (int k = 0; k < 4; ++k) visit(4 * i + k, static_cast<int64_t>(lane[k][i]));
   }
   static T padding() { return 0; }
-  static int64_t join(int64_t a, int64_t b) { return a + b; }
+  static Lane join(Lane a, Lane b) { return a + b; }
   static int64_t term(T x) { return static_cast<int64_t>(x) * x; }
 
  private:
@@ -119,6 +122,7 @@ struct SquaresOf {
 template <class T, bool kMax>
 struct ExtremeOf {
   using Element = T;
+  using Lane = T;
   static constexpr int kSteps = 1 << 30, kWidenings = 1;
   static constexpr bool kCheap = true;
   V<T> best;
@@ -131,47 +135,67 @@ struct ExtremeOf {
   void widen() {}
   template <class Visit>
   void each(Visit visit) const {
-    for (int i = 0; i < kLanes<T>; ++i) visit(i, static_cast<int64_t>(best[i]));
+    for (int i = 0; i < kLanes<T>; ++i) visit(i, best[i]);
   }
   static T padding() { return kMax ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max(); }
-  static int64_t join(int64_t a, int64_t b) { return kMax ? (b > a ? b : a) : (b < a ? b : a); }
+  template <class N>
+  static N join(N a, N b) {
+    return kMax ? (b > a ? b : a) : (b < a ? b : a);
+  }
   static int64_t term(T x) { return x; }
 };
+
+// Join the lanes of a step with the totals of their columns. Lanes that are a multiple of `columns` apart belong to one
+// column, so that halves are joined lane by lane as long as there are two of them.
+template <class Accumulator, int kPhases>
+void join_lanes(const Accumulator (&found)[kPhases], int columns, int64_t* totals) {
+  using Lane = typename Accumulator::Lane;
+  constexpr int kVector = kLanes<typename Accumulator::Element>;
+  Lane lanes[kPhases * kVector];
+  for (int k = 0; k < kPhases; ++k)
+    found[k].each([&](int i, auto value) { lanes[k * kVector + i] = static_cast<Lane>(value); });
+  int left = kPhases * kVector;
+  while (left % (2 * columns) == 0) {
+    left /= 2;
+    for (int i = 0; i < left; ++i) lanes[i] = Accumulator::join(lanes[i], lanes[left + i]);
+  }
+  for (int i = 0; i < left; i += columns)
+    for (int c = 0; c < columns; ++c) totals[c] = Accumulator::join(totals[c], static_cast<int64_t>(lanes[i + c]));
+}
 
 template <class Accumulator, int kPhases>
 void add_blocks(const uint8_t* p, int64_t count, int columns, int64_t* totals) {
   using T = typename Accumulator::Element;
   constexpr int kStep = kPhases * kLanes<T>;
-  alignas(STOKER_VECTOR_BYTES) T rest[kStep];
-  bool padded = false;
   while (count > 0) {
     Accumulator found[kPhases];
+    const auto add_step = [&](const uint8_t* from) {
+      for (int k = 0; k < kPhases; ++k) found[k].add(load_vector<T>(from + k * STOKER_VECTOR_BYTES));
+    };
     constexpr int64_t kMostSteps = int64_t{Accumulator::kSteps} * Accumulator::kWidenings;
-    int64_t steps = std::min(count / kStep, kMostSteps);
-    if (steps == 0) {  // the last elements, in a step of their own
-      std::memcpy(rest, p, static_cast<size_t>(count) * sizeof(T));
-      for (int64_t i = count; i < kStep; ++i) rest[i] = Accumulator::padding();
-      p = reinterpret_cast<const uint8_t*>(rest);
-      steps = 1;
-      padded = true;
-    }
+    const int64_t steps = std::min(count / kStep, kMostSteps - 1);
     for (int64_t s = 0; s < steps;) {
       int64_t together = Accumulator::kSteps;
       if constexpr (Accumulator::kCheap) {
         together = kPage / (kPhases * STOKER_VECTOR_BYTES);
-        for (int64_t i = 0; i < kLinesAhead; ++i) __builtin_prefetch(p + kPage + i * kCacheLine);
+        __builtin_prefetch(p + kPage);
       }
       for (const int64_t end = std::min(steps, s + together); s < end; ++s) {
-        for (int k = 0; k < kPhases; ++k) found[k].add(load_vector<T>(p + k * STOKER_VECTOR_BYTES));
+        add_step(p);
         p += kPhases * STOKER_VECTOR_BYTES;
       }
       for (Accumulator& one : found) one.widen();
     }
-    count = padded ? 0 : count - steps * kStep;
-    int64_t lanes[kStep];
-    for (int k = 0; k < kPhases; ++k) found[k].each([&](int i, int64_t value) { lanes[k * kLanes<T> + i] = value; });
-    for (int i = 0; i < kStep; i += columns)
-      for (int c = 0; c < columns; ++c) totals[c] = Accumulator::join(totals[c], lanes[i + c]);
+    count -= steps * kStep;
+    if (count > 0 && count < kStep) {  // the last elements, in a step of their own
+      alignas(STOKER_VECTOR_BYTES) T rest[kStep];
+      std::memcpy(rest, p, static_cast<size_t>(count) * sizeof(T));
+      std::fill(rest + count, rest + kStep, Accumulator::padding());
+      add_step(reinterpret_cast<const uint8_t*>(rest));
+      for (Accumulator& one : found) one.widen();
+      count = 0;
+    }
+    join_lanes(found, columns, totals);
   }
 }
 
