@@ -134,6 +134,17 @@ def test_extents_that_rows_share() -> None:
         assert np.array_equal(one, row[:, ::-1])
 
 
+def test_parts_of_rows() -> None:
+    arrays = [image(k) for k in range(5)]
+    for rows in (read(arrays), read(np.stack(arrays))):
+        part = rows.part(1, 4)
+        assert len(part) == 3
+        assert all(np.array_equal(a, b) for a, b in zip(part.arrays(), arrays[1:4], strict=True))
+        for first, end in ((-1, 2), (2, 2), (3, 1), (0, 6), (5, 6)):
+            with pytest.raises(ValueError, match="range of rows"):
+                rows.part(first, end)
+
+
 def test_a_table_of_types_is_checked() -> None:
     x = image(0)
     for number in (-1, 13, 1 << 20):
