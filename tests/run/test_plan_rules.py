@@ -245,6 +245,15 @@ def test_a_batch_takes_what_its_plan_says() -> None:
                 engine.run_columns([0], [wrong], 2, 0)
         with pytest.raises(ValueError, match="one array per row"):
             engine.run_columns([0], [[IMAGE]], 2, 0)
+        with pytest.raises(ValueError, match="data for each value"):
+            engine.run_columns([0], [], 2, 0)
+        for rows in (0, -1):
+            with pytest.raises(ValueError, match="at least one row"):
+                engine.run_columns([0], [[]], rows, 0)
+
+
+def test_a_call_takes_rows_and_numbers_that_its_plan_says() -> None:
+    with running(BASE) as (engine, _):
         for wrong in (IMAGE[0], IMAGE.astype(np.int8)):
             rows = _native.array_rows([wrong, wrong], np.ndarray, {wrong.dtype: 1 if wrong.dtype == np.uint8 else 5})
             with pytest.raises(ValueError, match="planned element type and number of axes"):
@@ -257,11 +266,6 @@ def test_a_batch_takes_what_its_plan_says() -> None:
         for call in (engine.run_row, lambda v, d, s: engine.run_columns(v, d, 2, s)):
             with pytest.raises(ValueError, match="with one axis that the caller feeds"):
                 call([0], [(1.0, 2.0)], 0)
-        with pytest.raises(ValueError, match="data for each value"):
-            engine.run_columns([0], [], 2, 0)
-        for rows in (0, -1):
-            with pytest.raises(ValueError, match="at least one row"):
-                engine.run_columns([0], [[]], rows, 0)
 
 
 def test_an_input_that_is_not_fed_fails_the_row() -> None:

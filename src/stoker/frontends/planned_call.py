@@ -95,8 +95,8 @@ class PlannedCall:
         A single native call computes all rows, until a batch has needed Python: such a call's work is lost.
 
         Args:
-            data: per input and fed argument, an ``ArrayRows`` or a list with one array per row, or an array, a number or a
-                tuple of floats for all rows.
+            data: per input and fed argument, an ``ArrayRows`` or a list with one array per row, or an array, a number
+                or a tuple of floats for all rows.
             rows: number of rows.
             seed: seed of random numbers.
             pool: threads that divide the rows; None: the caller's thread computes all of them.

@@ -249,20 +249,20 @@ class PythonWork:
     def reason(self) -> str: ...
     def outputs(self) -> list[npt.NDArray[Any]]: ...
 
-# Rows of a batch in NumPy's arrays, which agree in type and number of axes. `facts`: the number of their DType, the number
-# of axes, and the extent of an axis, -1 if rows differ in it or lack it.
+# Rows of a batch in NumPy's arrays, which agree in type and number of axes. `facts`: the number of their DType, the
+# number of axes, and the extent of an axis, -1 if rows differ in it or lack it.
 class ArrayRows:
     def __len__(self) -> int: ...
     def part(self, first: int, end: int, /) -> ArrayRows: ...
     def arrays(self) -> list[npt.NDArray[Any]]: ...
     def facts(self, axis: int, /) -> tuple[int, int, int]: ...
 
-# Read a list of arrays, or the rows of one array. None: `data` is something else, has no rows, or has arrays that differ in
-# type or rank, of another class, with types that are not in `dtypes`, with more than 8 axes, or not aligned.
+# Read a list of arrays, or the rows of one array. None: `data` is something else, has no rows, or arrays that differ
+# in type or rank, of another class, with types that are not in `dtypes`, with more than 8 axes, or not aligned.
 def array_rows(data: Any, array_type: type[Any], dtypes: dict[Any, int]) -> ArrayRows | None: ...
 
-# The floats and whole numbers (up to 2**53) of a list or tuple as floats, which `Engine` takes as a value of one axis. None:
-# `values` is something else.
+# The floats and whole numbers (up to 2**53) of a list or tuple as floats, which `Engine` takes as a value of one axis.
+# None: `values` is something else.
 def numbers_of(values: Any) -> tuple[float, ...] | None: ...
 
 class Engine:
