@@ -62,26 +62,35 @@ def test_pixels_are_pillows(form: str, mode: str, size: tuple[int, int], monkeyp
 
 
 def test_another_thread_runs_while_a_file_is_decoded() -> None:
+    """Processor time is compared, because both threads wait while other programs run: next to a decoder that holds
+    Python's lock, the thread gets less than a tenth of the decoder's time."""
     data = np.frombuffer(encoded(picture(1100, 1500, "RGB"), irreversible=True), np.uint8)
     eager.decoders.image(data)
-    gaps: list[float] = []
-    ended = threading.Event()
+    shares: list[float] = []
+    while len(shares) < 5 and max(shares, default=0.0) < 0.2:
+        shares.append(share_of_another_thread(data))
+    assert max(shares) >= 0.2, shares
+
+
+def share_of_another_thread(data: np.ndarray[Any, Any]) -> float:
+    """Return the processor time of a thread that runs while a file is decoded, as a part of the decoder's."""
+    spent: list[float] = []
+    started, ended = threading.Event(), threading.Event()
 
     def watch() -> None:
-        last = time.perf_counter()
+        started.set()
         while not ended.is_set():
-            now = time.perf_counter()
-            gaps.append(now - last)
-            last = now
+            pass
+        spent.append(time.thread_time())
 
+    begin = time.process_time()
     thread = threading.Thread(target=watch)
     thread.start()
-    begin = time.perf_counter()
+    started.wait()
     eager.decoders.image(data)
-    taken = time.perf_counter() - begin
     ended.set()
     thread.join()
-    assert sum(gap for gap in gaps if gap > 0.05) < taken / 2, (taken, max(gaps))
+    return spent[0] / (time.process_time() - begin - spent[0])
 
 
 @pytest.mark.parametrize("end", [30, 100, 200, 3000])
