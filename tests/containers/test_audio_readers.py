@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from stoker import eager, fn, pipeline_def, types
-from stoker.contract.errors import ArgumentError, StokerError
+from stoker.contract.errors import ArgumentError, DataError, StokerError
 from stoker.ops.audio._wav import write_wav
 from stoker.readers.nemo_asr import NemoAsrReader
 
@@ -297,16 +297,40 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def test_a_part_of_a_file_of_ten_hours_takes_little_memory(tmp_path: Path) -> None:
+def file_of_ten_hours(folder: Path) -> Path:
+    """Write a file of 16,000 Hz without blocks on the disk but for its ends. Return its path."""
     frames = 10 * 3600 * 16000
     content = bytes(write_wav(samples(1, 100), 16000))
     head = content[:40] + (2 * frames).to_bytes(4, "little")
-    file = tmp_path / "long.wav"
-    with file.open("wb") as out:  # without blocks on the disk but for the ends
+    file = folder / "long.wav"
+    with file.open("wb") as out:
         out.write(head)
         out.truncate(len(head) + 2 * frames)
         out.seek(len(head) + 2 * (frames - 4000))
         out.write(samples(2, 4000).tobytes())
+    return file
+
+
+def test_the_whole_of_a_file_of_ten_hours_is_refused_before_it_takes_memory(tmp_path: Path) -> None:
+    file, short = file_of_ten_hours(tmp_path), tmp_path / "short.wav"
+    short.write_bytes(bytes(write_wav(samples(3, 800), 16000)))
+
+    @pipeline_def(batch_size=1, num_threads=1, device_id=None, max_batch_bytes=64 << 20)
+    def listed() -> Any:
+        return fn.readers.audio(files=[str(short), str(file), str(short)])[0]
+
+    before = peak_bytes()
+    with listed() as pipe:
+        first = pipe.run()
+        with pytest.raises(DataError, match=r"at most 67108864 bytes.*got 1152000044 for this row.*long\.wav"):
+            pipe.run()
+        last = pipe.run()
+    assert [len(batch[0][0]) for batch in (first, last)] == [800, 800]
+    assert peak_bytes() - before < 200 << 20
+
+
+def test_a_part_of_a_file_of_ten_hours_takes_little_memory(tmp_path: Path) -> None:
+    file = file_of_ten_hours(tmp_path)
     listed = listed_parts(tmp_path / "m.json", [(file, 36000 - 0.25, 0.25), (file, 18000.0, 0.5)])
     before = peak_bytes()
     audio, *_ = read(lambda: fn.readers.nemo_asr(manifest_filepaths=listed), 2)
