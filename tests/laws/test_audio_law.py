@@ -27,9 +27,9 @@ from tests.complete import COMPLETE
 
 BASE, GRAPHS, PARTS, ROWS, RATE = 2311, 60 if COMPLETE else 20, 4, 6, 8000
 OPERATORS = {
-    "preemphasis_filter", "audio_resample", "random_speed", "trim_silence", "mix_noise", "convolve", "loudness_normalize",
-    "time_stretch", "pitch_shift", "spectrogram", "mel_filter_bank", "to_decibels", "mfcc", "spec_augment", "normalize",
-    "power_spectrum", "stft", "istft", "nonsilent_region", "loudness",
+    "preemphasis_filter", "audio_resample", "random_speed", "trim_silence", "mix_noise", "convolve",
+    "loudness_normalize", "time_stretch", "pitch_shift", "spectrogram", "mel_filter_bank", "to_decibels", "mfcc", "spec_augment",
+    "normalize", "power_spectrum", "stft", "istft", "nonsilent_region", "loudness",
 }  # fmt: skip
 
 
