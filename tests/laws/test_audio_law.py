@@ -28,8 +28,8 @@ from tests.complete import COMPLETE
 BASE, GRAPHS, PARTS, ROWS, RATE = 2311, 60 if COMPLETE else 20, 4, 6, 8000
 OPERATORS = {
     "preemphasis_filter", "audio_resample", "random_speed", "trim_silence", "mix_noise", "convolve",
-    "loudness_normalize", "time_stretch", "pitch_shift", "spectrogram", "mel_filter_bank", "to_decibels", "mfcc", "spec_augment",
-    "normalize", "power_spectrum", "stft", "istft", "nonsilent_region", "loudness",
+    "loudness_normalize", "time_stretch", "pitch_shift", "spectrogram", "mel_filter_bank", "to_decibels", "mfcc",
+    "spec_augment", "normalize", "power_spectrum", "stft", "istft", "nonsilent_region", "loudness",
 }  # fmt: skip
 
 
@@ -86,7 +86,7 @@ class Growth:
         return float(self.rng.uniform(low, high)) if self._chance(0.5) else fn.random.uniform(range=[low, high])
 
     def _signal(self, x: DataNode) -> Any:
-        speed = {"window_length": 128, "window_step": 32}
+        speed: dict[str, Any] = {"window_length": 128, "window_step": 32}
         moves = (
             lambda: fn.preemphasis_filter(
                 x, preemph_coeff=self._between(0.1, 0.97), border=self._pick("clamp", "zero", "reflect")
