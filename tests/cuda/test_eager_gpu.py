@@ -96,42 +96,6 @@ def test_data_that_the_cpu_reads_are_copied_to_it() -> None:
         np.testing.assert_array_equal(row, image[2])
 
 
-@pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR"])
-@pytest.mark.parametrize("fill", [9.0, None])
-def test_images_without_pixels(interp: str, fill: float | None) -> None:
-    for shape in ((0, 5, 3), (5, 0, 3), (0, 0, 1)):
-        for dtype in (np.uint8, np.float32):
-            image, settings = np.zeros(shape, dtype), {"interp_type": interp, "fill_value": fill}
-            for name, arguments in (
-                ("resize", {"size": (4, 6), "interp_type": interp}),
-                ("warp_affine", {"matrix": (0.5, 0.1, 0, 0.2, 1.0, 0), "size": (4, 6), **settings}),
-                ("warp_affine", {"matrix": (2.0, 0, 0, 0, 2.0, 0), "size": (4, 6), **settings}),
-                ("rotate", {"angle": 30.0, "size": (4, 6), **settings}),
-                ("rotate", {"angle": 30.0, **settings}),
-            ):
-                call = getattr(eager, name)
-                want = call([image, image], **arguments)
-                got = call([image, image], device="gpu", **arguments).as_cpu()
-                assert got.shape() == want.shape()
-                np.testing.assert_array_equal(got[0], want[0])
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float32])
-def test_extremes_of_no_elements(dtype: Any) -> None:
-    image = np.zeros((0, 5, 3), dtype)
-    for call in (eager.reductions.max, eager.reductions.min):
-        for axes in ([0], [1], [0, 1, 2]):
-            np.testing.assert_array_equal(host(call(image, axes=axes, device="gpu")), call(image, axes=axes))
-
-
-def test_tensors_of_eight_axes() -> None:
-    x = np.arange(3 * 2**7, dtype=np.int32).reshape(3, *(2,) * 7)
-    perm = [7, 2, 5, 0, 3, 6, 1, 4]
-    rows = eager.transpose([x, x + 1], perm=perm, device="gpu").as_cpu()
-    np.testing.assert_array_equal(rows[1], (x + 1).transpose(perm))
-    np.testing.assert_array_equal(host(eager.cast(x, dtype=types.FLOAT, device="gpu")), x.astype(np.float32))
-
-
 def test_threads_may_call_concurrently() -> None:
     want = eager.resize(IMAGES, size=(16, 12)).as_array()
     results: list[Any] = [None] * 4

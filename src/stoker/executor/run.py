@@ -17,7 +17,6 @@ from ..contract.errors import DataError, DeviceError, ResourceError, StateError,
 from ..contract.feed import GpuArray
 from ..contract.gpu import KernelsOnGpu
 from ..contract.live_objects import LiveObjects
-from ..contract.lowering import MAX_RANK
 from ..contract.step import PyCall
 from ..contract.warning import warn
 from ..graph.load import LoadedPlan
@@ -158,7 +157,7 @@ class Run:
             if value is None:
                 continue
             flight.keep_alive.append(data)
-            if isinstance(data, np.ndarray) and data.ndim <= MAX_RANK:  # others are fed row by row
+            if isinstance(data, np.ndarray):
                 job.feed_rows(value, data)
                 continue
             if isinstance(data, GpuArray):

@@ -8931,8 +8931,7 @@ class reductions:
     ) -> DataNode:
         """Return the largest element along some axes. Input: any shape and type. Output: the same type.
 
-        Exact. -0 is below 0. If there is a NaN, the result is NaN. That of no elements is the type's smallest value, for
-        floats minus infinity.
+        Exact. -0 is below 0. If there is a NaN, the result is NaN.
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
@@ -9017,8 +9016,7 @@ class reductions:
     ) -> DataNode:
         """Return the smallest element along some axes. Input: any shape and type. Output: the same type.
 
-        Exact. -0 is below 0. If there is a NaN, the result is NaN. That of no elements is the type's largest value, for
-        floats infinity.
+        Exact. -0 is below 0. If there is a NaN, the result is NaN.
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.

@@ -56,16 +56,13 @@ def output_size(a: Any, extents: Sequence[Any], require: Any) -> Size:
             low[i], high[i] = ex.clamp(low[i], 0, n), ex.clamp(high[i], 0, n)
     wanted = _requested(a, len(extents), require)
     source = [ex.absolute(h - lo) for lo, h in zip(low, high, strict=True)]
-    empty = [ex.equal(n, 0) for n in extents]
-    for n, is_empty in zip(source, empty, strict=True):
-        require(ex.either(is_empty, n > 0), "expected a region with at least one pixel, got an extent of {0}", n)
-    # An axis without pixels stays so, and its requested size says nothing about the other ones.
-    source = [ex.where(is_empty, 1, n) for n, is_empty in zip(source, empty, strict=True)]
-    exact = _scaled(a, [ex.where(e, 0, w) for w, e in zip(wanted, empty, strict=True)], source)
+    for n in source:
+        require(n > 0, "expected a region (or image) with at least one pixel, got an extent of {0}", n)
+    exact = _scaled(a, wanted, source)
     out = []
     for i, e in enumerate(exact):
         require(ex.isfinite(e), "expected a finite size, got {0}", e)
-        magnitude = ex.where(empty[i], 0, ex.maximum(ex.round_away(ex.absolute(e)), 1))
+        magnitude = ex.maximum(ex.round_away(ex.absolute(e)), 1)
         require(magnitude <= 1 << 24, "expected a size of at most 2**24, got {0}", magnitude)
         if a.const("subpixel_scale"):
             # The region grows or shrinks about its centre by the effect of rounding on the size.
