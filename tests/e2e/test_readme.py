@@ -18,6 +18,7 @@ from photographs import write_photographs
 from stoker import Pipeline
 from stoker.command import main
 from stoker.frontends import registry
+from stoker.frontends.dali.dynamic import context
 
 pytest.importorskip("torch", exc_type=ModuleNotFoundError)
 pytest.importorskip("pyarrow")  # its import, which pandas does on one page, starts a thread that stays
@@ -122,6 +123,7 @@ def test_readme(data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_documentation(page: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run(page, data_dir, tmp_path)
+    context._shared_pool = None  # the threads of DALI's imperative mode stay for later calls
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
