@@ -419,3 +419,25 @@ def test_draws_follow_the_ordinal_of_the_row() -> None:
             return [float(x) for _ in range(12 // batch_size) for x in pipe.run()[0]]
 
     assert rows(3) == rows(4) == rows(12)
+
+
+def test_the_code_of_a_row_may_empty_the_list() -> None:
+    class Emptying:
+        def __init__(self, rows: list[Any]) -> None:
+            self.rows, self.data = rows, np.arange(6, dtype=np.uint8)
+
+        def __dlpack__(self, **options: Any) -> Any:
+            self.rows.clear()
+            return self.data.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return self.data.__dlpack_device__()
+
+    def source() -> list[Any]:
+        rows: list[Any] = []
+        rows += [Emptying(rows), *(np.full(6 + i, i, np.uint8) for i in range(1, 16))]
+        return rows
+
+    with pipeline(16, source=source) as made:
+        (out,) = made.run()
+        assert [len(row) for row in out] == list(range(6, 22)) and (np.asarray(out[15]) == 15).all()

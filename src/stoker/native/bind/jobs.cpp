@@ -309,7 +309,8 @@ void feed_row(const JobBox& b, int value, int64_t row, const AnyArray& a) {
 }
 
 // Feed rows of a list until one is not an array in host memory. Return their number.
-int64_t feed_list(const JobBox& b, int value, const nb::list& rows) {
+int64_t feed_list(const JobBox& b, int value, const nb::list& list) {
+  const nb::tuple rows(list);  // an array's own code, or another thread, may change the list
   const auto count = static_cast<int64_t>(rows.size());
   for (int64_t r = 0; r < count; ++r) {
     AnyArray row;
