@@ -62,12 +62,7 @@ def define_as(kind: Any, function: Any, enable_conditionals: bool, settings: Map
             inspect.signature(define).bind(*args, **kwargs)
             pipe: Pipeline = kind(**{**settings, **overrides})
             pipe._name = define.__name__
-            body = define
-            if conditional:
-                with IMPORT_LOCK:
-                    from .conditionals import convert
-
-                body = convert(define)
+            body = _with_conditionals(define) if conditional else define
             with pipe:
                 outputs = body(*args, **kwargs)
             if outputs is None:
@@ -79,3 +74,11 @@ def define_as(kind: Any, function: Any, enable_conditionals: bool, settings: Map
         return make
 
     return decorate if function is None else decorate(function)
+
+
+def _with_conditionals(define: Any) -> Any:
+    # A function of its own, so that `make` refers to no lock: a program's `make` is pickled with the globals it names.
+    with IMPORT_LOCK:
+        from .conditionals import convert
+
+    return convert(define)
