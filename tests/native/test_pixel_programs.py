@@ -313,6 +313,11 @@ MIXES = {
     "rounded": (GRAY, {"after": 0.25}),
     "matrix": (MATRIX, {"after": -7.5}),
     "matrix, no offset": (MATRIX, {}),
+    "matrix of BGR": (MATRIX, {"before": 1.5, "order": (2, 1, 0)}),
+    "floor below zero": ([[1.0, -2.0, 0.75]], {"before": -0.5, "floors": True}),
+    "no offset": (GRAY, {}),
+    "beyond integers": ([[3e7, -1.0, 2.0]], {"after": 1.0}),
+    "matrix beyond integers": ([MATRIX[0], MATRIX[1], [1.0, 3e7, 2.0]], {}),
     "not finite": ([[np.inf, -np.inf, 1.0]], {"after": 1.0}),
 }
 

@@ -17,6 +17,7 @@
 //   widen_bytes(p, to)                    kWidened vectors of int32 from bytes
 //   narrow_bytes(p, from)                 the low bytes of kNarrowed vectors of int32
 //   round_to_bytes(x)                     float to int32: half to even, 0..255, NaN gives 0
+//   round_small_ints(x)                   float to int32: half to even; numbers and results must be below 2^31
 //   load_halves(p), store_halves(p, x)    float16 in memory, float32 in registers
 //   load_last_halves(d, p, n), store_last_halves(p, s, n)   the same for n < kLanes<float> of them
 //   multiply_words(x, by)                 64-bit products of the low 32 bits of each 64-bit lane

@@ -61,6 +61,8 @@ inline V<int32_t> round_to_bytes(V<float> x) {
   return (V<int32_t>)_mm256_cvtps_epi32(_mm256_min_ps(low, _mm256_set1_ps(255.0f)));
 }
 
+inline V<int32_t> round_small_ints(V<float> x) { return (V<int32_t>)_mm256_cvtps_epi32((__m256)x); }
+
 inline V<uint64_t> multiply_words(V<uint64_t> x, uint32_t by) {
   return (V<uint64_t>)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi64x(by));
 }

@@ -66,6 +66,8 @@ inline V<int32_t> round_to_bytes(V<float> x) {
   return (V<int32_t>)_mm512_maskz_cvtps_epi32(0xFFFF, _mm512_maskz_min_ps(0xFFFF, low, _mm512_set1_ps(255.0f)));
 }
 
+inline V<int32_t> round_small_ints(V<float> x) { return (V<int32_t>)_mm512_maskz_cvtps_epi32(0xFFFF, (__m512)x); }
+
 inline V<uint64_t> multiply_words(V<uint64_t> x, uint32_t by) {
   return (V<uint64_t>)_mm512_maskz_mul_epu32(0xFF, (__m512i)x, _mm512_set1_epi64(by));
 }

@@ -53,6 +53,8 @@ inline void narrow_bytes(uint8_t* p, const V<int32_t> (&from)[kNarrowed]) {
 // The conversion to unsigned saturates and gives 0 for NaN.
 inline V<int32_t> round_to_bytes(V<float> x) { return (V<int32_t>)vminq_u32(vcvtnq_u32_f32(x), vdupq_n_u32(255)); }
 
+inline V<int32_t> round_small_ints(V<float> x) { return vcvtnq_s32_f32(x); }
+
 inline V<uint64_t> multiply_words(V<uint64_t> x, uint32_t by) {
   return (V<uint64_t>)vmull_u32(vmovn_u64((uint64x2_t)x), vdup_n_u32(by));
 }

@@ -28,9 +28,14 @@ namespace {
 
 #include "pixel/moves.ipp"
 
+#include "pixel/mixes.ipp"
+
 }  // namespace
 
-void fill_avx2(Kernels& k) { fill_moves(k); }
+void fill_avx2(Kernels& k) {
+  fill_moves(k);
+  k.mix_pixels = mix_pixels;
+}
 
 }  // namespace stoker::pixel
 

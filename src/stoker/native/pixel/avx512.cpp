@@ -26,6 +26,8 @@ namespace {
 
 #include "pixel/moves.ipp"
 
+#include "pixel/mixes.ipp"
+
 // A table of 256 words of 32 bits in sixteen vectors. A two-vector permutation finds the word among 32; the upper three
 // bits of the byte select one of the eight permutations. Gathers are not used: microcode fixes for their data leaks
 // made them slow.
@@ -58,6 +60,7 @@ void lookup_words(void* dst, const uint8_t* src, const void* table, int n) {
 
 void fill_avx512(Kernels& k) {
   fill_moves(k);
+  k.mix_pixels = mix_pixels;
   k.lookup[4] = lookup_words<false>;
   k.lookup_past[4] = lookup_words<true>;
   k.store_alignment = 64;  // every unaligned vector crosses a cache line

@@ -259,6 +259,7 @@ bool Bound::resolve_mixes(const ScratchLayout& layout, const double* uniforms) {
   stores_[0].mixes = mixes;
   stores_[0].stage = layout.base + layout.stage;
   stores_[0].plane = kTableLanes;
+  block_ = mix_without_planes(stores_[0]) ? kCopyLanes : kTableLanes;
   load_count_ = compute_count_ = 0;
   store_count_ = 1;
   return true;
@@ -323,9 +324,7 @@ void Bound::bind(const Program& program, const double* uniforms, const View* inp
     block_ = kTableLanes;
   } else if (resolve_copy()) {
     block_ = kCopyLanes;
-  } else if ((mixed_ = resolve_mixes(layout, uniforms))) {
-    block_ = kTableLanes;
-  } else {
+  } else if (mixed_ = resolve_mixes(layout, uniforms); !mixed_) {
     resolve_direct(layout);
     block_ = layout.lanes;
   }

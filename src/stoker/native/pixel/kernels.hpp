@@ -62,6 +62,11 @@ constexpr int kPaired = 3;
 constexpr int kUnpaired = kPaired;  // in place of a first operation: none
 constexpr int paired(Op op) { return op == Op::Add ? 0 : op == Op::Sub ? 1 : op == Op::Mul ? 2 : -1; }
 
+// The same for n interleaved pixels of kMixed bytes, of which byte k of a sum is channels[k]: to bytes of their own (one
+// sum) or to pixels (kMixed sums), which may be the same memory. The sums must be numbers below 2^31.
+using MixPixelsFn = void (*)(uint8_t* to, const uint8_t* pixels, const uint8_t* channels, const Mix* mixes, int count,
+                             int n);
+
 constexpr int kTypes = 4;
 constexpr int kDTypes = 13;
 constexpr int kMaxGroup = 4;
@@ -95,7 +100,8 @@ struct Kernels {
   LookupFn lookup[9] = {};       // [element size of the result]
   LookupFn lookup_past[9] = {};  // with non-temporal stores, for data that is read much later; optional; needs a fence
   MixFn mix = nullptr;           // optional
-  int store_alignment = 1;       // direct stores of whole vectors do not pay off below this alignment
+  MixPixelsFn mix_pixels = nullptr;  // optional
+  int store_alignment = 1;           // direct stores of whole vectors do not pay off below this alignment
 };
 
 // Each function overwrites the kernels that it implements better.

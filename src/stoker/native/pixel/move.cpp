@@ -2,6 +2,7 @@
 #include "pixel/move.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "shared/coordinate.hpp"
@@ -163,6 +164,10 @@ void mix_bytes(const Mover& m, uint8_t* const* at, int, int n) {
   if (m.weave) m.weave(at[m.port], woven, n);
 }
 
+void mix_interleaved(const Mover& m, uint8_t* const* at, int, int n) {
+  m.mix_pixels(at[m.port], at[m.source_port], m.source_channels, m.mixes, m.count, n);
+}
+
 }  // namespace
 
 bool interleaves(const Access& a, bool load, const PortStrides& place) {
@@ -257,7 +262,7 @@ bool bind_mix(const Kernels& k, const Plan& plan, const PortStrides& place, cons
   for (int c = 0; c < kMixed; ++c) m.source_channels[c] = plan.mixed_channel[c];
   if (!m.mix) return false;
   if (source_place.lane_stride == kMixed && source_place.channel_stride == 1) {
-    for (const int64_t c : m.source_channels)
+    for (const uint8_t c : m.source_channels)
       if (c >= kMixed) return false;
     m.deal = k.deal[1][kMixed];
   } else if (source_place.lane_stride != 1) {
@@ -266,6 +271,19 @@ bool bind_mix(const Kernels& k, const Plan& plan, const PortStrides& place, cons
   if (m.count == kMixed && place.lane_stride == kMixed && place.channel_stride == 1) m.weave = k.weave[1][kMixed];
   else if (place.lane_stride != 1) return false;
   *out = m;
+  return true;
+}
+
+bool mix_without_planes(Mover& m) {
+  m.mix_pixels = m.kernels->mix_pixels;
+  if (!m.mix_pixels || !m.deal || (m.count == kMixed && !m.weave)) return false;
+  constexpr float kMost = 1 << 30;
+  for (int c = 0; c < m.count; ++c) {
+    float most = std::fabs(m.mixes[c].before) + std::fabs(m.mixes[c].after);
+    for (const float weight : m.mixes[c].weight) most += 255.0f * std::fabs(weight);
+    if (!(most < kMost)) return false;  // also for NaN
+  }
+  m.run = mix_interleaved;
   return true;
 }
 

@@ -38,8 +38,9 @@ struct Mover {
   int64_t source_offset = 0, source_stride = 0;
   // For mixes of bytes: the kernel, one mix per channel, and the source's channels.
   MixFn mix = nullptr;
+  MixPixelsFn mix_pixels = nullptr;
   const Mix* mixes = nullptr;
-  int64_t source_channels[kMixed] = {};
+  uint8_t source_channels[kMixed] = {};
 };
 
 // Strides of a port's lanes and channels, in bytes.
@@ -64,6 +65,9 @@ bool bind_copy(const Plan& plan, const Access& a, const PortStrides& place, cons
 // 2 * kMixed planes. Return false if the kernel does not exist or cannot reach the bytes.
 bool bind_mix(const Kernels& k, const Plan& plan, const PortStrides& place, const PortStrides& source_place,
               Mover* out);
+// Let a bound mix of interleaved pixels, whose mixes are set, run without planes. Return false if it cannot: the memory
+// has another layout, there is no kernel, or a sum may exceed an integer.
+bool mix_without_planes(Mover& m);
 // For pixels whose channels all use one table: extend the lookup of channel 0 to all channels.
 void widen_lookup(Mover& m);
 
