@@ -110,6 +110,28 @@ def test_rotated_overlaps_of_kept_boxes() -> None:
     assert [x.shape[1] for x in found] == [len(x) for x in boxes]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_regions_of_kept_boxes(dtype: str) -> None:
+    """Also of rows that keep none, with any number of samples, and after further operators on single elements."""
+    boxes, scores, _ = scored(boxes_in, dtype)
+    images = [np.random.default_rng(i).random((3, 9 + i, 14), dtype) for i in range(len(boxes))]
+
+    def make(x: Any, s: Any, image: Any) -> Any:
+        kept = fn.gather(x, fn.nms(x, s, iou_threshold=0.4))
+        soft = fn.gather(x, fn.soft_nms(x, s, min_score=0.3)[0])
+        return (
+            kept, fn.roi_align(image, kept, output_size=2, spatial_scale=0.1) * 2,
+            *fn.roi_align(image, soft / 4, output_size=(2, 3), mode="max", argmax=True, sampling_ratio=2),
+            fn.roi_pool(image, kept, output_size=2, spatial_scale=0.1),
+        )  # fmt: skip
+
+    kept, aligned, largest, numbers, pooled = compare_rows([boxes, scores, images], ["", "", "CHW"], make)
+    for n, row in enumerate(kept):
+        assert aligned[n].shape == pooled[n].shape == (len(row), 3, 2, 2)
+        assert largest[n].shape == numbers[n].shape == (len(largest[n]), 3, 2, 3)
+    assert len(kept[1]) == 0 and len(kept[4]) > 10 and len(largest[4]) > 10
+
+
 def test_kept_boxes_are_refused_as_second_boxes() -> None:
     boxes, scores, _ = scored(boxes_in, "float32")
 

@@ -124,7 +124,7 @@ def batched_nms(
     of the kept boxes by descending score, int64. This is ``nms(boxes, scores, labels=labels)``.
 
     On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
-    may follow, others are refused.
+    may follow, and with gathered boxes ``fn.roi_align``, ``fn.roi_pool`` and ``fn.box_iou``. Others are refused.
 
     Args:
         iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
@@ -323,7 +323,8 @@ def box_iou(
     torchvision does.
 
     On a GPU, the first boxes may be kept ones (``nms`` and others) that ``fn.gather`` has taken. The output has a row
-    for each, whose number is known when the batch is done.
+    for each, whose number is known when the batch is done. As second boxes they are refused: a row of the output would
+    be as long as a number that only the GPU knows.
 
     Args:
         kind: Overlap: iou, giou, diou or ciou.
@@ -2412,7 +2413,7 @@ def nms(
     there are few, which rounds differently.
 
     On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
-    may follow, others are refused.
+    may follow, and with gathered boxes ``fn.roi_align``, ``fn.roi_pool`` and ``fn.box_iou``. Others are refused.
 
     Args:
         iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
@@ -2446,7 +2447,7 @@ def nms_rotated(
     float64.
 
     On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
-    may follow, others are refused.
+    may follow, and with gathered boxes ``fn.roi_align``, ``fn.roi_pool`` and ``fn.box_iou``. Others are refused.
 
     Args:
         iou_threshold: Overlap (intersection over union) above which the box with the lower score is suppressed.
@@ -3532,7 +3533,9 @@ def roi_align(
     results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers.
 
     A GPU cannot report a region of a row without waiting for it: there, results are NaN where the CPU raises an error,
-    for coordinates that are not finite, or more than 2**24 samples in a region.
+    for coordinates that are not finite, or more than 2**24 samples in a region. Its boxes may be kept ones (``nms`` and
+    others) that ``fn.gather`` has taken. The output has a region for each, and their number is known when the batch is
+    done.
 
     Args:
         output_size: Bins (height, width) of each region; one number for both.
@@ -3575,7 +3578,9 @@ def roi_align(
     results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers.
 
     A GPU cannot report a region of a row without waiting for it: there, results are NaN where the CPU raises an error,
-    for coordinates that are not finite, or more than 2**24 samples in a region.
+    for coordinates that are not finite, or more than 2**24 samples in a region. Its boxes may be kept ones (``nms`` and
+    others) that ``fn.gather`` has taken. The output has a region for each, and their number is known when the batch is
+    done.
 
     Args:
         output_size: Bins (height, width) of each region; one number for both.
@@ -3612,7 +3617,8 @@ def roi_pool(
     are 0. The results are those of torchvision's CPU kernel.
 
     A GPU cannot report a region of a row without waiting for it: there, results are NaN where the CPU raises an error,
-    for coordinates that are not finite or beyond 2**30.
+    for coordinates that are not finite or beyond 2**30. Its boxes may be kept ones (``nms`` and others) that
+    ``fn.gather`` has taken; the output has a region for each, whose number is known when the batch is done.
 
     Args:
         output_size: Bins (height, width) of each region; one number for both.
@@ -3871,7 +3877,7 @@ def soft_nms(
     ("gaussian"). Boxes below ``min_score`` are dropped, also those that never had more, and those with NaN.
 
     On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
-    may follow, others are refused.
+    may follow, and with gathered boxes ``fn.roi_align``, ``fn.roi_pool`` and ``fn.box_iou``. Others are refused.
 
     Args:
         method: Decay of the scores: linear or gaussian.

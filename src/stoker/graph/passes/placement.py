@@ -109,7 +109,8 @@ class _Placing:
         return self._problem(
             step,
             f"it needs the first extent of what `{name}` makes, which `{name}` counts on the GPU: the number is known "
-            f"when the batch is done. There, only operators on single elements may follow `{name}`",
+            f"when the batch is done. There, operators on single elements may follow `{name}`, and those whose pages "
+            "allow such an input",
         )
 
     def _append_on_gpu(self, step: Step) -> None:

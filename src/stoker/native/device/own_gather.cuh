@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gather`: elements of the first axis by numbers that the CPU has checked, or by numbers of kept boxes, of which memory
-// for more than there are is passed. A block copies kElements elements.
+// for more than there are is passed: elements past these are zero, so that kernels that follow run over numbers that
+// are bounded by the data. A block copies kElements elements.
 #pragma once
 #include "device/own.cuh"
 
@@ -26,7 +27,10 @@ struct Gather {
         number /= numbers.shape[d];
       }
       const int64_t from = *reinterpret_cast<const int64_t*>(reinterpret_cast<const uint8_t*>(numbers.data) + place);
-      if (from < 0 || from >= in.shape[0]) continue;  // none but those past the numbers of kept boxes
+      if (from < 0 || from >= in.shape[0]) {  // none but those past the numbers of kept boxes
+        reinterpret_cast<Memory*>(out.data)[e] = Memory();
+        continue;
+      }
       int64_t at = from * in.stride[0];
       for (int d = static_cast<int>(in.rank) - 1; d > 0; --d) {
         at += left % in.shape[d] * in.stride[d];

@@ -93,6 +93,7 @@ struct Nms {
       if (is_kept && place < most) to[place] = m.numbers[i];
       found += total;
     }
+    for (int64_t i = found + gpu::thread_index(); i < most; i += gpu::thread_count()) to[i] = -1;  // none: see `gather`
     if (gpu::thread_index() == 0)
       *reinterpret_cast<int32_t*>(row.port(outputs + 1).data) = static_cast<int32_t>(std::min(found, most));
   }

@@ -33,6 +33,8 @@ struct SoftNms {
     const int64_t selected =
         detect::soft<T>(boxes, left, labelled ? labels : nullptr, count, rule, out.shape[0], left, is_left,
                         reinterpret_cast<int64_t*>(out.data), reinterpret_cast<T*>(row.port(outputs + 1).data));
+    auto* const to = reinterpret_cast<int64_t*>(out.data);
+    for (int64_t i = selected + gpu::thread_index(); i < out.shape[0]; i += gpu::thread_count()) to[i] = -1;
     if (gpu::thread_index() == 0)
       *reinterpret_cast<int32_t*>(row.port(outputs + 2).data) = static_cast<int32_t>(selected);
   }

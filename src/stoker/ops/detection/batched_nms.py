@@ -32,7 +32,7 @@ class BatchedNms(Operator, name="batched_nms"):
     of the kept boxes by descending score, int64. This is ``nms(boxes, scores, labels=labels)``.
 
     On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
-    may follow, others are refused.
+    may follow, and with gathered boxes ``fn.roi_align``, ``fn.roi_pool`` and ``fn.box_iou``. Others are refused.
     """
 
     inputs = (3, 3)

@@ -34,7 +34,8 @@ class BoxIou(Operator, name="box_iou"):
     torchvision does.
 
     On a GPU, the first boxes may be kept ones (``nms`` and others) that ``fn.gather`` has taken. The output has a row
-    for each, whose number is known when the batch is done.
+    for each, whose number is known when the batch is done. As second boxes they are refused: a row of the output would
+    be as long as a number that only the GPU knows.
     """
 
     inputs = (2, 2)

@@ -37,7 +37,7 @@ class Nms(Operator, name="nms"):
     there are few, which rounds differently.
 
     On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
-    may follow, others are refused.
+    may follow, and with gathered boxes ``fn.roi_align``, ``fn.roi_pool`` and ``fn.box_iou``. Others are refused.
     """
 
     inputs = (2, 2)

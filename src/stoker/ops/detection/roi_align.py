@@ -13,7 +13,7 @@ from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Launches, LaunchPass, Value
+from ...contract.step import GpuForm, Launches, LaunchPass, Value
 from ...contract.types import DType
 from ._regions import (
     SCALE_DOC,
@@ -41,7 +41,9 @@ class RoiAlign(Operator, name="roi_align"):
     results of "avg" have the bits of torchvision's CPU kernel for images of finite numbers.
 
     A GPU cannot report a region of a row without waiting for it: there, results are NaN where the CPU raises an error,
-    for coordinates that are not finite, or more than 2**24 samples in a region.
+    for coordinates that are not finite, or more than 2**24 samples in a region. Its boxes may be kept ones (``nms`` and
+    others) that ``fn.gather`` has taken. The output has a region for each, and their number is known when the batch is
+    done.
     """
 
     inputs = (2, 2)
@@ -80,7 +82,10 @@ class RoiAlign(Operator, name="roi_align"):
         flags = (int(last), int(maximum), int(bool(c.const("aligned"))), max(samples_given, 0))
         own = Launches("RoiAlign", {"regions": LaunchPass(blocks, resident_threads=_RESIDENT[planes.dtype])}, 0, flags)
         scale = c.scalar("spatial_scale")
-        result = c.native("roi_align", [planes, boxes], outputs, attrs=attrs, params=(scale,), own=own)
+        result = c.native(
+            "roi_align", [planes, boxes], outputs, attrs=attrs, params=(scale, *own.numbers()),
+            gpu=GpuForm(own.kernel(), follows=1),
+        )  # fmt: skip
         return result if chosen else result[0]
 
     def reference(self, row: RowContext, x: Any, boxes: Any) -> Any:

@@ -13,7 +13,7 @@ from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Launches, Value
+from ...contract.step import GpuForm, Launches, Value
 from ._regions import (
     SCALE_DOC,
     SIZE_DOC,
@@ -36,7 +36,8 @@ class RoiPool(Operator, name="roi_pool"):
     are 0. The results are those of torchvision's CPU kernel.
 
     A GPU cannot report a region of a row without waiting for it: there, results are NaN where the CPU raises an error,
-    for coordinates that are not finite or beyond 2**30.
+    for coordinates that are not finite or beyond 2**30. Its boxes may be kept ones (``nms`` and others) that
+    ``fn.gather`` has taken; the output has a region for each, whose number is known when the batch is done.
     """
 
     inputs = (2, 2)
@@ -54,8 +55,10 @@ class RoiPool(Operator, name="roi_pool"):
         shape, layout = pooled_shape(planes, boxes, size, last)
         bins = boxes.shape[0] * planes.shape[0] * (size[0] * size[1])
         own = Launches("RoiPool", {"bins": (bins + 255) // 256}, constants=(int(last),))
-        return c.native("roi_pool", [planes, boxes], [(planes.dtype, shape, layout)], attrs=(*size, last),
-                        params=(c.scalar("spatial_scale"),), own=own)[0]  # fmt: skip
+        return c.native(
+            "roi_pool", [planes, boxes], [(planes.dtype, shape, layout)], attrs=(*size, last),
+            params=(c.scalar("spatial_scale"), *own.numbers()), gpu=GpuForm(own.kernel(), follows=1),
+        )[0]  # fmt: skip
 
     def reference(self, row: RowContext, x: Any, boxes: Any) -> Any:
         x, bins = planar_reference(row, x), (row["output_size"] * 2)[:2]

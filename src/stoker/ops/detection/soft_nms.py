@@ -32,7 +32,7 @@ class SoftNms(Operator, name="soft_nms"):
     ("gaussian"). Boxes below ``min_score`` are dropped, also those that never had more, and those with NaN.
 
     On a GPU the length of a row is known when the batch is done. There, ``fn.gather`` and operators on single elements
-    may follow, others are refused.
+    may follow, and with gathered boxes ``fn.roi_align``, ``fn.roi_pool`` and ``fn.box_iou``. Others are refused.
     """
 
     inputs = (2, 2)
