@@ -390,6 +390,25 @@ def test_pictures_and_clips_are_checked(fake_video_engines: FakeEngines) -> None
     decoder.close()
 
 
+def test_memory_of_clips_stays_for_the_next_ones(emulated_gpu: None) -> None:
+    """A GPU's memory is freed when all of its streams have done their work, so that batches must not free any."""
+    quota = _native.gpu.MemoryQuota(1 << 30)
+    memory = _native.gpu.ClipMemory(_native.gpu.open_null(), quota, 2)
+    extents = (2, 40, 60)
+    clips = [memory.clip(extents, False, False) for _ in range(200)]
+    allocations, taken = _native.allocations(), quota.taken
+    assert taken >= 200 * 2 * 40 * 60 * 3
+    for held in (200, 130, 200, 64, 200):  # some batches are released together
+        clips.clear()
+        clips = [memory.clip(extents, False, False) for _ in range(held)]
+        assert (_native.allocations(), quota.taken) == (allocations, taken)
+    clips.clear()
+    for _ in range(14_000):  # consumers hold fewer clips
+        clips = [*clips[-3:], memory.clip(extents, False, False)]
+    assert quota.taken * 20 < taken
+    assert _native.allocations() == allocations
+
+
 def test_headers_that_are_cut_off() -> None:
     avc = bytes((1, 100, 0, 31, 0xFF, 0xE1, 0, 4, 0x67, 1, 2, 3, 1, 0, 2, 0x68, 5))
     assert headers_of("h264", avc) == (b"\0\0\0\1\x67\1\2\3\0\0\0\1\x68\5", 4)

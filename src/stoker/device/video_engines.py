@@ -11,7 +11,7 @@ from .gpu import Gpu
 LIBRARY = "libnvcuvid.so.1"  # of the driver; containers need the driver's capability "video"
 KERNEL = "stoker_video_frame"
 SOURCE = '#include "device/video_frame.cuh"\n'
-_KEPT_CLIPS = 32  # blocks of memory that are kept for later clips
+_KEPT_CLIPS = 32  # blocks of memory that are kept for later clips, at least
 
 #: Numbers of codecs in the library, by FFmpeg's names.
 CODECS = {"h264": 4, "hevc": 8, "vp8": 9, "vp9": 10, "av1": 11}

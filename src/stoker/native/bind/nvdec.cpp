@@ -36,7 +36,7 @@ void require(bool holds, const char* text) {
   if (!holds) throw nb::value_error(text);
 }
 
-// Pool of device memory for clips, which is reused when the last array is gone.
+// Pool of device memory for clips, which is reused when the last array is gone. A batch of clips is released together.
 struct ClipMemory {
   std::shared_ptr<gpu::Device> device;
   std::shared_ptr<BlockPool> pool;
@@ -46,7 +46,7 @@ struct ClipMemory {
     gpu::DeviceResources resources;
     resources.device = device;
     resources.quota = std::move(quota);
-    pool = std::make_shared<BlockPool>(kept, &resources);
+    pool = std::make_shared<BlockPool>(kept, &resources, BlockPool::Idle::AsManyAsHeld);
   }
 };
 

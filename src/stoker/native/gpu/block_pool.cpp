@@ -49,8 +49,9 @@ BlockPool::Block::~Block() {
   if (data && pool) pool->give({data, capacity, stream});
 }
 
-BlockPool::BlockPool(size_t kept, const gpu::DeviceResources* resources)
+BlockPool::BlockPool(size_t kept, const gpu::DeviceResources* resources, Idle idle)
     : kept_(kept),
+      idle_(idle),
       pid_(::getpid()),
       device_(resources ? resources->device : nullptr),
       quota_(resources ? resources->quota : nullptr) {}
@@ -79,59 +80,95 @@ BlockPool::Block BlockPool::take(size_t bytes) {
   b.pool = shared_from_this();
   const bool separate_allocations = device_ && device_->separate_allocations;
   if (!separate_allocations) {
-    std::lock_guard<std::mutex> hold(mutex_);
-    note(bytes);
-    auto best = free_.end();  // the smallest block that is large enough
-    for (auto it = free_.begin(); it != free_.end(); ++it)
-      if (it->capacity >= bytes && (best == free_.end() || it->capacity < best->capacity)) best = it;
-    if (best != free_.end() && best->capacity <= max_capacity(bytes)) {
-      b.data = best->data;
-      b.capacity = best->capacity;
-      b.stream = best->stream;
-      free_.erase(best);
-      return b;
+    std::vector<Free> outliers;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      outliers = note(bytes);
+      auto best = free_.end();  // the smallest block that is large enough
+      for (auto it = free_.begin(); it != free_.end(); ++it)
+        if (it->capacity >= bytes && (best == free_.end() || it->capacity < best->capacity)) best = it;
+      if (best != free_.end() && best->capacity <= max_capacity(bytes)) {
+        b.data = best->data;
+        b.capacity = best->capacity;
+        b.stream = best->stream;
+        free_.erase(best);
+        hold();
+      }
     }
+    for (const Free& block : outliers) release(block);
+    if (b.data) return b;
   }
   // Batches of varying shape differ in size; the slack lets a block serve the next batch, too.
   b.capacity = separate_allocations || !may_overallocate(bytes) ? std::max<size_t>(bytes, 1) : bytes + bytes / 8 + 64;
+  uint8_t* data = nullptr;
   try {
-    b.data = allocate(&b.capacity);
+    data = allocate(&b.capacity);
   } catch (const std::bad_alloc&) {
     release_all();
     b.capacity = std::max<size_t>(bytes, 1);
-    b.data = allocate(&b.capacity);
+    data = allocate(&b.capacity);
   }
   count_allocation(b.capacity);
+  std::lock_guard<std::mutex> lock(mutex_);
+  b.data = data;
+  hold();
   return b;
 }
 
-void BlockPool::note(size_t bytes) {
+std::vector<BlockPool::Free> BlockPool::note(size_t bytes) {
   high_water_mark_.record(bytes);
-  if (++requests_ % (kPeriod * std::max<size_t>(kept_, 1))) return;
+  const size_t blocks = idle_ == Idle::AsManyAsHeld ? most_held_.bytes() : 0;
+  if (++requests_ < kPeriod * std::max<size_t>({kept_, blocks, 1})) return {};
+  requests_ = 0;
   high_water_mark_.start_period();
   high_water_mark_.record(bytes);
+  most_held_.start_period();
+  most_held_.record(held_);
   const auto outliers =
       std::stable_partition(free_.begin(), free_.end(), [this](const Free& block) { return !is_outlier(block); });
-  std::for_each(outliers, free_.end(), [this](const Free& block) { release(block); });
+  std::vector<Free> found(outliers, free_.end());
   free_.erase(outliers, free_.end());
+  return found;
+}
+
+void BlockPool::hold() { most_held_.record(++held_); }
+
+// The fourth more keeps blocks when the number that is held varies from period to period.
+size_t BlockPool::max_idle() const {
+  if (idle_ == Idle::Few) return kept_;
+  const size_t all = most_held_.bytes() + most_held_.bytes() / 4;
+  return std::max(kept_, all > held_ ? all - held_ : 0);
 }
 
 void BlockPool::release_all() {
-  std::lock_guard<std::mutex> hold(mutex_);
-  for (const Free& block : free_) release(block);
-  free_.clear();
+  std::vector<Free> found;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    found.swap(free_);
+  }
+  for (const Free& block : found) release(block);
 }
 
+// Release memory without the lock, which other threads need meanwhile.
 void BlockPool::give(const Free& block) {
   if (::getpid() != pid_) return;
-  std::lock_guard<std::mutex> hold(mutex_);
-  if (is_outlier(block)) return release(block);
-  free_.push_back(block);
-  if (free_.size() <= kept_) return;
-  const auto smallest = std::min_element(free_.begin(), free_.end(),
-                                         [](const Free& a, const Free& b) { return a.capacity < b.capacity; });
-  release(*smallest);
-  free_.erase(smallest);
+  std::vector<Free> surplus;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    --held_;
+    if (is_outlier(block)) {
+      surplus.push_back(block);
+    } else {
+      free_.push_back(block);
+      const auto smaller = [](const Free& a, const Free& b) { return a.capacity < b.capacity; };
+      while (free_.size() > max_idle()) {
+        const auto smallest = std::min_element(free_.begin(), free_.end(), smaller);
+        surplus.push_back(*smallest);
+        free_.erase(smallest);
+      }
+    }
+  }
+  for (const Free& one : surplus) release(one);
 }
 
 BlockPool::~BlockPool() {

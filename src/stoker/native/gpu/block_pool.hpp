@@ -30,7 +30,10 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
     ~Block();
   };
   static constexpr uintptr_t kNoStream = ~uintptr_t{0};
-  explicit BlockPool(size_t kept, const gpu::DeviceResources* resources = nullptr);
+  // Blocks that consumers may hold in any number: the pool keeps as many as they recently held together. To free memory
+  // of a GPU takes until all of its streams have done their work, while other threads can launch nothing.
+  enum class Idle { Few, AsManyAsHeld };
+  explicit BlockPool(size_t kept, const gpu::DeviceResources* resources = nullptr, Idle idle = Idle::Few);
   Block take(size_t bytes);
   ~BlockPool();
 
@@ -48,16 +51,20 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   // Return whether a block is so large that no recent request would get it. Requires the lock.
   bool is_outlier(const Free& block) const { return block.capacity > max_capacity(high_water_mark_.bytes()); }
   static size_t max_capacity(size_t bytes) { return 4 * bytes + 65536; }  // of a block that serves a request
-  void note(size_t bytes);                                                // requires the lock
+  std::vector<Free> note(size_t bytes);  // returns blocks to release. Requires the lock
+  void hold();                           // counts a block. Requires the lock
+  size_t max_idle() const;               // requires the lock
   bool may_overallocate(size_t bytes) const { return !quota_ || quota_->may_overallocate(bytes + bytes / 8); }
-  const size_t kept_;  // maximum number of idle blocks; the others return to the system
+  const size_t kept_;  // maximum number of idle blocks, or with AsManyAsHeld the least; the others return to the system
+  const Idle idle_;
   const int pid_;
   const std::shared_ptr<gpu::Device> device_;
   const std::shared_ptr<gpu::MemoryQuota> quota_;
   std::mutex mutex_;
   std::vector<Free> free_;
   RecentHighWaterMark high_water_mark_;  // of requests
-  size_t requests_ = 0;
+  RecentHighWaterMark most_held_;        // blocks
+  size_t requests_ = 0, held_ = 0;
 };
 
 }  // namespace stoker
