@@ -149,7 +149,7 @@ void BlockPool::release_all() {
   for (const Free& block : found) release(block);
 }
 
-// Release memory without the lock, which other threads need meanwhile.
+// Release memory without the lock, so that other threads can take blocks during the wait.
 void BlockPool::give(const Free& block) {
   if (::getpid() != pid_) return;
   std::vector<Free> surplus;
