@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from stoker import fn, pipeline_def
-from stoker.contract.errors import DataError, DeviceError, UnsupportedError
+from stoker.contract.errors import ArgumentError, DataError, DeviceError, UnsupportedError
 from stoker.dali.plugin.jax.fn import jax_function
 from stoker.device.gpu import Gpu
 from tests.cuda.emulated_stages import EmulatedGpu
+from tests.frameworks import jax_function_rank
+from tests.idle_clock import HANG_S
+from tests.run.pipelines import ROOT, environment
 
 jnp.zeros(1).block_until_ready()  # starts JAX's threads, which stay
 ROWS = [np.arange(i * 12, i * 12 + 12, dtype=np.float32).reshape(3, 4) for i in range(4)]
@@ -95,9 +101,48 @@ def test_wrong_functions_on_a_gpu(function: Any, text: str) -> None:
         run(lambda x: jax_function(function, device="gpu")(x.gpu()))
 
 
+def test_a_sharding_of_one_process() -> None:
+    one = NamedSharding(Mesh(np.asarray(jax.devices()[:1]), ("rows",)), PartitionSpec("rows"))
+    seen = []
+
+    @jax_function(sharding=one, num_outputs=2)
+    def function(x: jax.Array) -> Any:
+        seen.append((x.shape, x.sharding))
+        return x - x.mean(), jnp.arange(len(x))
+
+    centred, numbers = run(function)
+    np.testing.assert_allclose(np.stack(centred), np.stack(ROWS) - np.mean(ROWS))
+    assert numbers == [0, 1, 2, 3] and seen[0] == ((4, 3, 4), one)
+
+
+def test_a_sharding_over_two_processes(tmp_path: Path) -> None:
+    """A batch is centred by the mean over both processes' batches."""
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.frameworks.jax_function_rank", str(rank), str(tmp_path)],
+            cwd=ROOT, env=environment(XLA_FLAGS="", JAX_PLATFORMS="cpu"),
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    assert [r.wait(timeout=HANG_S) for r in ranks] == [0, 0]
+    found = [np.load(tmp_path / f"{rank}.npy") for rank in range(2)]
+    assert found[0].shape == (5, 4, 3)
+    for batch in range(5):
+        rows = [[jax_function_rank.row(rank, 4 * batch + i) for i in range(4)] for rank in range(2)]
+        for rank in range(2):
+            np.testing.assert_allclose(found[rank][batch], rows[rank] - np.mean(rows), rtol=1e-5, atol=1e-4)
+
+
 def test_errors() -> None:
-    with pytest.raises(UnsupportedError, match="sharding"):
-        jax_function(lambda x: x, sharding=object())
+    with pytest.raises(ArgumentError, match=r"expected a jax\.sharding\.Sharding as `sharding`, got <object"):
+        jax_function(lambda x: x, sharding=object())(fn.random.uniform())
+    with pytest.raises(UnsupportedError, match="expected no `sharding` on a"):
+        jax_function(lambda x: x, sharding=object(), device="gpu")
+    devices = jax.devices()
+    if len(devices) > 1:
+        several = NamedSharding(Mesh(np.asarray(devices), ("rows",)), PartitionSpec("rows"))
+        with pytest.raises(UnsupportedError, match=f"one device of this process, got {len(devices)}"):
+            jax_function(lambda x: x, sharding=several)
     with pytest.raises(UnsupportedError, match="device cpu"):
         jax_function(lambda x: x, device="tpu")
     with pytest.raises(DataError, match="samples of one shape"):

@@ -20,6 +20,7 @@ from ...ops.generic.numba_gpu_function import require_grid
 from .. import fn
 from .capsule_functions import EachRow
 from .functions import _also_outside, function
+from .sharded_functions import ShardedFunction
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
@@ -256,7 +257,10 @@ def jax_function(
         function: the function.
         num_outputs: number of outputs.
         output_layouts: names of the outputs' axes.
-        sharding: not supported; arrays lie on one device.
+        sharding: a ``jax.sharding.Sharding`` over processes with one device each, on the CPU only. The function gets
+            global arrays, which have the samples of all processes, and returns such arrays, of which each process gets
+            its part. All processes must compute the same batches, also those ahead, with as many samples:
+            others wait for a batch that a process lacks.
         device: "cpu" or "gpu".
         preserve: keep the node if nothing uses its outputs.
         output_dtypes: on a GPU, element types of the outputs.
@@ -265,15 +269,17 @@ def jax_function(
 
     Raises:
         ResourceError: JAX is not installed.
+        UnsupportedError: the sharding has several devices of this process, or the device is a GPU.
     """
     both = {"num_outputs": num_outputs, "output_layouts": output_layouts, "preserve": preserve}
     on_gpu = {"output_dtypes": output_dtypes, "output_shapes": output_shapes, "device": device}
     if function is None:
         return functools.partial(jax_function, sharding=sharding, **both, **on_gpu)
-    if sharding is not None:
+    if sharding is not None and device == "gpu":
         raise UnsupportedError(
-            f"`jax_function`: expected no `sharding`, got {brief(sharding)}: the function gets arrays on one device. "
-            "Deliver sharded batches with `stoker.jax.Loader(pipeline, sharding=...)`, and call the function on these"
+            f"`jax_function`: expected no `sharding` on a GPU, got {brief(sharding)}: batches there come in any order, "
+            "and processes that exchange data would wait for each other. Deliver sharded batches with "
+            "`stoker.jax.Loader(pipeline, sharding=...)`, and call the function on these"
         )
     if device != "gpu":
         _on_cpu("jax_function", device, "The other device is gpu")
@@ -288,7 +294,8 @@ def jax_function(
         make = _also_outside(fn._make_function("_jax_gpu_function"))
         call = functools.partial(make, function=function, **on_gpu)
     else:
-        call = functools.partial(_python_function(function, "jax.numpy", True, True), batch_processing=True)
+        local = function if sharding is None else ShardedFunction(function, sharding)
+        call = functools.partial(_python_function(local, "jax.numpy", True, True), batch_processing=True)
 
     @functools.wraps(function)
     def operator(*inputs: Any) -> Any:
