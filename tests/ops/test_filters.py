@@ -36,6 +36,31 @@ def test_every_instruction_set_filters_to_the_same_bits(dtype: str, shape: tuple
         np.testing.assert_array_equal(found, results["plain"])
 
 
+@pytest.mark.parametrize("size", [1, 3, 5, 9])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
+def test_blurs_of_any_height_have_the_bits_of_the_reference(dtype: str, size: int) -> None:
+    """Rows are summed several at a time: the last ones twice, and those of low images with rows beyond the edge."""
+    window = np.exp(-((np.arange(size) - size // 2) ** 2) / (2 * 1.3**2))
+    window = (window / window.sum()).astype(np.float32)
+    before = _native.get_isa()
+    try:
+        for height in (*range(1, 14), 37):
+            for width in (1, 13, 43):
+                x = np.random.default_rng(height).uniform(0, 255, (height, width, 3)).astype(dtype)
+                at = size // 2
+                wide = correlate_array(x, window[None], 0, at, (height, width), "reflect_101")
+                want = correlate_array(wide, window[:, None], at, 0, (height, width), "reflect_101")
+                if dtype != "float32":
+                    info = np.iinfo(dtype)
+                    want = np.rint(want).clip(info.min, info.max).astype(dtype)
+                for isa in _native.instruction_sets():
+                    _native.set_isa(isa)
+                    got = np.asarray(eager.gaussian_blur([x], sigma=1.3, window_size=size)[0])
+                    np.testing.assert_array_equal(got, want)
+    finally:
+        _native.set_isa(before)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
 def test_weights_of_zero_have_the_effect_of_the_reference(dtype: str) -> None:
     """Terms with them are left out only where that changes no bit: not where values are infinite or NaN."""

@@ -7,13 +7,13 @@
 
 #include "base/simd.hpp"
 #include "filter/correlate_words.hpp"
+#include "filter/tap_sums.hpp"
 #include "pixel/kernels.hpp"
+#include "shared/half.hpp"
 
 namespace stoker::correlate {
 
 namespace {
-
-constexpr int64_t kTile = 64;  // sums that a loop keeps in registers
 
 // Supported element types: bytes, 16 bits and float32; not Bool or bfloat16.
 bool filters(DType t) {
@@ -28,22 +28,22 @@ bool filters(DType t) {
   }
 }
 
-// Value of the window: the row of its sources, as floats, and its weight.
-struct Tap {
-  const float* from;
-  float weight;
-};
+#define STOKER_VECTOR_BYTES 16
+#include "base/vectors.ipp"
 
-// Output row: out[x] is the sum over all taps, in their order, of from[x] * weight.
-struct Sum {
-  const Tap* taps;
-  int64_t tap_count;
-  int64_t count;  // values of the output row
-  float* out;
-};
+#include "filter/tap_sums.ipp"
 
-template <bool kFused, int64_t kWide>
-[[gnu::always_inline]] inline void sum_tile(const Sum& s, int64_t x0) {
+TapSums tap_sums() {
+#if defined(__x86_64__)
+  if (isa() == Isa::AVX512) return tap_sums_avx512();
+  if (isa() == Isa::AVX2) return tap_sums_avx2();
+#endif
+  return kTapSums;
+}
+
+// Sums by fused multiplications and additions.
+template <int64_t kWide>
+[[gnu::always_inline]] inline void fused_tile(const Sum& s, int64_t x0) {
   float sums[kWide] = {};
   const Tap* const taps = s.taps;
   const int64_t count = s.tap_count;
@@ -53,54 +53,43 @@ template <bool kFused, int64_t kWide>
     // Without a statement here GCC takes two taps per turn of the inner loop, which then keeps its sums in memory and takes
     // three times as long.
     asm("" : : "r"(from));
-    for (int64_t k = 0; k < kWide; ++k) {
-      if constexpr (kFused) sums[k] = __builtin_fmaf(from[k], w, sums[k]);
-      else sums[k] += from[k] * w;
-    }
+    for (int64_t k = 0; k < kWide; ++k) sums[k] = __builtin_fmaf(from[k], w, sums[k]);
   }
   std::copy_n(sums, kWide, s.out + x0);
 }
 
-template <bool kFused>
-[[gnu::always_inline]] inline void sum_row(const Sum& s) {
+[[gnu::always_inline]] inline void fused_row(const Sum& s) {
   int64_t x = 0;
-  for (; x + kTile <= s.count; x += kTile) sum_tile<kFused, kTile>(s, x);
-  for (; x + 8 <= s.count; x += 8) sum_tile<kFused, 8>(s, x);
-  for (; x < s.count; ++x) sum_tile<kFused, 1>(s, x);
+  for (; x + kTile <= s.count; x += kTile) fused_tile<kTile>(s, x);
+  for (; x + 8 <= s.count; x += 8) fused_tile<8>(s, x);
+  for (; x < s.count; ++x) fused_tile<1>(s, x);
 }
 
-template <bool kFused>
-void sum_row_plain(const Sum& s) {
-  sum_row<kFused>(s);
-}
+void fused_row_plain(const Sum& s) { fused_row(s); }
 
 #if defined(__x86_64__)
-template <bool kFused>
-__attribute__((target("avx2,fma"))) void sum_row_avx2(const Sum& s) {
-  sum_row<kFused>(s);
-}
-template <bool kFused>
-__attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,prefer-vector-width=512"))) void sum_row_avx512(
+__attribute__((target("avx2,fma"))) void fused_row_avx2(const Sum& s) { fused_row(s); }
+__attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,prefer-vector-width=512"))) void fused_row_avx512(
     const Sum& s) {
-  sum_row<kFused>(s);
+  fused_row(s);
 }
 bool has_fma() { return __builtin_cpu_supports("fma"); }
 #endif
 
 using SumRow = void (*)(const Sum&);
 
-template <bool kFused>
-SumRow choose() {
+SumRow fused_sums() {
 #if defined(__x86_64__)
-  if (isa() == Isa::AVX512) return sum_row_avx512<kFused>;
-  if (isa() == Isa::AVX2 && has_fma()) return sum_row_avx2<kFused>;
+  if (isa() == Isa::AVX512) return fused_row_avx512;
+  if (isa() == Isa::AVX2 && has_fma()) return fused_row_avx2;
 #endif
-  return sum_row_plain<kFused>;
+  return fused_row_plain;
 }
 
 pixel::ConvertFn floats_of(DType t) { return pixel::kernels().load[pixel::at(t)][pixel::at(pixel::Type::F32)]; }
 pixel::ConvertFn values_of(DType t) { return pixel::kernels().store[pixel::at(t)][pixel::at(pixel::Type::F32)]; }
 
+constexpr int64_t kCacheLine = 64;
 constexpr int64_t kPiece = 1 << 20;  // values per call of a conversion, which counts them in 32 bits
 
 // Convert n contiguous values.
@@ -144,6 +133,8 @@ class FloatRows {
     if (last_ > first_) {
       const uint8_t* pixels = row + (first_ - window_.left) * src_.stride[1];
       const int64_t n = (last_ - first_) * channels;
+      // Rows are read so far apart in time that the processor does not fetch the next one by itself.
+      for (int64_t i = 0; i < n * size_; i += kCacheLine) __builtin_prefetch(pixels + src_.stride[0] + i);
       if (!dense_) pixels = staged(pixels);
       convert(to_floats_, reinterpret_cast<uint8_t*>(to + first_ * channels), sizeof(float), pixels, size_, n);
     }
@@ -262,7 +253,7 @@ bool correlate(const View& src, const Window& window, const View& dst, Scratch& 
   const int64_t channels = src.shape[2], width = dst.shape[1] + window.width - 1, height = window.height;
   const Room room(src, dst, width, height, width * channels, 0, height * window.width, scratch);
   const FloatRows source(src, window, width, room.columns, room.staged);
-  const SumRow sum = window.fused ? choose<true>() : choose<false>();
+  const SumRow sum = window.fused ? fused_sums() : tap_sums().row;
   const bool skips = may_skip_zeros(src, window);
   for (int64_t next = 0, y = 0; y < dst.shape[0]; ++y) {
     for (; next < y + height; ++next) source.read(next - window.top, room.row(next, height));  // rows not yet read
@@ -282,19 +273,25 @@ bool correlate_twice(const View& src, const Window& across, const Window& down, 
   if (done) return true;
   const int64_t channels = src.shape[2], width = dst.shape[1] + across.width - 1, height = down.height;
   const int64_t count = dst.shape[1] * channels;
-  const Room room(src, dst, width, height, count, width * channels, across.width + height, scratch);
-  Tap* const taps_down = room.taps + across.width;
+  // An image of fewer rows is summed with further ones, which lie beyond the edge and are not stored.
+  const int64_t rows = dst.shape[0], kept = height + kRowsTogether - 1;
+  const Room room(src, dst, width, kept, count, std::max(width * channels, kRowsTogether * (count + kTile)),
+                  across.width, scratch);
   const FloatRows source(src, across, width, room.columns, room.staged);
-  const SumRow sum = choose<false>();
+  const TapSums sums = tap_sums();
   list_taps(&room.wide, across, channels, false, room.taps);
-  for (int64_t next = 0, y = 0; y < dst.shape[0]; ++y) {
-    for (; next < y + height; ++next) {
+  SumRows together{room.rows, down.weights, height, count, {}};
+  for (int r = 0; r < kRowsTogether; ++r) together.out[r] = room.wide + r * (count + kTile);  // after the source's row
+  for (int64_t next = 0, done_rows = 0; done_rows < rows; done_rows += kRowsTogether) {
+    const int64_t y = std::max<int64_t>(std::min(done_rows, rows - kRowsTogether), 0);  // the last ones may come twice
+    for (; next < y + kept; ++next) {
       source.read(border_position(next - down.top, src.shape[0], down.border), room.wide);
-      sum({room.taps, across.width, count, room.row(next, height)});
+      sums.row({room.taps, across.width, count, room.row(next, kept)});
     }
-    for (int64_t i = 0; i < height; ++i) taps_down[i] = {room.row(y + i, height), down.weights[i]};
-    sum({taps_down, height, count, room.sums});
-    store_row(room.sums, dst, y, room.staged);
+    for (int64_t i = 0; i < kept; ++i) room.rows[i] = room.row(y + i, kept);
+    sums.rows(together);
+    for (int64_t r = 0; r < std::min<int64_t>(kRowsTogether, rows); ++r)
+      store_row(together.out[r], dst, y + r, room.staged);
   }
   return true;
 }
@@ -321,7 +318,7 @@ bool correlate_sum(const View& src, const Window (&across)[2], const Window (&do
   Tap* const joined = room.taps + taps_across;
   const Window source_window{nullptr, 1, 2 * most + 1, 0, most};
   const FloatRows source(src, source_window, width, room.columns, room.staged);
-  const SumRow sum = choose<false>();
+  const SumRow sum = tap_sums().row;
   Tap* const taps[2] = {room.taps, room.taps + across[0].width};
   for (int k = 0; k < 2; ++k) {
     const float* const from = room.wide + (most - across[k].left) * channels;

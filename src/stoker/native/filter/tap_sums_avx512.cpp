@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weighted sums of rows of float32 for AVX-512.
+#if defined(__x86_64__)
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "filter/tap_sums.hpp"
+#include "shared/half.hpp"
+
+#include "base/target_begin_avx512.hpp"
+
+namespace stoker::correlate {
+namespace {
+
+#define STOKER_VECTOR_BYTES 64
+#include "base/vectors.ipp"
+
+#include "filter/tap_sums.ipp"
+
+}  // namespace
+
+TapSums tap_sums_avx512() { return kTapSums; }
+
+}  // namespace stoker::correlate
+
+#include "base/target_end.hpp"
+#endif
