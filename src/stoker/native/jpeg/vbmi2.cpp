@@ -51,23 +51,19 @@ PixelWriters pixel_writers_vbmi2() { return {ycc_wide<false>, ycc_wide<true>, in
 void unstuff_vbmi2(const uint8_t*& from, const uint8_t* end, uint8_t*& to) {
   const uint8_t* p = from;
   uint8_t* out = to;
-  while (end - p > 64) {
+  // The address of the next load depends on no byte: a 0xFF at the end of a vector is a bit for the next one.
+  uint64_t carry = 0;
+  for (; end - p >= 64; p += 64) {
     const __m512i v = load64(p);
     const uint64_t full = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8(-1));
-    if (full == 0) {
-      _mm512_storeu_si512(out, v);
-      p += 64, out += 64;
-      continue;
-    }
-    const uint64_t stuffed = _mm512_mask_testn_epi8_mask(full, load64(p + 1), load64(p + 1));
-    if (stuffed != full) break;  // a marker, or more than one 0xFF
-    const uint64_t kept = ~(full << 1);
-    _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(kept, v));
-    out += __builtin_popcountll(kept);
-    p += 64 + (full >> 63);
+    const uint64_t stuffed = full << 1 | carry;
+    if (stuffed & _mm512_test_epi8_mask(v, v)) break;  // a marker, or more than one 0xFF
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(~stuffed, v));
+    out += 64 - __builtin_popcountll(stuffed);
+    carry = full >> 63;
   }
-  from = p;
-  to = out;
+  from = p - carry;  // the caller looks at a last 0xFF again, with the byte after it
+  to = out - carry;
 }
 
 void join_pairs_vbmi2(AcTable& table) {
