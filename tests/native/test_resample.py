@@ -151,6 +151,22 @@ def test_every_width_of_a_row():
             assert_same(resample(a, 4, out, None, LINEAR), pillow(a, 4, out, None, LINEAR), f"{width} {channels}")
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("method", [LINEAR, CUBIC])
+def test_widths_without_antialiasing(method, channels):
+    """Outputs have two or four taps, near or far apart, up to the last byte of a row; bytes beyond have no effect."""
+    random = np.random.default_rng(channels)
+    for width in (1, 2, 3, 5, 17, 40, 101):
+        for out in (1, 2, 7, 11, 16, 45, 224):
+            whole = image(out, 9, width + 8, channels)
+            view = whole[:, 4 : 4 + width]
+            low, high = sorted(random.uniform(0, width, 2))
+            for box in ((0, 0, width, 9), (low, 1.5, min(high + 0.5, width), 8), (width, 0, 0, 9)):
+                box = tuple(map(float, box))
+                got = resample(view, 6, out, box, method, antialias=False)
+                assert_same(resample(view.copy(), 6, out, box, method, antialias=False), got)
+
+
 def test_white_stays_white():
     for method in range(8):
         for size in ((13, 200), (200, 13)):

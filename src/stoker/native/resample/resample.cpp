@@ -293,6 +293,9 @@ class Stream {
       for (int64_t j = 0; j < n; ++j) pick_row(row_of(q + j), slot(q + j));
       return;
     }
+    if (!maker_ && source_.packed())
+      for (int64_t j = q + n; j < std::min<int64_t>(q + n + kRows, v_.end - v_.first); ++j)
+        source_.prefetch(row_of(j), h_.first * source_.pixel_bytes(), (h_.end - h_.first) * source_.pixel_bytes());
     const uint8_t* src[kRows];
     uint8_t* dst[kRows];
     for (int64_t j = 0; j < kRows; ++j) {  // a short batch repeats its last row
