@@ -74,6 +74,25 @@ def test_a_checkpoint_is_an_argument_as_well(files: list[str]) -> None:
                 pipe.run()
 
 
+def test_a_pipeline_without_a_seed_takes_that_of_its_checkpoint(files: list[str]) -> None:
+    with training(files, seed=None) as pipe:
+        seed = pipe.seed
+        pipe.run()
+        token, rest = pipe.get_state(), rows_of(pipe.run())
+    for not_given in (None, -1):
+        with training(files, seed=not_given, checkpoint=json.loads(json.dumps(token))) as pipe:
+            assert pipe.seed == seed
+            assert rows_of(pipe.run()) == rest
+
+
+@pytest.mark.parametrize("seed", [None, "7", 1.5, -1, 1 << 64, True])
+def test_a_seed_of_a_checkpoint_that_is_none_is_refused(files: list[str], seed: Any) -> None:
+    token = token_of(training(files))
+    broken = {**token, "seed": seed}
+    with training(files, seed=None, checkpoint=broken) as pipe, pytest.raises(StateError, match="seed"):
+        pipe.run()
+
+
 def test_a_running_pipeline_can_be_rewound(files: list[str]) -> None:
     with training(files) as pipe:
         first = rows_of(pipe.run())

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 import pickle
 import re
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 import stoker
 import stoker.dali.experimental.dynamic as ndd
 from stoker import ArgumentError, DataError, StateError, UnsupportedError, dali
+from stoker.contract.types import DType
 from stoker.dali import fn, ops, pipeline_def, types
 from stoker.frontends.dali.catalogue import ALIASES, NAMES, class_name
 from stoker.ops._index import INDEX
@@ -243,6 +245,20 @@ def test_iter_setup_feeds_every_batch() -> None:
     pipe.close()
 
 
+def test_a_checkpoint_has_the_seed_of_a_pipeline_without_one() -> None:
+    @pipeline_def(batch_size=3, num_threads=1, device_id=None, seed=-1)
+    def drawing() -> Any:
+        return fn.random.uniform()
+
+    pipe = drawing(enable_checkpointing=True)
+    pipe.run()
+    text, wanted = pipe.checkpoint(), pipe.run()[0].as_array().tolist()
+    other = drawing(checkpoint=text)
+    assert other.run()[0].as_array().tolist() == wanted and other.seed == pipe.seed
+    other.close()
+    pipe.close()
+
+
 def test_readers_states_and_files(jpegs: Path, tmp_path: Path) -> None:
     @pipeline_def(batch_size=3, num_threads=1, seed=5)
     def reading() -> Any:
@@ -305,11 +321,68 @@ def test_names_of_types_that_no_tensor_has() -> None:
         found = getattr(types, name)
         assert (found.name, found.value) == (name, value)
         assert (repr(found), str(found)) == (f"<DALIDataType.{name}: {value}>", f"DALIDataType.{name}")
-        assert found == getattr(types, name) and found not in list(types.DALIDataType)
+        assert found is types.DALIDataType(value) is getattr(types.DALIDataType, name)
         with pytest.raises(TypeError, match="no element type for"):
             types.to_numpy_type(found)
     assert [x.name for x in types.PipelineAPIType] == ["BASIC", "ITERATOR", "SCHEDULED"]
     assert (types.CUDAStream().ptr, types.CUDAStream(7).ptr) == (0, 7)
+
+
+def test_data_types_have_the_integers_of_dali() -> None:
+    names = ("UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64",
+             "FLOAT16", "FLOAT", "FLOAT64", "BOOL")  # fmt: skip
+    for value, name in enumerate(names):
+        found = getattr(types, name)
+        own = DType[name]
+        assert (int(found), operator.index(found), found.value, found.name) == (value, value, value, name)
+        assert found is types.DALIDataType(value) and pickle.loads(pickle.dumps(found)) is found
+        assert (repr(found), str(found)) == (f"<DALIDataType.{name}: {value}>", f"DALIDataType.{name}")
+        assert types.to_dali_type(own.numpy) is found and types.to_numpy_type(found) is own.numpy.type
+        assert (found.numpy, found.size, found.is_float, found.is_signed) == (
+            own.numpy, own.size, own.is_float, own.is_signed,
+        )  # fmt: skip
+        # A member equals the type of its name, not the type of its integer.
+        assert [x.name for x in DType if x == found] == [x.name for x in DType if found == x] == [name]
+        assert {found: 1}[own] == {own: 1}[found] == 1 and DType.of(found) is own
+    assert {x.name for x in DType} <= set(types.DALIDataType.__members__)
+    assert types.UINT8 != 0 and types.UINT8 != "UINT8"
+    with pytest.raises(ValueError, match="29 is not a valid DALIDataType"):
+        types.DALIDataType(29)
+    with pytest.raises(TypeError, match="no element type for"):
+        _ = types.STRING.size
+
+
+@pytest.mark.parametrize("dtype", [9, types.FLOAT, DType.FLOAT, np.float32])
+def test_types_of_outputs_are_dalis(dtype: Any) -> None:
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
+    def plain() -> Any:
+        return fn.cast(fn.constant(idata=[3]), dtype=dtype), ops.Cast(dtype=dtype)(fn.constant(idata=[3]))
+
+    pipe = plain()
+    for out in pipe.run():
+        assert int(out.dtype) == int(out[0].dtype) == 9
+        assert isinstance(out.dtype, types.DALIDataType) and out.dtype == DType.FLOAT
+    pipe.close()
+
+
+def test_a_source_with_a_default_argument_receives_the_number() -> None:
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
+    def plain() -> Any:
+        given = ops.ExternalSource(source=lambda i=7: [np.int64(i)] * 2)
+        return fn.external_source(lambda i=7: [np.int64(i)] * 2), given()
+
+    pipe = plain()
+    assert [[x.as_array().tolist() for x in pipe.run()] for _ in range(2)] == [[[0, 0], [0, 0]], [[1, 1], [1, 1]]]
+    pipe.close()
+
+
+def test_integers_that_are_no_type_are_refused() -> None:
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
+    def plain() -> Any:
+        return fn.cast(fn.constant(idata=[3]), dtype=29)
+
+    with pytest.raises(TypeError, match="no element type for 29"):
+        plain().build()
 
 
 def test_no_type_is_an_argument_that_is_not_given() -> None:

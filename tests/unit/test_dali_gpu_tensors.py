@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from stoker import ArgumentError, UnsupportedError
+from stoker.contract.types import DType
 from stoker.dali import types
 from stoker.dali.backend import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
 from stoker.frontends.dali import gpu_memory
@@ -173,18 +174,18 @@ def test_lists_of_tensors_and_arrays() -> None:
 
 
 def test_native_arrays_check_what_they_are_given(null: Any) -> None:
-    array = _native.gpu.upload(null, IMAGE, int(types.UINT8))
+    array = _native.gpu.upload(null, IMAGE, int(DType.UINT8))
     for wrong in (
-        lambda: array.view(int(types.UINT8), [5]),
+        lambda: array.view(int(DType.UINT8), [5]),
         lambda: array.view(99, [24]),
-        lambda: array.view(int(types.UINT8), [-4, -6]),
-        lambda: array.view(int(types.UINT8), [1] * 9),
-        lambda: array.view(int(types.UINT8), [2**62, 2**62, 24]),
+        lambda: array.view(int(DType.UINT8), [-4, -6]),
+        lambda: array.view(int(DType.UINT8), [1] * 9),
+        lambda: array.view(int(DType.UINT8), [2**62, 2**62, 24]),
         lambda: array.copy_to(0, None, True),
-        lambda: _native.gpu.upload(null, IMAGE, int(types.FLOAT)),
-        lambda: _native.gpu.wrap(null, 0, int(types.UINT8), [3], IMAGE, None),
+        lambda: _native.gpu.upload(null, IMAGE, int(DType.FLOAT)),
+        lambda: _native.gpu.wrap(null, 0, int(DType.UINT8), [3], IMAGE, None),
         lambda: _native.gpu.stack([]),
-        lambda: _native.gpu.stack([array, array.view(int(types.UINT8), [24])]),
+        lambda: _native.gpu.stack([array, array.view(int(DType.UINT8), [24])]),
     ):
         with pytest.raises(ValueError, match="expected"):
             wrong()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterator
@@ -109,6 +110,41 @@ def test_a_callback_gets_its_position() -> None:
         assert take(pipe, 2) == [[10], [11]]
     with pipeline(source=lambda base=10: [base]) as pipe:
         assert take(pipe, 2) == [[10], [10]]
+
+
+class _Numbered:
+    """Callbacks with parameters that have defaults."""
+
+    def __call__(self, i: int = 10) -> list[int]:
+        return [i]
+
+    def method(self, i: int = 10) -> list[int]:
+        return [i]
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        (lambda i=10: [i], [[0], [1]]),
+        (_Numbered(), [[0], [1]]),
+        (_Numbered().method, [[0], [1]]),
+        (lambda i, base=10: [base + i], [[10], [11]]),
+        (lambda i=1, base=10: [base + i], [[11], [11]]),
+        (lambda *i: [len(i)], [[0], [0]]),
+        (lambda *, i=10: [i], [[10], [10]]),
+        (functools.partial(lambda i, base: [base + i], i=1, base=10), [[11], [11]]),
+    ],
+)
+def test_an_only_parameter_with_a_default_receives_the_number_if_asked(source: Any, wanted: Any) -> None:
+    with pipeline(source=source, pass_to_default=True) as pipe:
+        assert take(pipe, 2) == wanted
+
+
+def test_other_information_for_a_parameter_with_a_default() -> None:
+    with pipeline(source=lambda info=None: [info.iteration], batch_info=True, pass_to_default=True) as pipe:
+        assert take(pipe, 2) == [[0], [1]]
+    with pipeline(source=lambda info=None: np.int64(info.idx_in_epoch), batch=False, pass_to_default=True) as pipe:
+        assert take(pipe, 2) == [[0, 1], [2, 3]]
 
 
 def test_rows_one_at_a_time() -> None:

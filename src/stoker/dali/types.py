@@ -3,7 +3,6 @@
 
 from typing import Any
 
-from ..contract.types import DType as DALIDataType
 from ..contract.types import ImageType as DALIImageType
 from ..contract.types import InterpType as DALIInterpType
 from ..frontends.constants import BatchInfo as BatchInfo
@@ -13,7 +12,7 @@ from ..frontends.dali.constants import ConstantNode as ConstantNode
 from ..frontends.dali.constants import ScalarConstant as ScalarConstant
 from ..frontends.dali.executors import TensorLayout as TensorLayout
 from ..frontends.dali.type_names import CUDAStream as CUDAStream
-from ..frontends.dali.type_names import OtherDataType as _OtherDataType
+from ..frontends.dali.type_names import DALIDataType as DALIDataType
 from ..frontends.dali.type_names import PipelineAPIType as PipelineAPIType
 
 BOOL, FLOAT16, FLOAT, FLOAT64 = DALIDataType.BOOL, DALIDataType.FLOAT16, DALIDataType.FLOAT, DALIDataType.FLOAT64
@@ -25,9 +24,9 @@ INTERP_NN, INTERP_LINEAR, INTERP_CUBIC, INTERP_LANCZOS3, INTERP_TRIANGULAR, INTE
 NHWC, NCHW, NFHWC, NFCHW, SAME = "HWC", "CHW", "FHWC", "FCHW", ""
 CPU_ONLY_DEVICE_ID = -99999
 
-STRING, FEATURE, PYTHON_OBJECT = _OtherDataType.STRING, _OtherDataType.FEATURE, _OtherDataType.PYTHON_OBJECT
-IMAGE_TYPE, DATA_TYPE, INTERP_TYPE = _OtherDataType.IMAGE_TYPE, _OtherDataType.DATA_TYPE, _OtherDataType.INTERP_TYPE
-TENSOR_LAYOUT, NO_TYPE = _OtherDataType.TENSOR_LAYOUT, _OtherDataType.NO_TYPE
+STRING, FEATURE, PYTHON_OBJECT = DALIDataType.STRING, DALIDataType.FEATURE, DALIDataType.PYTHON_OBJECT
+IMAGE_TYPE, DATA_TYPE, INTERP_TYPE = DALIDataType.IMAGE_TYPE, DALIDataType.DATA_TYPE, DALIDataType.INTERP_TYPE
+TENSOR_LAYOUT, NO_TYPE = DALIDataType.TENSOR_LAYOUT, DALIDataType.NO_TYPE
 
 
 def to_numpy_type(dtype: Any) -> Any:

@@ -146,6 +146,12 @@ def require_seed(value: Any) -> int | None:
     return None if number is None or number < 0 else number
 
 
+def seed_of(state: Mapping[str, Any] | None) -> int | None:
+    """Return the seed in a state, or None. The state is checked when it is restored."""
+    number = None if state is None else as_whole_number(state.get("seed"))
+    return number if number is not None and 0 <= number < 1 << 64 else None
+
+
 def require_fraction(name: str, value: Any) -> float:
     """Return a number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= _float(value) <= 1:

@@ -40,6 +40,7 @@ from .checks import (
     require_seed,
     require_shards,
     require_workers,
+    seed_of,
     split_depth,
 )
 from .data_node import DataNode
@@ -73,7 +74,7 @@ class Pipeline:
             which a launcher such as torchrun sets by LOCAL_RANK (or the only visible one), else GPU 0. None: no GPU. A
             pipeline without nodes on a GPU uses none.
         seed: decides all random numbers, together with epoch and sample; 0 to 2**64 - 1. None, or a negative number as
-            in DALI: drawn (see :attr:`seed`).
+            in DALI: that of the `checkpoint`, else drawn (see :attr:`seed`).
         prefetch_queue_depth: number of prefetched batches, at least 1. In DALI's form with a depth for each side,
             {"cpu_size": c, "gpu_size": g}, a pipeline with a GPU prefetches c + g batches. At most g of them are on the
             GPU or have memory for their results there; the others wait with their files read. Without a GPU the depth
@@ -173,7 +174,9 @@ class Pipeline:
             raise ArgumentError("`Pipeline`: expected `gpu_jpeg_index` (bytes) with `gpu_jpeg_index_path`, got 0")
         index = {"index_bytes": index_size, "index_path": require_folder("gpu_jpeg_index_path", gpu_jpeg_index_path)}
         depth, gpu_depth = split_depth(prefetch_queue_depth)
-        given_seed = require_seed(seed)
+        state, given_seed = require_checkpoint(checkpoint), require_seed(seed)
+        if given_seed is None:
+            given_seed = seed_of(state)
         is_async, is_pipelined = require_bool("exec_async", exec_async), require_bool("exec_pipelined", exec_pipelined)
         given_threads = None if num_threads is None else require_positive("num_threads", num_threads, MOST_THREADS)
         self._config = PipelineConfig(
@@ -197,7 +200,7 @@ class Pipeline:
             shards=require_shards(shards),
             epoch_reader=require_epoch_reader(epoch_reader),
             workers=require_workers(py_num_workers, py_start_method, py_callback_pickler),
-            checkpoint=require_checkpoint(checkpoint),
+            checkpoint=state,
         )
         self._name = ""  # of the function that defined the pipeline
         self._declared_outputs = DeclaredOutputs(accepted)

@@ -90,21 +90,26 @@ def _cycle(value: Any) -> str | None:
         raise ArgumentError(f'expected "no", "quiet" or "raise" as `cycle`, got {brief(value)}') from None
 
 
-def _required(function: Callable[..., Any]) -> int:
-    """Return the number of required arguments of a function."""
+def _positional(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the positional parameters of a function."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some built-in functions have no signature
-        return 0
+        return []
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(p.kind in kinds and p.default is p.empty for p in parameters)
+    return [p for p in parameters if p.kind in kinds]
+
+
+def _required(function: Callable[..., Any]) -> int:
+    """Return the number of required arguments of a function."""
+    return sum(p.default is p.empty for p in _positional(function))
 
 
 def _argument_maker(function: Callable[..., Any], args: Mapping[str, Any], by_batch: bool) -> Callable[..., Any] | None:
     count = _required(function)
     if count > 1:
         raise ArgumentError(f"expected a function of no or one argument as `source`, got one of {count}")
-    if count == 0:
+    if count == 0 and not (args["pass_to_default"] and len(_positional(function)) == 1):
         return None
     if not by_batch:
         return SampleInfo

@@ -23,9 +23,9 @@ class ExternalSource(Source, name="external_source"):
     A source returns one batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array
     whose first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it returns one
     row at a time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
-    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``. Parameters with defaults are left alone. A
-    callback ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but
-    at least one.
+    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``. Parameters with defaults are left
+    alone, but with ``pass_to_default=True`` an only parameter receives it despite its default. A callback ends an epoch
+    by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but at least one.
 
     With ``device="gpu"``, arrays may be in the memory of the pipeline's GPU, as a list or as one array: from torch,
     CuPy, JAX and all other libraries that support DLPack or CUDA's array interface. The run waits for the work that the
@@ -63,6 +63,10 @@ class ExternalSource(Source, name="external_source"):
     ndim = arg("object", None, doc="Number of axes of a row, one or one per output.")
     batch = arg("bool", None, doc="Whether the source gives batches (the default) or single rows.")
     batch_info = arg("bool", False, doc="Pass a `types.BatchInfo` to a batch callback instead of a number.")
+    pass_to_default = arg(
+        "bool", False, doc="Pass the number or the information also to a callback whose only parameter has a default, "
+        "as DALI does."
+    )  # fmt: skip
     repeat_last = arg("bool", False, doc="Fed by hand: use the last batch again when no other was fed.")
     blocking = arg("bool", False, doc="Fed by hand: wait for another thread to feed data.")
     no_copy = arg("bool", False, doc="Read arrays in place; they must not change until their batch is delivered.")

@@ -87,6 +87,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "audio_resample": {"filter": "dali"},
     "decoders.audio": {"filter": "dali"},
     "decoders.video": {"adjust_orientation": False},
+    "external_source": {"pass_to_default": True},
     "readers.file": {"file_filters": _FILE_FILTERS},
     "readers.nemo_asr": {"filter": "dali", "base": ""},
     "experimental.inputs.video": {"adjust_orientation": False},

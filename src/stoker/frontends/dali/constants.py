@@ -14,6 +14,7 @@ from ..data_node import DataNode
 from ..definition import current
 from .errors import raises_as_dali
 from .nodes import NodeBuilder, narrowed
+from .type_names import DALIDataType
 
 
 class ScalarConstant(_Constant):
@@ -33,7 +34,7 @@ class ScalarConstant(_Constant):
     @raises_as_dali
     def __init__(self, value: Any, dtype: Any = None) -> None:
         super().__init__(_whole(narrowed(value), dtype), dtype)
-        self.dtype = DType.of(self.value.dtype)
+        self.dtype = DALIDataType.of(self.value.dtype)
         self._array, self.value = self.value, self.value.item()
         self.shape: list[int] = []
 

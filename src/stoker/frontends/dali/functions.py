@@ -18,7 +18,7 @@ from .capsule_functions import also_on_gpu
 from .catalogue import ALIASES, NAMES, REASONS, class_name, defaults
 from .errors import error_class, raising_as_dali
 from .nodes import NodeBuilder
-from .type_names import NO_TYPE
+from .type_names import BY_INTEGER, NO_TYPE
 
 _KNOWN = NAMES | set(ALIASES)
 
@@ -72,7 +72,10 @@ def _also_outside(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*inputs: Any, **arguments: Any) -> Any:
         with raising_as_dali():
-            if arguments.get("dtype") is NO_TYPE:
+            dtype = arguments.get("dtype")
+            if type(dtype) is int:  # DALI takes the integers of its types, too
+                dtype = arguments["dtype"] = BY_INTEGER.get(dtype, dtype)
+            if dtype is NO_TYPE:
                 del arguments["dtype"]
             if current() is not None or any(True for _ in find_nodes(inputs, arguments)):
                 return function(*inputs, **arguments)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...contract.types import DType
-from .type_names import OtherDataType
+from .type_names import DALIDataType
 
 _EDGE = 2  # items at each end of what is abbreviated
 _MOST_ELEMENTS = 1000  # more are abbreviated
@@ -18,7 +18,7 @@ _WIDEST_SHAPES = 75  # characters of shapes on one line
 _INDENT = " " * 4
 
 
-def tensor_text(kind: str, array: Any, dtype: DType | OtherDataType, layout: str, shape: Sequence[int],
+def tensor_text(kind: str, array: Any, dtype: DType | DALIDataType, layout: str, shape: Sequence[int],
                 device: str | None = None) -> str:  # fmt: skip
     """Return a tensor as text.
 
@@ -35,7 +35,7 @@ def tensor_text(kind: str, array: Any, dtype: DType | OtherDataType, layout: str
 
 
 def list_text(
-    kind: str, rows: list[Any] | None, dtype: DType | OtherDataType, layout: str, shapes: Sequence[Sequence[int]],
+    kind: str, rows: list[Any] | None, dtype: DType | DALIDataType, layout: str, shapes: Sequence[Sequence[int]],
     device: str | None = None,
 ) -> str:  # fmt: skip
     """Return a list of tensors as text.
@@ -58,7 +58,7 @@ def _call(kind: str, parts: list[str]) -> str:
     return f"{kind}(\n{_INDENT}{inside})"
 
 
-def _facts(kind: str, dtype: DType | OtherDataType, layout: str, device: str | None) -> list[str]:
+def _facts(kind: str, dtype: DType | DALIDataType, layout: str, device: str | None) -> list[str]:
     names = [f'layout="{layout}"'] if layout else []
     place = ("gpu" if kind.endswith("GPU") else "cpu") if device is None else device
     return [f"dtype=DALIDataType.{dtype.name}", *names, f'device="{place}"']

@@ -21,13 +21,13 @@ from .errors import error_class, raises_as_dali
 from .gpu_memory import copy_to_device, read_device_array, stack, upload
 from .source_info import SourceInfo, unknown
 from .tensor_text import list_text, tensor_text
-from .type_names import NO_TYPE, OtherDataType
+from .type_names import NO_TYPE, DALIDataType
 
 
 class _Tensor(ABC):
     """Base class of single tensors, independent of the device."""
 
-    dtype: DType
+    dtype: DALIDataType
     _layout: str
     _source_info: str = ""
 
@@ -95,9 +95,9 @@ class TensorCPU(_Tensor):
         return list(self._array.shape)
 
     @property
-    def dtype(self) -> DType:  # type: ignore[override]
+    def dtype(self) -> DALIDataType:  # type: ignore[override]
         """Return the element type."""
-        return DType.of(self._array.dtype)
+        return DALIDataType.of(self._array.dtype)
 
     @property
     def ndim(self) -> int:
@@ -111,7 +111,7 @@ class TensorCPU(_Tensor):
     @raises_as_dali
     def _as_gpu(self) -> TensorGPU:
         """Return a copy in the memory of GPU 0."""
-        copied = TensorGPU(upload(self._array, self.dtype), self._layout)
+        copied = TensorGPU(upload(self._array, DType.of(self.dtype)), self._layout)
         copied._source_info = self._source_info
         return copied
 
@@ -214,12 +214,13 @@ def copy_to_address(arrays: Sequence[npt.NDArray[Any]], address: Any) -> None:
         at += array.nbytes
 
 
-def _as_html(kind: str, array: Any, dtype: DType, layout: str) -> str:
+def _as_html(kind: str, array: Any, dtype: DALIDataType, layout: str) -> str:
     """Return a tensor for notebooks: a picture if it is an image, else its values or statistics."""
     from ...display.rows import tensor_as_html
 
-    (row,) = Batch([array], dtype, layout).host_rows(1)
-    return tensor_as_html(f"{kind}({dtype} {tuple(array.shape)}{f' {layout}' if layout else ''})", row, layout)
+    own = DType.of(dtype)
+    (row,) = Batch([array], own, layout).host_rows(1)
+    return tensor_as_html(f"{kind}({own} {tuple(array.shape)}{f' {layout}' if layout else ''})", row, layout)
 
 
 class _TensorList(ABC):
@@ -262,9 +263,9 @@ class _TensorList(ABC):
         return self._batch.shape()
 
     @property
-    def dtype(self) -> DType | OtherDataType:
+    def dtype(self) -> DALIDataType:
         """Return the element type; ``types.NO_TYPE`` of a list that was made of no rows, or reset."""
-        return self._batch.dtype if self._has_type else NO_TYPE
+        return DALIDataType.of(self._batch.dtype) if self._has_type else NO_TYPE
 
     @property
     def ndim(self) -> int:
@@ -519,9 +520,9 @@ class TensorGPU(_Tensor):
         return list(self._data.shape)
 
     @property
-    def dtype(self) -> DType:  # type: ignore[override]
+    def dtype(self) -> DALIDataType:  # type: ignore[override]
         """Return the element type."""
-        return DType(self._data.dtype)
+        return DALIDataType.of(DType(self._data.dtype))
 
     @property
     def ndim(self) -> int:

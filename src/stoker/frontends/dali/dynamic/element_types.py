@@ -11,6 +11,7 @@ from ....contract.errors import ArgumentError
 from ....contract.text import brief
 from ....contract.types import DType as TypeId
 from ..errors import error_class
+from ..type_names import DALIDataType
 
 _FRACTION_BITS = {TypeId.FLOAT16: 10, TypeId.BFLOAT16: 7, TypeId.FLOAT: 23, TypeId.FLOAT64: 52}
 
@@ -43,7 +44,7 @@ class DType:
         """
         kind = type_id.numpy.kind
         letter = "f" if type_id.is_float else "bool" if type_id == TypeId.BOOL else kind
-        self.type_id, self.name = type_id, name
+        self.type_id, self.name = DALIDataType.of(type_id), name
         self.kind = DType.Kind(letter)
         self.bytes = 2 if type_id == TypeId.BFLOAT16 else type_id.size
         self.bits = 8 * self.bytes
@@ -73,15 +74,15 @@ class DType:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):
             return self.type_id == other.type_id
-        return self.type_id == other if isinstance(other, TypeId) else NotImplemented
+        return self.type_id == other if isinstance(other, (TypeId, DALIDataType)) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.type_id)
 
     @staticmethod
-    def from_type_id(type_id: TypeId) -> DType:
+    def from_type_id(type_id: TypeId | DALIDataType) -> DType:
         """Return the type of a member of ``types.DALIDataType``."""
-        return TYPES[TypeId(type_id)]
+        return TYPES[TypeId.of(type_id)]
 
     @staticmethod
     def from_fw_type(framework_type: Any) -> DType:
@@ -121,10 +122,19 @@ def dtype(of: Any) -> DType:
         raise error_class(ArgumentError)(f"expected an element type, got {brief(of)}") from error
 
 
-def type_id(of: Any) -> TypeId:
+def type_id(of: Any) -> DALIDataType:
     """Return the member of ``types.DALIDataType``.
 
     Args:
         of: as for `dtype`.
     """
     return dtype(of).type_id
+
+
+def stored_type(of: Any) -> TypeId:
+    """Return the element type of the tensors that store the elements.
+
+    Args:
+        of: as for `dtype`.
+    """
+    return TypeId.of(dtype(of).type_id)

@@ -28,7 +28,7 @@ from ..tensors import TensorGPU, TensorListGPU
 from .context import EvalContext
 from .devices import CPU, Device, device
 from .devices import device as as_device
-from .element_types import DType, dtype, type_id
+from .element_types import DType, dtype, stored_type
 from .storage import (
     DeviceArray,
     find_device,
@@ -207,8 +207,8 @@ class Tensor(_Arithmetic):
         with raising_as_dali():
             asked = as_device(device)
             array, own, names, place = _taken(data)
-            if dtype is not None and type_id(dtype) != own:
-                target = type_id(dtype)
+            if dtype is not None and stored_type(dtype) != own:
+                target = stored_type(dtype)
                 converted = call("cast", [Tensor._of(array, own, "", place)], {"dtype": target}, None, place)
                 array, own, copy = converted._array, target, False
             if asked is not None and asked != place:
@@ -534,7 +534,7 @@ class Batch(_Arithmetic):
             if len(kinds) > 1:
                 found = " and ".join(sorted(f"{t} {n} {names!r} on {where}" for t, n, names, where in kinds))
                 raise ArgumentError(f"expected tensors of one type, number of axes, layout and device, got {found}")
-            own = rows[0]._type if rows else type_id(dtype)
+            own = rows[0]._type if rows else stored_type(dtype)
             names = rows[0]._layout if rows else layout or ""
             self._device = rows[0]._device if rows else asked or CPU
             if rows or self._device == CPU:
