@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from clips import FRAMES, make_clip, number_in, picture
 
 from stoker import eager, fn, pipeline_def
 from stoker.contract.errors import ArgumentError, StokerError
+from stoker.readers import _clip_audio
 from stoker.video.clip_audio import read_span
 
 av = pytest.importorskip("av", reason="PyAV is not installed")
@@ -93,6 +95,28 @@ def test_clips_have_the_samples_of_their_time(tmp_path: Path, name: str, channel
         assert abs(len(audio) - (high - low)) <= 2 * slack and audio.shape[1] == channels
         at = next(k for k in range(max(low - slack, 0), low + slack + 1) if (expected[k] == audio[0]).all())
         np.testing.assert_array_equal(audio, expected[at : at + len(audio)])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_pipeline_gives_its_number_of_threads(
+    tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    path, counts = str(write(tmp_path / "a.mov", "pcm_s16le")), set[int]()
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, count: int, **options: Any) -> None:
+            counts.add(count)
+            super().__init__(count, **options)
+
+    monkeypatch.setattr(_clip_audio, "ThreadPoolExecutor", Pool)
+
+    @pipeline_def(batch_size=4, num_threads=threads, prefetch_queue_depth=1)
+    def pipe() -> Any:
+        return fn.readers.video(filenames=path, sequence_length=5, step=7, with_audio=True)[1]
+
+    with pipe() as made:
+        made.run()
+    assert counts == {threads}
 
 
 def test_consecutive_clips_have_each_sample_once(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from clips import fully_decoded, write_video
 
 from stoker import DataError, fn, pipeline_def
+from stoker.ops.video import decode
 from stoker.readers import _video
 from stoker.readers._video import ClipStorage, ClipTable
 from stoker.video.clip import ClipPixels
@@ -131,6 +133,27 @@ def test_the_pipeline_gives_its_number_of_threads(
     monkeypatch.setattr(ClipStorage, "use_threads", lambda self, count: counts.append(count))
     batch_of([video], threads, GOP, 2)
     assert counts == [threads]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_operators_take_the_number_of_threads(threads: int, video: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = set[int]()
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, count: int, **options: Any) -> None:
+            counts.add(count)
+            super().__init__(count, **options)
+
+    monkeypatch.setattr(decode, "ThreadPoolExecutor", Pool)
+    content = np.fromfile(video, np.uint8)
+
+    @pipeline_def(batch_size=4, num_threads=threads, prefetch_queue_depth=1)
+    def pipe() -> Any:
+        return fn.decoders.video(fn.external_source(lambda: [content] * 4, batch=True), sequence_length=2)
+
+    with pipe() as made:
+        made.run()
+    assert counts == {threads}
 
 
 @pytest.mark.parametrize("step", [1, 3, 5, GOP])

@@ -45,6 +45,7 @@ class RowContext:
         key: number of the row in the data set.
         epoch: number of its epoch.
         gpu: the open GPU in whose memory outputs may be (:class:`~stoker.contract.feed.GpuArray`), if there is one.
+        threads: number of the pipeline's threads, for an operator that starts threads of its own; 0: unknown.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class RowContext:
         key: int = 0,
         epoch: int = 0,
         gpu: Any = None,
+        threads: int = 0,
     ) -> None:
         self.args = args
         self.layouts = layouts
@@ -66,6 +68,7 @@ class RowContext:
         # Number of the row in its batch, and number of rows in the batch. Operators with scope = "batch" read it.
         self.batch_position = batch_position
         self.key, self.epoch, self.gpu = key, epoch, gpu
+        self.threads = threads
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]

@@ -233,7 +233,7 @@ class PythonWork:
         return RowContext(
             {**body.args, **edges}, layouts=body.layouts, stream=stream, state=self.states.get(body.node),
             batch_position=(row, len(rows)), key=int(rows.keys[row]), epoch=int(rows.epochs[row]),
-            gpu=self._gpu if id(body) in self._on_gpu else None,
+            gpu=self._gpu if id(body) in self._on_gpu else None, threads=self._engine.threads,
         )  # fmt: skip
 
     def call(self, body: PyCall, active: list[int], values: list[list[Any]], rows: Rows, seed: int) -> list[Any]:

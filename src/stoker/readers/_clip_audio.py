@@ -50,7 +50,8 @@ class ClipAudio(Operator, name="_clip_audio"):
             except Exception as error:  # noqa: BLE001 - whatever a decoder raises fails the row
                 return error
 
-        with ThreadPoolExecutor(min(max(len(rows), 1), default_threads()), thread_name_prefix="stoker-video") as pool:
+        threads = rows[0].threads or default_threads() if rows else 1
+        with ThreadPoolExecutor(min(max(len(rows), 1), threads), thread_name_prefix="stoker-video") as pool:
             return list(pool.map(read, rows, inputs))
 
     def reference(self, row: RowContext, number: Any, rate: Any) -> Any:

@@ -169,7 +169,10 @@ class DecodeVideo(Operator, name="decoders.video"):
 
         if len(rows) < 2:
             return [decode(row, *x) for row, x in zip(rows, inputs, strict=True)]
-        with ThreadPoolExecutor(min(len(rows), default_threads()), thread_name_prefix="stoker-video") as pool:
+        threads = rows[0].threads or default_threads()
+        if rows[0].gpu is not None:  # the threads wait for the engines: it takes more of them than the processor's work
+            threads = max(threads, default_threads())
+        with ThreadPoolExecutor(min(len(rows), threads), thread_name_prefix="stoker-video") as pool:
             return list(pool.map(decode, rows, [x for (x,) in inputs]))
 
     def reference(self, row: RowContext, data: npt.NDArray[np.uint8]) -> Any:
