@@ -78,6 +78,7 @@ class FakeEngines:
         status: status of every picture, of H.264 and HEVC.
         has_memory: whether a decoder can be created.
         contents: packets that were parsed, instead of being decoded; None: they are decoded.
+        corner: row and column of surfaces, even, at which pictures begin.
     """
 
     def __init__(self, library: Path) -> None:
@@ -85,6 +86,7 @@ class FakeEngines:
         self.is_supported, self.status = True, 2
         self.contents: list[bytes] | None = None
         self.has_memory = True
+        self.corner = 0, 0
         self._parsers: dict[int, Parser] = {}
         self._decoders: dict[int, dict[int, int]] = {}  # mapped addresses, by surface
         self._planes: dict[tuple[int, int], Any] = {}  # pictures, by decoder and surface
@@ -220,10 +222,11 @@ class FakeEngines:
         context = parser.context
         width, height = context.width, context.height
         bits = 10 if "10" in (context.pix_fmt or "") else 8
-        coded = [(n + 15) // 16 * 16 for n in (width, height)]
+        top, left = self.corner
+        coded = [(n + 15) // 16 * 16 for n in (left + width, top + height)]
         form = Format(
             codec=0, progressive=1, luma=bits - 8, chroma_bits=bits - 8, surfaces=8, size=(ctypes.c_uint * 2)(*coded),
-            display=(ctypes.c_int * 4)(0, 0, width, height), chroma=1,
+            display=(ctypes.c_int * 4)(left, top, left + width, top + height), chroma=1,
         )  # fmt: skip
         parser.has_format = True
         return bool(parser.on_format(parser.user, ctypes.addressof(form)))
@@ -231,7 +234,7 @@ class FakeEngines:
     def _show(self, parser: Parser, count: int) -> bool:
         for frame in parser.waiting[:count]:
             surface = parser.surface_of[frame.pts]
-            self._planes[parser.decoder, surface] = _surface_of(frame)
+            self._planes[parser.decoder, surface] = _surface_of(frame, self.corner)
             stamp = sorted(parser.surface_of)[parser.shown] if parser.codec in ("h264", "hevc") else frame.pts
             parser.shown += 1
             shown = Shown(surface=surface, flags=(ctypes.c_int * 3)(1, 0, 0), timestamp=stamp)
@@ -241,7 +244,7 @@ class FakeEngines:
         return True
 
 
-def _surface_of(frame: Any) -> Any:
+def _surface_of(frame: Any, corner: tuple[int, int]) -> Any:
     """Return a frame as the engines leave it: luma, then pairs of chroma samples; words in the upper bits."""
     wide = "10" in frame.format.name
     dtype = np.dtype(np.uint16 if wide else np.uint8)
@@ -249,12 +252,13 @@ def _surface_of(frame: Any) -> Any:
         np.frombuffer(p, np.uint8).reshape(-1, p.line_size)[: p.height].copy().view(dtype)[:, : p.width]
         for p in frame.planes
     ]
-    height, width = ((n + 15) // 16 * 16 for n in planes[0].shape)
+    top, left = corner
+    height, width = ((n + m + 15) // 16 * 16 for n, m in zip(planes[0].shape, corner, strict=True))
     surface = np.zeros((height * 3 // 2, width + 32), dtype)
-    surface[: planes[0].shape[0], : planes[0].shape[1]] = planes[0]
+    surface[top : top + planes[0].shape[0], left : left + planes[0].shape[1]] = planes[0]
     for i in range(2):
-        chroma = planes[1 + i]
-        surface[height : height + chroma.shape[0], i : 2 * chroma.shape[1] + i : 2] = chroma
+        chroma, row = planes[1 + i], height + top // 2
+        surface[row : row + chroma.shape[0], left + i : left + 2 * chroma.shape[1] + i : 2] = chroma
     return surface << 6 if wide else surface
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import warnings
 from pathlib import Path
@@ -95,6 +96,32 @@ def test_python_reads_the_same(
     for decoder in (*decoders, twin):
         decoder.video.close()
         decoder.native.close()
+
+
+@pytest.mark.parametrize(("size", "corner"), [((128, 132), (0, 0)), ((130, 133), (2, 6)), ((131, 134), (0, 4))])
+def test_sizes_turns_and_layouts(
+    size: tuple[int, int], corner: tuple[int, int], fake_video_engines: FakeEngines, folder: Path, tmp_path: Path
+) -> None:  # fmt: skip
+    """Threads take several pixels with aligned words, and launches two pictures; rows that end earlier are correct, too."""
+    path = str(write_video(tmp_path / "a.webm", "libvpx-vp9", {"cpu-used": "8"}, frames=6, size=size))
+    fake_video_engines.corner = corner
+    index = index_of(path)
+    cpu = VideoDecoder(path, index)
+    facts, engines = facts_of(cpu), video_engines.VideoEngines(emulated_stages.EmulatedGpu(folder))
+    cpu.close()
+    native, clips = engines.decoder(index.codec_name, facts.bits), [np.arange(3), np.array([1, 2, 4, 5])]
+    for turn in range(8):
+        turned = dataclasses.replace(index, rotation=turn % 4 * 90)
+        pixels = ClipPixels(order=turn % 3, dtype=(np.uint8, np.uint16)[turn // 4])
+        cpu = VideoDecoder(path, turned)
+        expected = pixels.decode(cpu, clips)
+        cpu.close()
+        decoder = EngineDecoder(engines, path, turned, facts, native)
+        for planar in (False, True):
+            found = [in_host_memory(one) for one in decoder.decode(pixels, clips, planar=planar)]
+            require_equal([one.transpose(0, 2, 3, 1) if planar else one for one in found], list(expected))
+        decoder.video.close()
+    native.close()
 
 
 def test_the_gil_is_not_taken_for_frames(fake_video_engines: FakeEngines, folder: Path, tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ void convert(Decoder& decoder, size_t index, const Weights& weights, int order, 
   const uintptr_t after = written_after(clip);
   without_gil([&] {
     if (after != BlockPool::kNoStream) decoder.follow(after);
-    decoder.convert(index, form, *function, reinterpret_cast<gpu::Address>(to));
+    decoder.convert(index, form, function, reinterpret_cast<gpu::Address>(to));
   });
 }
 
@@ -207,7 +207,6 @@ using PositionFacts = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, std::
 struct Reading {
   nb::object decoder, packets;
   Vector<uint8_t> memory;
-  std::shared_ptr<gpu::Function> function;
   std::vector<DeviceArray> clips;
   nvdec::Contents contents;
   int64_t end = 0;
@@ -267,14 +266,13 @@ std::unique_ptr<Reading> new_reading(const nb::object& decoder, const nb::object
   for (const int64_t one : at.skipped) require(one >= 0 && one < count, "expected packets that were left out");
   reading->decoder = decoder;
   reading->packets = packets;
-  reading->function = std::move(function);
   if (memory) {
     reading->memory = *memory;
     reading->contents.memory = {memory->data(), memory->size()};
   }
   reading->contents.descriptor = descriptor;
   reading->own = std::make_unique<nvdec::FrameReading>(on, table, reading->contents, std::move(at), std::move(wanted),
-                                                       form, *reading->function, height, width);
+                                                       form, std::move(function), height, width);
   std::vector<uintptr_t> streams;
   for (const DeviceArray& clip : reading->clips)
     if (const uintptr_t after = written_after(clip); after != BlockPool::kNoStream) streams.push_back(after);

@@ -18,6 +18,9 @@ namespace {
 constexpr unsigned kDisplayDelay = 2;  // pictures between decoding and showing, so that the engines do not wait
 constexpr unsigned kSpare = 4;         // surfaces beyond those that the codec needs
 constexpr size_t kMapped = 4;
+constexpr size_t kLaunched = 2;  // pictures of a launch: while it runs, the engines hand out other surfaces
+constexpr int kPixels = 4;       // of a thread: kFramePixels of device/video_frame.cuh
+static_assert(2 * kLaunched <= kMapped);
 constexpr Result kUnsupported = 801;
 constexpr unsigned kFirstSurfaces = 1;  // until the format is known
 
@@ -65,39 +68,37 @@ void Decoder::close_parser() noexcept {
 }
 
 void Decoder::close_decoder() noexcept {
+  waiting_.clear();
   if (!decoder_) return;
   try {
     device_->finish(stream_);
   } catch (const std::exception&) {
     // The device has failed as a whole, so it reads nothing any more.
   }
-  for (const Mapped& one : mapped_) {
-    if (one.read) device_->forget(one.read);
-    library_.unmap(decoder_, one.address);
-  }
+  for (const Mapped& one : mapped_) library_.unmap(decoder_, one.address);
   mapped_.clear();
   library_.destroy(decoder_);
   decoder_ = nullptr;
 }
 
 void Decoder::unmap_all() {
+  launch();
   device_->finish(stream_);
   while (!mapped_.empty()) {
     const Mapped one = mapped_.front();
     mapped_.pop_front();
-    if (one.read) device_->forget(one.read);
     check(library_.unmap(decoder_, one.address), "a surface cannot be returned");
   }
 }
 
 // Return the surface that was mapped first. Those after it may still be read.
 void Decoder::unmap_oldest() {
-  const gpu::Event read = mapped_.front().read;
-  if (!read) device_->finish(stream_);
+  const auto waits = [&](const Waiting& one) { return one.address == mapped_.front().address; };
+  if (std::any_of(waiting_.begin(), waiting_.end(), waits)) launch();
+  if (gpu::Event read = mapped_.front().read.get(); !read) device_->finish(stream_);
   else if (!device_->passed(read)) device_->await(read);
   const Mapped one = mapped_.front();
   mapped_.pop_front();
-  if (read) device_->forget(read);
   check(library_.unmap(decoder_, one.address), "a surface cannot be returned");
 }
 
@@ -205,6 +206,7 @@ int Decoder::on_format(const Format& f) {
     r.display = {0, 0, static_cast<short>(f.coded_width), static_cast<short>(f.coded_height)};
     check(library_.reconfigure(decoder_, &r), "a decoder of the GPU's video engines does not take another size");
   } else if (!same) {
+    launch();
     close_decoder();
     surfaces_ = std::max(surfaces_, surfaces);
     create(f, surfaces_);
@@ -256,7 +258,7 @@ Decoder::Mapped& Decoder::map(const Picture& p) {
   m.is_top_field_first = p.is_top_field_first;
   m.is_unpaired_field = p.is_unpaired_field;
   m.stream = reinterpret_cast<Handle>(stream_);
-  Mapped mapped{p.number, p.surface, 0, 0, nullptr};
+  Mapped mapped{p.number, p.surface, 0, 0, {}};
   check(library_.map(decoder_, p.surface, &mapped.address, &mapped.pitch, &m), "a picture cannot be read");
   mapped_.push_back(mapped);
   Status status{};
@@ -274,26 +276,51 @@ void Decoder::follow(uintptr_t stream) {
   device_->fork(work_stream, stream_);
 }
 
-void Decoder::convert(size_t index, const Form& form, const gpu::Function& function, gpu::Address out) {
+bool Decoder::Waiting::goes_with(const Waiting& other) const {
+  const Picture &a = picture, &b = other.picture;
+  return function == other.function && form == other.form && pitch == other.pitch && a.left == b.left &&
+         a.top == b.top && a.width == b.width && a.height == b.height && a.coded_height == b.coded_height &&
+         a.bits == b.bits;
+}
+
+void Decoder::convert(size_t index, const Form& form, const std::shared_ptr<gpu::Function>& function,
+                      gpu::Address out) {
   const gpu::Visit visit(device_.get());
-  const Picture& p = shown_.at(index);
-  Mapped& mapped = map(p);
-  const uint64_t surface = mapped.address, pitch = mapped.pitch;
-  const uint64_t chroma = surface + pitch * ((static_cast<uint64_t>(p.coded_height) + 1) / 2 * 2);
+  const Picture& picture = shown_.at(index);
+  const Mapped& mapped = map(picture);
+  const Waiting waiting{mapped.address, mapped.pitch, picture, form, function, out};
+  if (!waiting_.empty() && !waiting_.back().goes_with(waiting)) launch();
+  waiting_.push_back(waiting);
+  if (waiting_.size() == kLaunched) launch();
+}
+
+void Decoder::launch() {
+  if (waiting_.empty()) return;
+  const Waiting first = waiting_.front(), last = waiting_.back();
+  const auto count = static_cast<uint64_t>(waiting_.size());
+  const Picture& p = first.picture;
+  const Form& form = first.form;
   const uint64_t kind = static_cast<uint64_t>(form.turns & 3) | static_cast<uint64_t>(form.order) << 8 |
                         static_cast<uint64_t>(p.bits) << 16 | static_cast<uint64_t>(form.words) << 24 |
                         static_cast<uint64_t>(form.planar) << 25;
+  const int columns = form.turns & 1 ? p.height : p.width, rows = form.turns & 1 ? p.width : p.height;
+  const uint64_t groups = static_cast<uint64_t>((columns + kPixels - 1) / kPixels) * static_cast<uint64_t>(rows);
   gpu::Launch launch;
-  launch.function = &function;
-  const uint64_t pixels = static_cast<uint64_t>(p.width) * static_cast<uint64_t>(p.height);
-  launch.grid[0] = static_cast<uint32_t>((pixels + kThreads - 1) / kThreads);
+  launch.function = first.function.get();
+  launch.grid[0] = static_cast<uint32_t>(count * ((groups + kThreads - 1) / kThreads));
   launch.block[0] = kThreads;
-  launch.with({surface, chroma, pitch, packed(p.width, p.height), packed(p.left, p.top), kind, out,
-               packed(form.luma, form.red_v), packed(form.green_u, form.green_v), packed(form.blue_u, form.luma_zero),
-               packed(form.chroma_zero, 0)});
+  launch.with({first.address, last.address, first.out, last.out,
+               packed(first.pitch, (static_cast<int64_t>(p.coded_height) + 1) / 2 * 2), packed(p.width, p.height),
+               packed(p.left, p.top), kind, packed(form.luma, form.red_v), packed(form.green_u, form.green_v),
+               packed(form.blue_u, form.luma_zero), packed(form.chroma_zero, 0)});
   device_->launch_on(stream_, launch);
-  if (const gpu::Event before = std::exchange(mapped.read, nullptr)) device_->forget(before);
-  mapped.read = device_->record_on(stream_);
+  const std::shared_ptr<void> read(device_->record_on(stream_),
+                                   [device = device_](gpu::Event event) { device->forget(event); });
+  for (Mapped& one : mapped_) {
+    const auto is_read = [&](const Waiting& w) { return w.address == one.address; };
+    if (std::any_of(waiting_.begin(), waiting_.end(), is_read)) one.read = read;
+  }
+  waiting_.clear();
 }
 
 void Decoder::finish() {

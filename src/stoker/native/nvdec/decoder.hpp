@@ -2,9 +2,9 @@
 // Decoder of a GPU's video engines for the packets of one codec, one file after the other. One thread uses it at a time.
 //
 // A parser finds the pictures in the packets and gives them to the engines; a picture comes out in the order of its
-// time, with the number of its packet. It stays on its surface until the next packet is fed: until then `convert` writes
-// its pixels to device memory, on a stream of the decoder. The surface that the engines hand out for that is returned
-// when the stream has read it.
+// time, with the number of its packet. It stays on its surface until the next packet is fed: until then `convert` takes
+// its pixels, which a stream of the decoder writes to device memory, two pictures with one launch. The surface that the
+// engines hand out for that is returned when the stream has read it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -34,6 +34,7 @@ struct Form {
   int order, turns;  // turns: of 90 degrees, counterclockwise
   bool words;        // write words, of weights for them
   bool planar;       // write [3,height,width]
+  bool operator==(const Form&) const = default;
 };
 
 class Decoder {
@@ -53,8 +54,9 @@ class Decoder {
   const std::vector<Picture>& drain();
   // Let later calls of `convert` write after what has been issued to a stream of the application.
   void follow(uintptr_t stream);
-  // Write one of the pictures that came out last to `out`, [height,width,3]. Throw std::runtime_error if it is damaged.
-  void convert(size_t index, const Form& form, const gpu::Function& function, gpu::Address out);
+  // Write one of the pictures that came out last to `out`, [height,width,3], by the end of `finish`. Throw
+  // std::runtime_error if it is damaged.
+  void convert(size_t index, const Form& form, const std::shared_ptr<gpu::Function>& function, gpu::Address out);
   void finish();          // wait until everything is written
   void close() noexcept;  // release the engines; `restart` takes them again
   const std::vector<Picture>& shown() const { return shown_; }
@@ -72,9 +74,20 @@ class Decoder {
     int surface;
     unsigned long long address;
     unsigned pitch;
-    gpu::Event read;  // passes when the stream has read it; null: that is unknown
+    std::shared_ptr<void> read;  // event that passes when the stream has read it; null: no launch has been issued
+  };
+  // Conversion that has not been launched. Its surface is mapped.
+  struct Waiting {
+    unsigned long long address;
+    unsigned pitch;
+    Picture picture;
+    Form form;
+    std::shared_ptr<gpu::Function> function;
+    gpu::Address out;
+    bool goes_with(const Waiting& other) const;
   };
   Mapped& map(const Picture& picture);
+  void launch();  // those that wait
   void unmap_oldest();
   void send(const Packet& packet);
   void open_parser();
@@ -103,6 +116,7 @@ class Decoder {
   std::vector<uint8_t> header_, content_;
   std::vector<Picture> shown_;
   std::deque<Mapped> mapped_;
+  std::vector<Waiting> waiting_;
   const int pid_;               // the process that may use the library: a forked child may not
   std::exception_ptr failure_;  // of a callback, through which no exception may pass
 };

@@ -44,15 +44,15 @@ std::vector<WantedFrame> planned(const PacketTable& table, std::vector<Place> pl
 }
 
 FrameReading::FrameReading(Decoder& decoder, const PacketTable& table, const Contents& contents, Position position,
-                           std::vector<WantedFrame> wanted, const Form& form, const gpu::Function& function, int height,
-                           int width)
+                           std::vector<WantedFrame> wanted, const Form& form, std::shared_ptr<gpu::Function> function,
+                           int height, int width)
     : decoder_(decoder),
       table_(table),
       contents_(contents),
       at_(std::move(position)),
       wanted_(std::move(wanted)),
       form_(form),
-      function_(function),
+      function_(std::move(function)),
       height_(height),
       width_(width) {
   rising_.reserve(wanted_.size());

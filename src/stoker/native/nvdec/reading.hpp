@@ -4,6 +4,7 @@
 // Python's, which finds and reports damage, reads the frames again.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -63,7 +64,8 @@ class FrameReading {
 
   // All of the arguments must live longer. `height`, `width`: expected size of the pictures.
   FrameReading(Decoder& decoder, const PacketTable& table, const Contents& contents, Position position,
-               std::vector<WantedFrame> wanted, const Form& form, const gpu::Function& function, int height, int width);
+               std::vector<WantedFrame> wanted, const Form& form, std::shared_ptr<gpu::Function> function, int height,
+               int width);
 
   // Decode some packets. More: call it again. Failed: the frames cannot be read so, and the decoder's state is unknown.
   Result run(int64_t packets) noexcept;
@@ -86,7 +88,7 @@ class FrameReading {
   Position at_;
   std::vector<WantedFrame> wanted_;
   Form form_;
-  const gpu::Function& function_;
+  const std::shared_ptr<gpu::Function> function_;
   const int height_, width_;
   std::unordered_map<int64_t, size_t> pending_;      // place in `wanted_`, by packet
   std::vector<std::pair<int64_t, int64_t>> rising_;  // numbers and packets
