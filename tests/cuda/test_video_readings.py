@@ -102,7 +102,7 @@ def test_python_reads_the_same(
 def test_sizes_turns_and_layouts(
     size: tuple[int, int], corner: tuple[int, int], fake_video_engines: FakeEngines, folder: Path, tmp_path: Path
 ) -> None:  # fmt: skip
-    """Threads take four pixels in aligned words, and launches two pictures; rows may end earlier, or begin elsewhere."""
+    """Threads take four pixels in aligned words, launches two pictures; rows may end earlier or begin elsewhere."""
     path = str(write_video(tmp_path / "a.webm", "libvpx-vp9", {"cpu-used": "8"}, frames=6, size=size))
     fake_video_engines.corner = corner
     index = index_of(path)
