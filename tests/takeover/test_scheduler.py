@@ -127,6 +127,22 @@ def test_the_next_batch_starts_first_in_any_order_of_arrival(files: Path, batch_
     batch_scheduler.finish([late])
 
 
+def test_plain_batches_need_no_thread(files: Path, batch_scheduler: BatchScheduler) -> None:
+    """Plain batches pass in any order of arrival; a batch with pixels waits for those before it."""
+    for number in (2, 1, 4, 0):
+        batch_scheduler.arrive(number, [])
+    assert [batch.number for batch in batch_scheduler._waiting] == [4]
+    assert batch_scheduler._next == 3
+    assert batch_scheduler._thread is None
+    lazy = a_batch(files / "bee" / "3.jpg")
+    batch_scheduler.arrive(5, [lazy])
+    assert not batch_scheduler._started
+    batch_scheduler.arrive(3, [])
+    batch_scheduler.finish([lazy])  # the consumer may be faster than the thread
+    assert lazy._materialized is not None
+    assert soon(lambda: not batch_scheduler._waiting)
+
+
 def test_batches_of_an_earlier_epoch_are_dropped(files: Path, batch_scheduler: BatchScheduler) -> None:
     old, new = a_batch(files / "bee" / "3.jpg"), a_batch(files / "bee" / "3.jpg")
     batch_scheduler.arrive(0, [old])

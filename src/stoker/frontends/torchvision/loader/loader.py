@@ -15,6 +15,7 @@ import gc
 import os
 import sys
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +45,7 @@ from .scheduler import BatchScheduler, Relay
 
 _SMALL = 4096  # elements of a tensor that is sent inside a message
 _MAX_RETRIES = 64  # damaged files of one batch; if there are more, the error has another cause
+_LOG_PERIOD_S = 1.0
 _KEEP_FILES_NOTE = "Files are read when their batch is materialized: keep them until the batch is delivered."
 
 
@@ -290,6 +292,7 @@ class _Iterator:
     _stoker_ref_flag: Any = None  # flag of the workers, in shared memory: stop sending file references
     _stoker_receivers: Sequence[descriptors.Receiver] = ()
     _stoker_pins_memory = False  # batches are pinned here instead of by a thread of the loader
+    _stoker_logged_s = 0.0  # when fallbacks were last looked for
 
     @functools.cached_property
     def _stoker_scheduler(self) -> BatchScheduler:
@@ -303,10 +306,18 @@ class _Iterator:
             data = super()._next_data()  # type: ignore[misc]
             if _thread.has_recorded:
                 data = deliver(data, self._stoker_scheduler, self)
-                counts.log_once()
+                self._log_fallbacks()
         finally:
             _thread.delivers_lazy_batches, _thread.has_recorded = delivered, recorded
         return pin_batch(data, pins=self._stoker_pins_memory) if self._stoker_pins_memory else data
+
+    def _log_fallbacks(self) -> None:
+        """Log new fallbacks. The sums of the counters cost 0.1 ms, so plain batches pay for them once a second."""
+        now = time.monotonic()
+        is_plain = self._stoker_relay is not None and self._stoker_relay.is_paused
+        if not is_plain or now - self._stoker_logged_s >= _LOG_PERIOD_S:
+            self._stoker_logged_s = now
+            counts.log_once()
 
     def _shutdown_workers(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_finalizing():  # `_close_open_iterators` has ended the threads, and modules have lost their globals

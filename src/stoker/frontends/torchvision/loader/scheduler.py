@@ -126,17 +126,22 @@ class BatchScheduler:
             self._arrivals += 1
             if number < self._next:  # the numbers start again
                 self._next = number
-            if number == self._next and not lazies and not self._waiting:  # there is nothing for the thread to do
-                self._next += 1
-                self.room.set()
-                return
             self._waiting.append(_Batch(number, lazies, programs))
             self._waiting.sort(key=lambda batch: batch.number)
+            if not any(batch.lazies for batch in self._waiting):  # there is nothing for the thread to do
+                self._pass_plain()
+                return
             if self._thread is None and not self._closed:
                 thread = threading.Thread(target=self._run, name="stoker-scheduler", daemon=True)
                 thread.start()
                 self._thread = thread  # assigned after the start: `close` joins it
         self._wake.set()
+
+    def _pass_plain(self) -> None:
+        """Remove the waiting batches up to the next one that has not arrived. None of them has lazy tensors."""
+        while self._waiting and self._waiting[0].number <= self._next:
+            self._next = max(self._next, self._waiting.pop(0).number + 1)
+            self.room.set()
 
     def forget(self) -> None:
         """Drop all arrived batches, because another epoch begins."""
@@ -386,7 +391,7 @@ class Relay:
         self._ready: queue.Queue[_Item] = queue.Queue()
         self._stop = threading.Event()
         self._resume = threading.Event()
-        self._is_paused = False  # known to the consumer only, and true once it has the thread's last item
+        self.is_paused = False  # known to the consumer only, and true once it has the thread's last item
         self._source = source
         self._scheduler = scheduler
         self._arrived = arrived
@@ -397,12 +402,12 @@ class Relay:
 
     def get(self, timeout: float | None = None) -> Any:
         """Return the next item, like the queue's ``get``."""
-        if self._is_paused:
+        if self.is_paused:
             return self._read(timeout)
         if self._ready.empty():
             self._scheduler.room.set()
         item = self._ready.get(timeout=timeout)
-        self._is_paused = item.is_last
+        self.is_paused = item.is_last
         if item.error is not None:
             raise item.error
         return item.value
@@ -412,7 +417,7 @@ class Relay:
         with recording.tracking() as created:
             item = self._source.get(timeout=timeout)
         if _arrive(self._scheduler, item, created, self._arrived):
-            self._is_paused = False
+            self.is_paused = False
             self._resume.set()
         return item
 
