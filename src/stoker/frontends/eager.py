@@ -168,30 +168,26 @@ def _call(
     fed, consts = _bind(operator, arguments, rows, data)
     if seed is None:
         seed = int.from_bytes(os.urandom(8), "little") >> 1 if operator.draws else 0
-    prepared = (
-        _prepare(name, tuple(specs), fed, consts, registry.revision, gpu)
-        if not consts or _is_hashable(consts)
-        else PlannedCall(name, tuple(specs), fed, consts, gpu)
-    )
+    try:
+        hash(consts)
+    except TypeError:
+        prepared = PlannedCall(name, tuple(specs), fed, consts, gpu)
+    else:
+        prepared = _prepare(name, tuple(specs), fed, consts, registry.revision, gpu)
     if rows is None:
         result = prepared.run_one(data, seed) if gpu is None else None
         if result is not None:
             return result
         outputs = prepared.run_many(data, 1, seed)
         return first_row(outputs[0]) if len(outputs) == 1 else tuple(map(first_row, outputs))
-    results = [
-        Batch(o, dtype, layout, None, None, device)
-        for o, (dtype, layout, device) in zip(prepared.run_many(data, rows, seed, pool), prepared.types, strict=True)
-    ]
-    return results[0] if len(results) == 1 else tuple(results)
-
-
-def _is_hashable(x: object) -> bool:
-    try:
-        hash(x)
-    except TypeError:
-        return False
-    return True
+    outputs = prepared.run_many(data, rows, seed, pool)
+    types = prepared.types
+    if len(types) == 1:  # by far the most frequent case, without a comprehension's call
+        dtype, layout, device = types[0]
+        return Batch(outputs[0], dtype, layout, None, None, device)
+    return tuple(
+        Batch(o, dtype, layout, None, None, device) for o, (dtype, layout, device) in zip(outputs, types, strict=True)
+    )
 
 
 def _bind(
@@ -219,8 +215,14 @@ def _bind(
 
 def _rows(inputs: Sequence[Any], arguments: dict[str, Any], name: str) -> int | None:
     """Return the number of rows of the call; None for one sample."""
-    batches = [x for x in inputs if isinstance(x, (list, tuple, Batch))]
-    batches += [v for v in arguments.values() if isinstance(v, Batch)]
+    # Loops instead of comprehensions, which cost a call each.
+    batches: list[Any] = []
+    for x in inputs:
+        if isinstance(x, (list, tuple, Batch)):
+            batches.append(x)
+    for v in arguments.values():
+        if isinstance(v, Batch):
+            batches.append(v)
     if not batches:
         return None
     rows = len(batches[0])
@@ -233,9 +235,9 @@ def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[Any, ...]]:
     if not isinstance(x, (list, tuple, Batch)):
         return _sample(x, name)
     layout = x.layout if isinstance(x, Batch) else ""
-    read = _native.array_rows(_rows_of(x), np.ndarray, _DTYPES)
+    read = _native.array_rows(x if type(x) is list else _rows_of(x), np.ndarray, _DTYPES)
     if read is not None:
-        return read, _spec_of(*read.facts(layout.find("C")), layout)
+        return read, _spec_of(*read.facts(layout.find("C") if layout else -1), layout)
     samples = [_sample(v, name) for v in x]
     specs = {_spec(v, layout) for v, _ in samples} if layout else {s for _, s in samples}
     kinds = {s[:3] for s in specs}

@@ -103,7 +103,10 @@ class PlannedCall:
         """
         takes_columns = self._takes_columns and rows > 0
         if takes_columns:
-            outputs = self._run_columns(data, rows, seed, pool)
+            if pool is None:
+                outputs = self.engine.run_columns(self.values, data, rows, seed)
+            else:
+                outputs = self._run_parts(data, rows, seed, pool)
             if outputs is not None:
                 return outputs
         if self._gpu is not None:
@@ -123,11 +126,9 @@ class PlannedCall:
             return x
         return [copy_to_host(row, self._gpu) for row in x] if isinstance(x, list) else copy_to_host(x, self._gpu)
 
-    def _run_columns(self, data: list[Any], rows: int, seed: int, pool: RowThreads | None) -> list[Any] | None:
-        parts = 1
-        if pool is not None and self._rows_are_independent:
-            parts = min(pool.num_threads, rows // _LEAST_ROWS)
-        if parts < 2 or pool is None:
+    def _run_parts(self, data: list[Any], rows: int, seed: int, pool: RowThreads) -> list[Any] | None:
+        parts = min(pool.num_threads, rows // _LEAST_ROWS) if self._rows_are_independent else 1
+        if parts < 2:
             return self.engine.run_columns(self.values, data, rows, seed)
         ends = [rows * (i + 1) // parts for i in range(parts)]
 
