@@ -168,26 +168,36 @@ def _call(
     fed, consts = _bind(operator, arguments, rows, data)
     if seed is None:
         seed = int.from_bytes(os.urandom(8), "little") >> 1 if operator.draws else 0
-    try:
-        hash(consts)
-    except TypeError:
-        prepared = PlannedCall(name, tuple(specs), fed, consts, gpu)
-    else:
-        prepared = _prepare(name, tuple(specs), fed, consts, registry.revision, gpu)
+    prepared = (
+        _prepare(name, tuple(specs), fed, consts, registry.revision, gpu)
+        if not consts or _is_hashable(consts)
+        else PlannedCall(name, tuple(specs), fed, consts, gpu)
+    )
     if rows is None:
         result = prepared.run_one(data, seed) if gpu is None else None
         if result is not None:
             return result
         outputs = prepared.run_many(data, 1, seed)
         return first_row(outputs[0]) if len(outputs) == 1 else tuple(map(first_row, outputs))
-    outputs = prepared.run_many(data, rows, seed, pool)
-    types = prepared.types
+    return _batches(prepared.run_many(data, rows, seed, pool), prepared.types)
+
+
+def _batches(outputs: list[Any], types: list[tuple[Any, str, str]]) -> Any:
+    """Return the outputs of a call as a batch, or several as a tuple of batches."""
     if len(types) == 1:  # by far the most frequent case, without a comprehension's call
         dtype, layout, device = types[0]
         return Batch(outputs[0], dtype, layout, None, None, device)
     return tuple(
         Batch(o, dtype, layout, None, None, device) for o, (dtype, layout, device) in zip(outputs, types, strict=True)
     )
+
+
+def _is_hashable(x: object) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
 
 
 def _bind(
