@@ -49,6 +49,7 @@ struct TestCase {
                          head.min_bits,        head.max_rounds,      static_cast<size_t>(head.memory)};
     settings.spread_rows = head.spread_rows;
     settings.spread_threads = head.entropy_threads;
+    settings.subsequences = 3 * head.entropy_threads;  // more than there are threads
     settings.spread_bits = head.min_bits;
     settings.guess_threads = 64;
     settings.write_threads = 64;

@@ -25,10 +25,10 @@ using Invoke = void (*)(const uint64_t*);
 template <auto kKernel>
 constexpr Invoke kInvoke = [](const uint64_t* arguments) { invoke<kKernel>(kKernel, arguments); };
 
-const Invoke kKernels[] = {kInvoke<stoker_jpeg_unstuff>,     kInvoke<stoker_jpeg_clear>,
-                           kInvoke<stoker_jpeg_entropy>,     kInvoke<stoker_jpeg_guess>,
-                           kInvoke<stoker_jpeg_synchronise>, kInvoke<stoker_jpeg_write>,
-                           kInvoke<stoker_jpeg_transform>,   kInvoke<stoker_jpeg_pixels>};
+const Invoke kKernels[] = {
+    kInvoke<stoker_jpeg_unstuff>, kInvoke<stoker_jpeg_clear>,     kInvoke<stoker_jpeg_entropy>,
+    kInvoke<stoker_jpeg_prepare>, kInvoke<stoker_jpeg_guess>,     kInvoke<stoker_jpeg_synchronise>,
+    kInvoke<stoker_jpeg_write>,   kInvoke<stoker_jpeg_transform>, kInvoke<stoker_jpeg_pixels>};
 
 Functions functions() {
   Functions all;

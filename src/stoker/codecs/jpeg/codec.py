@@ -18,10 +18,13 @@ from .report import Engines, FileIndexReport, JpegReport
 # The decoder's CUDA C++. Kernels that take long to compile come first.
 SOURCES: Sources = (
     ("stoker_jpeg_entropy", '#include "device/jpeg_entropy.cuh"\n'),
-    *((f"stoker_jpeg_{name}", '#include "device/jpeg_spread.cuh"\n') for name in ("guess", "synchronise", "write")),
-    *((f"stoker_jpeg_{name}", '#include "device/jpeg_transform.cuh"\n') for name in ("clear", "transform")),
+    *(
+        (f"stoker_jpeg_{name}", '#include "device/jpeg_spread.cuh"\n')
+        for name in ("prepare", "guess", "synchronise", "write")
+    ),
+    ("stoker_jpeg_transform", '#include "device/jpeg_transform.cuh"\n'),
     ("stoker_jpeg_pixels", '#include "device/jpeg_pixels.cuh"\n'),
-    ("stoker_jpeg_unstuff", '#include "device/jpeg_unstuff.cuh"\n'),
+    *((f"stoker_jpeg_{name}", '#include "device/jpeg_begin.cuh"\n') for name in ("unstuff", "clear")),
 )
 # CPU kernels that read files in parts, with the help of the index.
 _READS_IN_PARTS = {"read_header": _native.gpu.read_header, "read_window": _native.gpu.read_window}

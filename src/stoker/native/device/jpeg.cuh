@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // All kernels of the JPEG decoder.
 #pragma once
+#include "device/jpeg_begin.cuh"
 #include "device/jpeg_entropy.cuh"
 #include "device/jpeg_pixels.cuh"
 #include "device/jpeg_spread.cuh"
 #include "device/jpeg_transform.cuh"
-#include "device/jpeg_unstuff.cuh"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entropy decoding of few files, each of them spread over the device, which one block (CTA) per file would leave idle.
-// While one block of a row unstuffs its data, another one prepares its tables (jpeg_unstuff.cuh). Then many blocks decode
-// each subsequence from several candidates for its entry state, one block selects the candidate that continues the
-// subsequence before, and many blocks write the coefficients.
+// While some blocks of a row unstuff its data, others build its tables, find the destinations of its coefficients, and
+// clear these. Then many blocks decode each subsequence from several candidates for its entry state, one block selects
+// the candidate that continues the subsequence before, and many blocks write the coefficients.
 #pragma once
+#include "device/jpeg_clear.cuh"
 #include "device/jpeg_phases.cuh"
+#include "device/jpeg_unstuff.cuh"
 #include "device/row_blocks.cuh"
 
 namespace stoker::jpeg::gpu {
@@ -14,6 +16,40 @@ namespace stoker::jpeg::gpu {
 STOKER_DEVICE uint32_t spacing_of(uint32_t bits) {
   const uint32_t spacing = (bits / (kMarks + 1) / 32 + 1) * 32;
   return spacing < 16384 ? spacing : 16384;
+}
+
+// Memory of a block that prepares.
+union PrepareShared {
+  UnstuffShared unstuff;
+  Tables tables;
+};
+
+// Prepare rows: the first block builds the tables, `RowBuffers::finders` blocks find the destinations of blocks, and
+// `RowBuffers::unstuffers` blocks unstuff. The blocks of row kNoRow clear the coefficients of all rows, `cleared` times
+// 16 bytes.
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2)
+    stoker_jpeg_prepare(uint64_t rows, uint64_t row_buffers, uint64_t statuses, uint64_t coefficients, uint64_t cleared,
+                        uint64_t starts, uint64_t count, uint64_t first) {
+  STOKER_SHARED(PrepareShared, memory);
+  const RowBlock& work = find_work(starts, count, first);
+  if (work.row == kNoRow) {
+    const uint64_t begin = uint64_t{work.number} * kClearsPerCta, end = begin + kClearsPerCta;
+    return clear(coefficients, begin, end < cleared ? end : cleared);
+  }
+  const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[work.row];
+  const Row& row = pointer<const Row>(rows)[buffers.row];
+  if (work.number == 0) {
+    build_tables(row, memory.tables);
+    block_barrier();
+    copy_tables(memory.tables, *pointer<Tables>(buffers.tables));
+  } else if (work.number <= buffers.finders) {
+    const uint32_t blocks = row.needed_rows * row.mcu_columns * row.blocks;
+    const uint32_t own = (blocks + buffers.finders - 1) / buffers.finders, begin = (work.number - 1) * own;
+    find_homes(row, buffers, begin, begin + own < blocks ? begin + own : blocks);
+  } else {
+    unstuff_part(row, buffers, work.number - 1 - buffers.finders, buffers.unstuffers, memory.unstuff,
+                 pointer<uint32_t>(statuses) + buffers.row);
+  }
 }
 
 // Return a row's subsequences, after the first kernel has written their number. Rows that are spread have one segment.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversion of coefficients to samples, only for the blocks of the window.
 #pragma once
+#include "device/jpeg_clear.cuh"
 #include "device/row_blocks.cuh"
 #include "shared/jpeg_arithmetic.cuh"
 #include "shared/jpeg_order.cuh"
@@ -9,17 +10,6 @@
 namespace stoker::jpeg::gpu {
 
 using namespace stoker::gpu;
-
-struct alignas(16) Words4 {
-  uint32_t v[4];
-};
-
-// Set the coefficients to zero before decoding, since most of them stay zero. `count` is in units of 16 bytes.
-STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2) stoker_jpeg_clear(uint64_t memory, uint64_t count) {
-  const uint64_t step = static_cast<uint64_t>(thread_count()) * block_count();
-  for (uint64_t i = static_cast<uint64_t>(block_index()) * thread_count() + thread_index(); i < count; i += step)
-    pointer<Words4>(memory)[i] = {};
-}
 
 // ---- inverse DCT: eight lanes per block, each transforms a column and then a row ----
 

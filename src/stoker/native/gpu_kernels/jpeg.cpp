@@ -26,9 +26,12 @@ using stoker::gpu::Verdict;
 
 constexpr uint32_t kMaxFileBytes = 1u << 28;  // so that positions in bits fit into 32 bits
 constexpr int64_t kMaxPixels = int64_t{1} << 26;
+// Blocks (CTAs) that prepare a row that is spread. An unstuffing block also counts the bytes before its own.
+constexpr int64_t kHomesPerCta = 1 << 10;
+constexpr uint64_t kMaxUnstuffers = 32, kMaxFinders = 16;
 constexpr size_t kMaxMadeBytes = size_t{1} << 26;  // of coefficients that the host decodes
 
-enum Which : size_t { kUnstuff, kClear, kEntropy, kGuess, kSynchronise, kWrite, kTransform, kPixels };
+enum Which : size_t { kUnstuff, kClear, kEntropy, kPrepare, kGuess, kSynchronise, kWrite, kTransform, kPixels };
 
 bool is_jpeg(const View& file, const uint8_t* data) {
   return file.rank == 1 && file.shape[0] >= 3 && file.stride[0] == 1 && data[0] == 0xFF && data[1] == 0xD8;
@@ -290,14 +293,20 @@ class Decode : public stoker::gpu::Kernel {
     return count <= set_.spread_rows && !row.index && !row.host_coefficients && segments_in(row) == 1;
   }
 
+  // Return the greatest number of subsequences of a row that is spread.
+  uint32_t subsequences_of(const Row& row) const {
+    const uint64_t bits = 8 * uint64_t{row.file_bytes - row.scan};
+    return static_cast<uint32_t>(std::min<uint64_t>(bits / set_.spread_bits + 1, set_.subsequences));
+  }
+
   std::vector<Group> group(const Row* rows, const std::vector<uint32_t>& order) const {
     std::vector<Group> groups;
     BumpAllocator working, coefficients;
     size_t taken = 0;
     for (const uint32_t i : order) {
       const bool spread = is_spread(rows[i], order.size());
-      const uint32_t threads = spread ? set_.spread_threads : set_.entropy_threads;
-      const size_t own = memory_of(rows[i], threads, spread);
+      const uint32_t states = spread ? subsequences_of(rows[i]) : set_.entropy_threads;
+      const size_t own = memory_of(rows[i], states, spread);
       if (groups.empty() || taken + own > set_.memory) {  // a row may need no memory
         groups.emplace_back();
         groups.back().row_buffers.reserve(order.size());
@@ -306,7 +315,7 @@ class Decode : public stoker::gpu::Kernel {
       }
       taken += own;
       Group& g = groups.back();
-      g.row_buffers.push_back(allocate_row(rows[i], i, threads, spread, working, coefficients));
+      g.row_buffers.push_back(allocate_row(rows[i], i, states, spread, working, coefficients));
       g.working = working.used();
       g.coefficients = coefficients.used();
     }
@@ -314,14 +323,19 @@ class Decode : public stoker::gpu::Kernel {
   }
 
   void launch_group(Batch& batch, const Row* rows, Group& g, Address memory, Address status) const {
-    RowBlocks shares, guesses, one_each, writers, blocks, pixels;
-    uint32_t coded = 0;  // rows with entropy-coded data
+    RowBlocks shares, preparers, guesses, one_each, writers, blocks, pixels;
+    uint32_t coded = 0;  // rows with entropy-coded data, which come first
     for (uint32_t p = 0; p < g.row_buffers.size(); ++p) {
       RowBuffers& buffers = g.row_buffers[p];
       const Row& row = rows[buffers.row];
       move_by(buffers, row, memory, memory + g.working);
       coded += !row.host_coefficients;
       if (buffers.tables) {
+        buffers.unstuffers = static_cast<uint32_t>(std::clamp<uint64_t>(
+            blocks_for(row.file_bytes - row.scan, int64_t{kUnstuffBytes} * set_.unstuff_threads), 1, kMaxUnstuffers));
+        buffers.finders = static_cast<uint32_t>(
+            std::clamp<uint64_t>(blocks_for(static_cast<int64_t>(scan_blocks(row)), kHomesPerCta), 1, kMaxFinders));
+        preparers.add(p, 1 + buffers.finders + buffers.unstuffers);
         guesses.add(p, blocks_for(buffers.states, set_.guess_threads / row.period));
         one_each.add(p, 1);
         buffers.writers = static_cast<uint32_t>(blocks_for(int64_t{buffers.states} * (kMarks + 1), set_.write_threads));
@@ -340,16 +354,21 @@ class Decode : public stoker::gpu::Kernel {
     std::memcpy(batch.upload(g.row_buffers.size() * sizeof(RowBuffers), &row_buffers), g.row_buffers.data(),
                 g.row_buffers.size() * sizeof(RowBuffers));
     if (coded) {
-      issue(batch, kUnstuff, guesses.empty() ? coded : 2 * coded, set_.unstuff_threads,
-            {slots, row_buffers, status, coded});
-      const uint64_t clear = g.coefficients / 16;
-      issue(batch, kClear, static_cast<uint32_t>(std::clamp<uint64_t>(clear / 2048, 1, 1024)), set_.pixel_threads,
-            {memory + g.working, clear});
+      if (!shares.empty()) issue(batch, kUnstuff, coded, set_.unstuff_threads, {slots, row_buffers, status});
+      const uint64_t cleared = g.coefficients / 16, clears = blocks_for(static_cast<int64_t>(cleared), kClearsPerCta);
+      if (preparers.empty()) {
+        if (clears)
+          issue(batch, kClear, static_cast<uint32_t>(clears), set_.pixel_threads, {memory + g.working, cleared});
+      } else {
+        preparers.add(kNoRow, clears);
+        preparers.launch(batch, launch_of(kPrepare, set_.unstuff_threads,
+                                          {slots, row_buffers, status, memory + g.working, cleared}));
+      }
       shares.launch(batch, launch_of(kEntropy, set_.entropy_threads,
                                      {slots, row_buffers, status, set_.min_bits, set_.max_rounds}));
       guesses.launch(batch,
                      launch_of(kGuess, set_.guess_threads,
-                               {slots, row_buffers, status, set_.spread_threads, set_.spread_bits, set_.lead_bits}));
+                               {slots, row_buffers, status, set_.subsequences, set_.spread_bits, set_.lead_bits}));
       one_each.launch(batch,
                       launch_of(kSynchronise, set_.spread_threads, {slots, row_buffers, status, set_.max_rounds}));
       writers.launch(batch, launch_of(kWrite, set_.write_threads, {slots, row_buffers, status}));

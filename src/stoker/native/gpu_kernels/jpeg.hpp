@@ -16,8 +16,8 @@ class Picture;
 namespace stoker::jpeg::gpu {
 
 // Kernels of device/jpeg*.cuh, in the order of `Functions`.
-constexpr std::array<const char*, 8> kFunctionNames = {
-    "stoker_jpeg_unstuff",     "stoker_jpeg_clear", "stoker_jpeg_entropy",   "stoker_jpeg_guess",
+constexpr std::array<const char*, 9> kFunctionNames = {
+    "stoker_jpeg_unstuff",     "stoker_jpeg_clear", "stoker_jpeg_entropy",   "stoker_jpeg_prepare", "stoker_jpeg_guess",
     "stoker_jpeg_synchronise", "stoker_jpeg_write", "stoker_jpeg_transform", "stoker_jpeg_pixels"};
 using Functions = std::array<std::shared_ptr<const stoker::gpu::Function>, kFunctionNames.size()>;
 
@@ -30,7 +30,8 @@ struct Settings {
   uint32_t max_rounds = 192;        // of synchronisation, after which a row is left to the CPU
   size_t memory = size_t{1} << 30;  // rows are processed in groups that need about this much memory, or have one row
   uint32_t spread_rows = 8;  // in batches of up to this many rows, each is spread over the device (jpeg_spread.cuh)
-  uint32_t spread_threads = 1024;  // at most 1024; the number of subsequences of such a row
+  uint32_t spread_threads = 1024;  // at most 1024; of the block that synchronises such a row
+  uint32_t subsequences = 4096;    // greatest number of such a row
   uint32_t spread_bits = 1024;     // `min_bits` of such a row
   uint32_t guess_threads = 192;    // at most 256, at least kMaxMcuBlocks
   uint32_t write_threads = 512;    // at most 512

@@ -89,15 +89,16 @@ struct RowBuffers {
   uint64_t segment_start;  // segments + 1 byte positions in `words`
   uint64_t segment_first;  // segments + 1 numbers: the first subsequence of each segment
   uint64_t state;          // see SubsequenceState; of a spread row one for each of its candidates
-  uint64_t checksum;       // over `words`
+  uint64_t checksum;       // over `words`, if the row has an index entry
   // Of a row whose decoding is spread over the device, otherwise 0: its Tables and its Progress.
   uint64_t tables, progress;
   uint64_t homes;                   // per block in scan order: its index among the kept blocks, or kNoHome
   uint64_t dc;                      // per block in scan order: DC difference, later DC prediction
   uint64_t coefficients;            // per needed block 63 values in zig-zag order after an unused one
   uint32_t first_home[kMaxPlanes];  // first block of each plane among the kept blocks
-  uint32_t writers;                 // blocks (CTAs) that write the coefficients of such a row
-  uint64_t samples[kMaxPlanes];     // samples of the needed blocks; rows are `pitch` apart
+  // Blocks (CTAs) of a spread row that unstuff, that find `homes`, and that write the coefficients.
+  uint32_t unstuffers, finders, writers;
+  uint64_t samples[kMaxPlanes];  // samples of the needed blocks; rows are `pitch` apart
 };
 static_assert(sizeof(RowBuffers) % 8 == 0);
 
@@ -111,8 +112,14 @@ constexpr uint32_t kPaddingWords = 8;
 constexpr uint32_t kTablesBytes = 36144;  // size of Tables (device/jpeg_symbols.cuh)
 constexpr uint32_t kNoHome = 0xFFFFFFFFu;
 
-// Coefficient blocks, or groups of pixels, of a thread block (CTA).
-constexpr uint32_t kBlocksPerCta = 64, kGroupsPerCta = 1024, kPixelsPerGroup = 4;
+// Coefficient blocks, groups of pixels, or cleared units of 16 bytes of a thread block (CTA).
+constexpr uint32_t kBlocksPerCta = 64, kGroupsPerCta = 1024, kPixelsPerGroup = 4, kClearsPerCta = 2048;
+
+// Bytes that a thread unstuffs together.
+constexpr uint32_t kUnstuffBytes = 16;
+
+// The row of blocks (CTAs) that belong to no row.
+constexpr uint32_t kNoRow = 0xFFFFFFFFu;
 
 // Distances from the begin of a subsequence at which the decoder state is recorded. A later pass that reaches a mark in
 // the same state can stop, because all later states are already known.
