@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU JPEG decoder as a kernel of the run loop: rows describe themselves, and a batch becomes five to seven launches. Pixels
+// GPU JPEG decoder as a kernel of the run loop: rows describe themselves, and a batch becomes five or six launches. Pixels
 // equal those of jpeg::decode bit for bit. The device code is in device/.
 #pragma once
 #include <array>
