@@ -13,8 +13,8 @@ from tests.complete import COMPLETE
 
 # The largest number of registers per kernel at which a multiprocessor holds as many threads as its launches assume.
 MAX_REGISTERS = {
-    "unstuff": 64, "clear": 32, "entropy": 64, "guess": 64, "synchronise": 64, "write": 64, "transform": 64,
-    "pixels": 64,
+    "unstuff": 64, "clear": 32, "entropy": 64, "prepare": 64, "guess": 64, "synchronise": 64, "write": 64,
+    "transform": 64, "pixels": 64,
 }  # fmt: skip
 
 

@@ -353,6 +353,15 @@ def test_streams_that_are_slow_on_purpose(run):
     assert run(Batch([large], entropy_threads=512, min_bits=256, max_rounds=192)) == [LEFT["slow"]]
 
 
+@pytest.mark.parametrize("run", [1000], indirect=True, ids=["several blocks write a row"])
+def test_dense_streams_need_few_rounds(run):
+    """Blocks without an end-of-block code keep a wrong position for long, so that several candidates are continued."""
+    data = encode(picture(np.random.default_rng(7), 256, 192), quality=96, subsampling=2)
+    batch = Batch([Row(data)], entropy_threads=256, min_bits=256, lead_bits=256)
+    assert all_equal(run(replace(batch, max_rounds=13)))  # 11 rounds; with one more candidate instead of six, 16
+    assert run(replace(batch, max_rounds=4)) == [LEFT["slow"]]
+
+
 def test_scans_without_values_for_the_other_components(run):
     """The header of a file with several scans may contain values that are invalid in a single scan."""
     rng = np.random.default_rng(39)

@@ -102,12 +102,15 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 2)
   const SubsequenceState states(buffers, spacing_of(bits), candidate);
   states.entry[i] = state_before(tables, row, words, sequence.at(i), static_cast<uint32_t>(lead_bits), candidate);
   follow(tables, row, words, sequence.at(i), states, buffers.states, i, false);
-  if (candidate == 0) SubsequenceState(buffers, 0, row.period).entry[i] = kNotDecoded;
+  if (candidate == 0)
+    for (uint32_t k = 0; k < kMoreCandidates; ++k) SubsequenceState(buffers, 0, row.period + k).entry[i] = kNotDecoded;
 }
 
 // Map from the candidates of a subsequence to those of the next one, four bits for each.
 using Map = uint64_t;
-static_assert(4 * (kMaxMcuBlocks + 1) <= 64);
+constexpr uint32_t kMaxCandidates = kMaxMcuBlocks + kMoreCandidates;
+static_assert(4 * kMaxCandidates <= 64);
+constexpr uint32_t kSlotShift = 28;  // of a candidate's number above that of its subsequence, in lists
 constexpr Map kIdentity = 0xFEDCBA9876543210u;
 STOKER_DEVICE uint32_t image_of(Map map, uint32_t candidate) {
   return static_cast<uint32_t>(map >> (4 * candidate)) & 15;
@@ -129,15 +132,18 @@ struct Link {
 };
 
 STOKER_DEVICE Link link_of(const RowBuffers& buffers, uint32_t count, uint32_t i) {
+  uint16_t entries[kMaxCandidates];
+  STOKER_UNROLL for (uint32_t k = 0; k < kMaxCandidates; ++k) entries[k] =
+      k < count ? SubsequenceState(buffers, 0, k).entry[i] : kNotDecoded;
   Link link = {0, 0};
   uint32_t matched = 0, any = 0;
   for (uint32_t c = 0; c < count; ++c) {
     const SubsequenceState before(buffers, 0, c);
     if (before.entry[i - 1] == kNotDecoded) continue;
     const uint16_t exit = before.exit[i - 1];
-    uint32_t to = count;
-    for (uint32_t k = count; k-- > 0;) to = SubsequenceState(buffers, 0, k).entry[i] == exit ? k : to;
-    if (to == count) {
+    uint32_t to = kMaxCandidates;
+    STOKER_UNROLL for (uint32_t k = kMaxCandidates; k-- > 0;) to = entries[k] == exit ? k : to;
+    if (to == kMaxCandidates) {
       link.unmatched |= 1u << c;
       continue;
     }
@@ -154,19 +160,59 @@ STOKER_DEVICE Link link_of(const RowBuffers& buffers, uint32_t count, uint32_t i
 struct SynchroniseShared {
   EntropyShared entropy;
   Map maps[kMaxWarps];
-  uint32_t selected, broken;
+  uint32_t selected;  // candidate of the last subsequence so far
+  uint32_t others;    // candidates to be decoded that continue no selected one
 };
 
+// Return the slot of subsequence i for one more candidate that begins in `state`, or `count` if there is none.
+STOKER_DEVICE uint32_t free_slot(const RowBuffers& buffers, uint32_t first, uint32_t count, uint32_t i,
+                                 uint16_t state) {
+  for (uint32_t k = first; k < count; ++k) {
+    uint16_t& entry = SubsequenceState(buffers, 0, k).entry[i];
+    if (entry == state) return count;
+    if (entry != kNotDecoded) continue;
+    entry = state;
+    return k;
+  }
+  return count;
+}
+
+// Add candidates of subsequence i that begin where those of the one before end: where the selected one ends, `before`, and
+// where others do, because a later round may select them.
+STOKER_DEVICE void continue_from(SynchroniseShared& shared, const RowBuffers& buffers, uint32_t period,
+                                 uint32_t unmatched, uint32_t before, uint32_t i, uint32_t round) {
+  const uint32_t count = period + kMoreCandidates;
+  if (unmatched >> before & 1) {
+    const uint16_t state = SubsequenceState(buffers, 0, before).exit[i - 1];
+    uint32_t slot = free_slot(buffers, period, count, i, state);
+    if (slot == count) {  // the candidates in all slots begin in other states
+      slot = period + round % kMoreCandidates;
+      SubsequenceState(buffers, 0, slot).entry[i] = state;
+    }
+    SubsequenceState(buffers).list[atomic_add(&shared.entropy.dirty, 1)] = i | slot << kSlotShift;
+  }
+  for (uint32_t rest = unmatched & ~(1u << before); rest; rest &= rest - 1) {
+    const uint32_t from = bits_set((rest & (0u - rest)) - 1);
+    const uint32_t slot = free_slot(buffers, period, count, i, SubsequenceState(buffers, 0, from).exit[i - 1]);
+    if (slot == count) continue;
+    const uint32_t at = atomic_add(&shared.others, 1);
+    if (at < buffers.states) SubsequenceState(buffers, 0, 2).list[at] = i | slot << kSlotShift;
+    else SubsequenceState(buffers, 0, slot).entry[i] = kNotDecoded;
+  }
+}
+
 // Select a candidate of each subsequence, so that each begins where the one before ends. Where none does, decode one
-// more from that state. Return whether that succeeded in `max_rounds` rounds. Round k makes at least the first k
-// selections final, and nearly all are right immediately.
+// more from that state, and also from the ends of other candidates, because a later round may select them. Return
+// whether that succeeded in `max_rounds` rounds. Round k makes at least the first k selections final, and nearly all are
+// right immediately.
 STOKER_DEVICE bool select_candidates(SynchroniseShared& shared, const Row& row, const Sequence& sequence,
                                      uint32_t spacing, uint32_t max_rounds) {
   const RowBuffers& buffers = sequence.buffers;
-  const uint32_t count = row.period + 1, lane = thread_index() % kWarp, warp = thread_index() / kWarp;
-  const SubsequenceState first(buffers, spacing), second(buffers, spacing, 1), more(buffers, spacing, row.period);
+  const uint32_t count = row.period + kMoreCandidates, lane = thread_index() % kWarp, warp = thread_index() / kWarp;
+  const SubsequenceState first(buffers, spacing), second(buffers, spacing, 1);
+  const uint32_t* const others = SubsequenceState(buffers, spacing, 2).list;
   for (uint32_t round = 0; round <= max_rounds; ++round) {
-    if (thread_index() == 0) shared.entropy.dirty = shared.broken = shared.selected = 0;
+    if (thread_index() == 0) shared.entropy.dirty = shared.others = shared.selected = 0;
     for (uint32_t base = 0; base < sequence.count; base += thread_count()) {
       const uint32_t i = base + thread_index();
       Link link;
@@ -181,29 +227,25 @@ STOKER_DEVICE bool select_candidates(SynchroniseShared& shared, const Row& row, 
       uint32_t before = shared.selected;
       for (uint32_t w = 0; w < warp; ++w) before = image_of(shared.maps[w], before);
       const uint32_t own = image_of(sum, before);
-      const Map others = shuffle_map_up(sum, 1);
-      if (lane > 0) before = image_of(others, before);
+      const Map of_others = shuffle_map_up(sum, 1);
+      if (lane > 0) before = image_of(of_others, before);
       block_barrier();
       if (thread_index() == thread_count() - 1) shared.selected = own;
       if (i < sequence.count) {
         second.list[i] = own;
-        const bool broken = link.unmatched >> before & 1;
-        if (broken) shared.broken = 1;
-        // In the first round, continue other candidates too, because a later round may select them.
-        if (broken || (round == 0 && link.unmatched)) {
-          const uint32_t from = broken ? before : bits_set((link.unmatched & (0u - link.unmatched)) - 1);
-          more.entry[i] = SubsequenceState(buffers, 0, from).exit[i - 1];
-          first.list[atomic_add(&shared.entropy.dirty, 1)] = i;
-        }
+        continue_from(shared, buffers, row.period, link.unmatched, before, i, round);
       }
       block_barrier();
     }
-    if (!shared.broken) break;
+    if (!shared.entropy.dirty) break;
     if (round == max_rounds) return false;
     const uint32_t* const words = pointer<const uint32_t>(buffers.words);
-    for (uint32_t k = thread_index(); k < shared.entropy.dirty; k += thread_count()) {
-      const uint32_t i = first.list[k];
-      follow(shared.entropy.tables, row, words, sequence.at(i), more, buffers.states, i, false);
+    const uint32_t broken = shared.entropy.dirty;
+    const uint32_t all = broken + (shared.others < buffers.states ? shared.others : buffers.states);
+    for (uint32_t k = thread_index(); k < all; k += thread_count()) {
+      const uint32_t one = k < broken ? first.list[k] : others[k - broken], i = one & ((1u << kSlotShift) - 1);
+      const SubsequenceState states(buffers, spacing, one >> kSlotShift);
+      follow(shared.entropy.tables, row, words, sequence.at(i), states, buffers.states, i, false);
     }
     block_barrier();
   }

@@ -147,9 +147,12 @@ struct SubsequenceState {
   static constexpr uint64_t kBytes = 12 + 4 * kMarks;
 };
 
+// Candidates of a subsequence that continue those of the one before (device/jpeg_spread.cuh).
+constexpr uint32_t kMoreCandidates = 6;
+
 // Return the number of candidates for the decoding of each subsequence. A spread row has one for each block of its
-// period, and another one from the state in which the subsequence before ended (device/jpeg_spread.cuh).
-STOKER_DEVICE uint32_t candidates_of(const Row& row, bool spread) { return spread ? row.period + 1 : 1; }
+// period, and some more.
+STOKER_DEVICE uint32_t candidates_of(const Row& row, bool spread) { return spread ? row.period + kMoreCandidates : 1; }
 
 template <typename T>
 STOKER_DEVICE T* pointer(uint64_t address) {
