@@ -82,7 +82,7 @@ class LateDevice : public Device {
   void drain(WorkStream) noexcept override {}
   uintptr_t stream_of(WorkStream) override { return 0; }
   void fork(WorkStream, uintptr_t) override {}
-  uintptr_t make_stream() override {
+  uintptr_t make_stream(gpu::Priority) override {
     std::lock_guard<std::mutex> hold(mutex);
     ++streams;
     return ++number_;

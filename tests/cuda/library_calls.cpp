@@ -66,7 +66,7 @@ class Recorder : public Device {
   void drain(WorkStream) noexcept override { note("drain"); }
   uintptr_t stream_of(WorkStream) override { return kStreamHandle; }
   void fork(WorkStream, uintptr_t stream) override { note("fork " + std::to_string(stream)); }
-  uintptr_t make_stream() override { return 0; }
+  uintptr_t make_stream(gpu::Priority) override { return 0; }
   void finish(uintptr_t stream) override { note("finish " + std::to_string(stream)); }
   void drop_stream(uintptr_t) noexcept override {}
   void launch_on(uintptr_t, const Launch& l) override { note("launch " + l.function->name); }

@@ -102,7 +102,7 @@ class OwnStream {
   explicit OwnStream(std::shared_ptr<gpu::Device> device) : device_(std::move(device)) {
     require(device_ != nullptr, "expected a device");
     const gpu::Visit visit(device_.get());
-    handle_ = device_->make_stream();
+    handle_ = device_->make_stream(gpu::Priority::Least);
   }
   OwnStream(const OwnStream&) = delete;
   OwnStream& operator=(const OwnStream&) = delete;

@@ -50,7 +50,7 @@ std::unique_ptr<BounceReads::Lane> BounceReads::take() {
   auto lane = std::make_unique<Lane>();
   try {
     lane->buffers.resize(buffers_);
-    lane->stream = device_->make_stream();
+    lane->stream = device_->make_stream(Priority::Least);
     for (Buffer& buffer : lane->buffers) {
       buffer.at = device_->pin(piece_);
       count_allocation(piece_);

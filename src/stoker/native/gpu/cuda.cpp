@@ -311,9 +311,9 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   void fork(WorkStream work_stream, uintptr_t stream) override {
     wait_for(reinterpret_cast<Handle>(stream), stream_of(work_stream));
   }
-  uintptr_t make_stream() override {
+  uintptr_t make_stream(Priority priority) override {
     Handle stream = nullptr;
-    make_work_stream(&stream);
+    make_work_stream(&stream, priority == Priority::Greatest ? greatest_priority_ : least_priority_);
     return reinterpret_cast<uintptr_t>(stream);
   }
   void finish(uintptr_t stream) override {
@@ -339,9 +339,9 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   }
 
   // Create a stream for kernels, which run on the multiprocessors that are left to this device.
-  void make_work_stream(Handle* stream) {
-    d_.check(green_ ? d_.green_stream(stream, green_, kStreamNonBlocking, least_priority_)
-                    : d_.stream_create(stream, kStreamNonBlocking, least_priority_),
+  void make_work_stream(Handle* stream, int priority) {
+    d_.check(green_ ? d_.green_stream(stream, green_, kStreamNonBlocking, priority)
+                    : d_.stream_create(stream, kStreamNonBlocking, priority),
              "a stream cannot be created");
   }
 
@@ -361,11 +361,10 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
 
   void open(unsigned multiprocessors) {
     const Visit visit(this);
-    int greatest = 0;
-    d_.check(d_.priority_range(&least_priority_, &greatest), "stream priorities");
+    d_.check(d_.priority_range(&least_priority_, &greatest_priority_), "stream priorities");
     const int least = least_priority_;
     if (multiprocessors) reserve(multiprocessors);
-    for (Handle& work : work_streams_) make_work_stream(&work);
+    for (Handle& work : work_streams_) make_work_stream(&work, least);
     d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be created");
     d_.check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be created");
     d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be created");
@@ -409,7 +408,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
 
   const Driver& d_;
   const int number_;
-  int device_ = 0, least_priority_ = 0;
+  int device_ = 0, least_priority_ = 0, greatest_priority_ = 0;
   Handle context_ = nullptr, work_streams_[kWorkStreams] = {}, copies_ = nullptr, followed_ = nullptr;
   Handle order_ = nullptr, green_ = nullptr;
   std::mutex mutex_;

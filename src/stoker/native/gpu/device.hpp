@@ -22,6 +22,9 @@ class DeviceFailure : public std::runtime_error {
 
 using Event = void*;
 
+// Priority of a stream. Kernels of Greatest come before those of a consumer's model, which must then be short.
+enum class Priority { Least, Greatest };
+
 // Number of one of the device's work streams. Work of one stream runs in order; several streams run concurrently.
 using WorkStream = uint32_t;
 constexpr WorkStream kWorkStreams = 4;
@@ -41,8 +44,8 @@ class Module : public std::enable_shared_from_this<Module> {
 
 // A device. All functions may be called from any thread that called `enter`. Copies that are issued ahead of the work
 // that reads them run on a stream of their own, in the order of the calls. Batches use the work streams in turn, so
-// that the end of a batch, when only few of its rows are left, overlaps with the beginning of the next one. All streams
-// have the lowest priority, so that the consumer's model comes first.
+// that the end of a batch, when only few of its rows are left, overlaps with the beginning of the next one. They have
+// the lowest priority, so that the consumer's model comes first.
 class Device {
  public:
   virtual ~Device() = default;
@@ -92,8 +95,8 @@ class Device {
   // Return a stream's stream handle for libraries; make a library's stream wait for the stream's work so far.
   virtual uintptr_t stream_of(WorkStream work_stream) = 0;
   virtual void fork(WorkStream work_stream, uintptr_t stream) = 0;
-  // Create a stream for work that a library issues by itself. `finish` waits on the host for that work.
-  virtual uintptr_t make_stream() = 0;
+  // Create a stream for work that a library issues by itself, or that is not a batch's. `finish` waits on the host for that work.
+  virtual uintptr_t make_stream(Priority priority) = 0;
   virtual void finish(uintptr_t stream) = 0;
   virtual void drop_stream(uintptr_t stream) noexcept = 0;
   virtual void launch_on(uintptr_t stream, const Launch& launch) = 0;  // ordered with that stream's work

@@ -99,7 +99,7 @@ class NullDevice : public Device {
   void forget_tick(Event event) noexcept override { delete static_cast<Clock::time_point*>(event); }
   uintptr_t stream_of(WorkStream) override { return 0; }
   void fork(WorkStream, uintptr_t) override {}
-  uintptr_t make_stream() override { return 0; }
+  uintptr_t make_stream(Priority) override { return 0; }
   void finish(uintptr_t) override {}
   void drop_stream(uintptr_t) noexcept override {}
   uintptr_t order_stream() override { return 0; }

@@ -212,7 +212,7 @@ std::unique_ptr<Engines::State> Engines::take_state() {
     }
   }
   auto state = std::make_unique<State>();
-  state->stream = device_->make_stream();
+  state->stream = device_->make_stream(gpu::Priority::Least);
   try {
     const auto make = [&] {
       const Result result = api_->state_create(handle_, &state->handle);

@@ -39,7 +39,8 @@ Decoder::Decoder(std::shared_ptr<gpu::Device> device, const std::string& library
   check(library_.capabilities(&capabilities_), "the GPU's video engines cannot be asked");
   if (!capabilities_.is_supported)
     throw DeviceFailure("this GPU's video engines do not decode this codec with " + std::to_string(bits) + " bits");
-  stream_ = device_->make_stream();
+  // An engine waits for the kernels that read its pictures, and they are short: a model's kernels must not delay them.
+  stream_ = device_->make_stream(gpu::Priority::Greatest);
 }
 
 Decoder::~Decoder() {
