@@ -68,6 +68,27 @@ def test_a_store_gets_no_request_twice_and_none_for_unused_outputs(records: list
         assert len(store.requested) == len(set(store.requested)) == sum(bool(payload(i)[0]) for i in range(COUNT))
 
 
+def test_the_first_records_of_the_next_epoch_are_requested_before_it_begins(records: list[str]) -> None:
+    store = FolderStore()
+    whole = sum(bool(payload(i)[0]) for i in range(COUNT))
+    early = sum(bool(payload(i)[0]) for i in range(2 * 4))
+    with of_records(paths=records, where="store", store=store, prefetch_queue_depth=2) as pipe:
+        first = [as_record(row) for row in epoch(pipe)]
+        assert len(store.requested) == whole + early
+        assert store.requested[whole:] == store.requested[:early]
+        pipe.start_epoch(1)
+        assert [as_record(row) for row in epoch(pipe)] == first
+        assert store.requested[whole : 2 * whole] == store.requested[:whole], "no record twice"
+        assert len(store.requested) == 2 * whole + early
+        pipe.start_epoch(5)  # another one than the next: what was requested for that one is discarded
+        assert [as_record(row) for row in epoch(pipe)] == first
+        assert len(store.requested) == 3 * whole + 2 * early
+        pipe.start_epoch(6)
+        pipe.run()
+        pipe.start_epoch(7)  # batches of the epoch are still in flight
+        assert [as_record(row) for row in epoch(pipe)] == first
+
+
 def test_closing_ends_the_wait_for_a_store(records: list[str]) -> None:
     store = GatedStore()
     pipe = of_records(paths=records, where="store", store=store)

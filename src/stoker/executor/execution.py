@@ -375,6 +375,8 @@ class Execution(Exclusive):
             try:
                 item = self._prepare_next(at_end, allocate)
                 if item is None:
+                    if self._depth and not self._feeders:  # then it is the end of the epoch
+                        self._record_prefetcher.request_next_epoch(depth - len(self._queue), self._depth + 2, at_end)
                     return
                 self._queue.append(item)
             except Exception as error:  # noqa: BLE001 - a user's source may raise anything; its batch does
@@ -657,22 +659,27 @@ class Execution(Exclusive):
     @exclusive_method
     def start_epoch(self, epoch: int) -> None:
         """Drop queued batches and begin an epoch."""
-        self._drop()
+        self._drop(epoch)
         self._restore(self.mark.states)  # undoes the effect of prefetched batches that are dropped
         self.schedule.start_epoch(epoch)
         for feeder in self._feeders.values():
             feeder.reset()
         self._move_to(replace(self._mark(), states=self.mark.states))
 
-    def _drop(self) -> None:
-        """Wait for all batches in flight and discard them."""
+    def _drop(self, epoch: int | None = None) -> None:
+        """Wait for all batches in flight and discard them.
+
+        Args:
+            epoch: the epoch that begins next. Its first records may have been requested.
+        """
+        whole = not self._queue
         while self._queue:
             flight = self._queue[0].flight
             if flight is not None and self._run is not None:
                 with contextlib.suppress(StokerError):
                     self._run.collect(flight)
             self._queue.popleft()
-        self._record_prefetcher.drop()
+        self._record_prefetcher.drop(epoch if whole else None)
         self._read_ahead.drop()
 
     def close(self) -> None:

@@ -74,6 +74,11 @@ class Schedule:
         self._window: _Window | None = None
 
     @property
+    def is_pure(self) -> bool:
+        """Return whether the order is decided by seed, epoch and position alone."""
+        return self._may_window
+
+    @property
     def epoch_size(self) -> int | None:
         """Return the number of rows of this shard in an epoch; None if the order is endless."""
         size = self._size
