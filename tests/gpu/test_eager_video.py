@@ -50,6 +50,7 @@ def test_memory_is_written_again_after_its_readers(path: str) -> None:
         np.testing.assert_array_equal(copy.cpu().numpy(), expected[turn % 28 : turn % 28 + 2])
 
 
+@pytest.mark.leaks("the first use of the device opens it for the process")
 def test_frames_are_read_in_place(path: str) -> None:
     with eager.video.open(path, device="gpu", dimension_order="NCHW") as gpu, eager.video.open(path) as cpu:
         frames = gpu[3:9:2]
