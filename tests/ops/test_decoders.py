@@ -202,6 +202,8 @@ def test_image_slice_takes_limits_as_inputs_by_share_and_as_x_y() -> None:
         )
     )
     assert_exact(got, whole[9:49, 4:34])
+    (got,) = pipeline(lambda: fn.decoders.image_slice(fed(JPEGS["422"]), np.int32([4, 9]), np.int32([30, 40])))
+    assert_exact(got, whole[9:49, 4:34])
 
 
 def test_a_random_crop_is_a_crop_of_the_whole() -> None:

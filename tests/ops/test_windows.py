@@ -94,6 +94,30 @@ def test_limits_as_inputs_are_shares_by_default() -> None:
     assert_exact(eager.slice(image, np.float32([0.5, 0.2]), np.float32([0.5, 0.6])), RAMP[1:4, 4:7])
     whole = {"normalized_anchor": False, "normalized_shape": False}
     assert_exact(eager.slice(image, np.int32([3, 1]), np.int32([2, 4]), **whole), RAMP[1:5, 3:5])
+    assert_exact(eager.slice(image, np.float32([3, 1]), np.float32([2, 4]), **whole), RAMP[1:5, 3:5])
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, np.int16])
+@pytest.mark.parametrize("normalized", [True, False])
+def test_limits_of_integer_types_as_inputs_are_in_elements(dtype: Any, normalized: bool) -> None:
+    image = types.Constant(RAMP, layout="HWC")
+    more = {"normalized_anchor": normalized, "normalized_shape": normalized}
+    anchor, shape = np.array([3, 1], dtype), np.array([2, 4], dtype)
+    assert_exact(eager.slice(image, anchor, shape, **more), RAMP[1:5, 3:5])
+    assert_exact(eager.slice(image, anchor[:1], shape[:1], axes=(0,), **more), RAMP[3:5])
+    drawn = {"axes": np.int32([1, 0]), **more}
+    assert_exact(eager.slice(image, anchor, shape, **drawn), RAMP[1:5, 3:5])
+    # A float with an integer: each is a share, unless `normalized_*` says otherwise.
+    share = np.float32([0.5]) if normalized else np.float32([4])
+    mixed = eager.slice(image, np.array([0], dtype), share, axes=(0,), **more)
+    assert_exact(mixed, RAMP[: round(0.5 * RAMP.shape[0] + 1e-6)] if normalized else RAMP[:4])
+
+
+def test_limits_of_integer_types_may_differ_per_row() -> None:
+    starts = [np.int32([i]) for i in range(4)]
+    got = eager.slice([RAMP] * 4, starts, np.int32([2]), axes=(0,))
+    for i, row in enumerate(got):
+        assert_exact(row, RAMP[i : i + 2])
 
 
 def test_a_window_outside_is_filled_per_channel() -> None:

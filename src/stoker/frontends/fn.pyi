@@ -3829,9 +3829,9 @@ def slice(
 ) -> DataNode:
     """Cut a window along some axes. Inputs: data, and optionally anchor and shape. Output: the window, same type.
 
-    ``start``, ``end``, ``shape`` are in elements, ``rel_*`` in shares of the extent; the positional anchor and shape
-    are relative unless ``normalized_anchor`` / ``normalized_shape`` are False. Limits round half away from zero, as
-    in DALI.
+    ``start``, ``end``, ``shape`` are in elements, ``rel_*`` in shares of the extent. A positional anchor and shape are
+    in elements if both are of integer types, as in DALI. Otherwise they are relative unless ``normalized_anchor`` /
+    ``normalized_shape`` are False. Limits round half away from zero, as in DALI.
 
     Args:
         dtype: Element type of the output; by default the input's.
@@ -3848,8 +3848,8 @@ def slice(
         rel_start: First element as a share of the extent.
         rel_end: End as a share of the extent.
         rel_shape: Number of elements as a share of the extent.
-        normalized_anchor: Whether the positional anchor is relative.
-        normalized_shape: Whether the positional shape is relative.
+        normalized_anchor: Whether a positional anchor of floats is relative.
+        normalized_shape: Whether a positional shape of floats is relative.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -4787,8 +4787,8 @@ class decoders:
             rel_start: First element as a share of the extent.
             rel_end: End as a share of the extent.
             rel_shape: Number of elements as a share of the extent.
-            normalized_anchor: Whether the positional anchor is relative.
-            normalized_shape: Whether the positional shape is relative.
+            normalized_anchor: Whether a positional anchor of floats is relative.
+            normalized_shape: Whether a positional shape of floats is relative.
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and
                 floating types keep the values of gray files with 16 bits, and floating types those of files with
@@ -7028,6 +7028,7 @@ class readers:
         file_filters: Any = None,
         dir_filters: Any = None,
         case_sensitive_filter: bool = False,
+        shuffle_after_epoch_seed: int | None = None,
         initial_fill: int = 1024,
         prefetch_queue_depth: int = 1,
         read_ahead: bool = False,
@@ -7069,6 +7070,7 @@ class readers:
             file_filters: Patterns of the names to take, in place of `extensions`.
             dir_filters: Patterns of the class folders to take; by default all.
             case_sensitive_filter: Whether the patterns distinguish upper and lower case.
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
             prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
             read_ahead: No effect: rows are prefetched with their batches.
@@ -7599,6 +7601,7 @@ class readers:
         min_duration: float = 0.0,
         max_duration: float = 0.0,
         preroll: float | None = None,
+        shuffle_after_epoch_seed: int | None = None,
         initial_fill: int = 1024,
         prefetch_queue_depth: int = 1,
         read_ahead: bool = False,
@@ -7648,6 +7651,7 @@ class readers:
             max_duration: Leave out entries with a longer `duration`; 0: none of them.
             preroll: Seconds to decode before an `offset` in Opus files; by default all that is before it, for exact
                 samples (`decoders.audio`).
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
             prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
             read_ahead: No effect: rows are prefetched with their batches.
@@ -7698,6 +7702,7 @@ class readers:
         min_duration: float = 0.0,
         max_duration: float = 0.0,
         preroll: float | None = None,
+        shuffle_after_epoch_seed: int | None = None,
         initial_fill: int = 1024,
         prefetch_queue_depth: int = 1,
         read_ahead: bool = False,
@@ -7747,6 +7752,7 @@ class readers:
             max_duration: Leave out entries with a longer `duration`; 0: none of them.
             preroll: Seconds to decode before an `offset` in Opus files; by default all that is before it, for exact
                 samples (`decoders.audio`).
+            shuffle_after_epoch_seed: No effect: `seed` decides the order of shuffled epochs.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
             prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
             read_ahead: No effect: rows are prefetched with their batches.

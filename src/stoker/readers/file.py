@@ -28,7 +28,7 @@ class FileReader(OriginReader, name="readers.file"):
     result_neutral = (
         *SampledReader.result_neutral, "file_root", "file_list", "files", "labels", "extensions", "file_filters",
         "origin", "dir_filters", "case_sensitive_filter", "initial_fill", "prefetch_queue_depth", "read_ahead",
-        "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes",
+        "shuffle_after_epoch_seed", "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes",
     )  # fmt: skip
     file_root = arg("str", None, doc="Folder with one sub-folder per class; the base of relative paths otherwise.")
     file_list = arg("str", None, doc='Text file with one "path label" per line.')
@@ -46,6 +46,7 @@ class FileReader(OriginReader, name="readers.file"):
     file_filters = arg("object", None, doc="Patterns of the names to take, in place of `extensions`.")
     dir_filters = arg("object", None, doc="Patterns of the class folders to take; by default all.")
     case_sensitive_filter = arg("bool", False, doc="Whether the patterns distinguish upper and lower case.")
+    shuffle_after_epoch_seed = arg("int", None, doc="No effect: `seed` decides the order of shuffled epochs.")
     initial_fill = arg("int", 1024, doc="No effect: a shuffle is over the whole data set, not over a buffer.")
     prefetch_queue_depth = arg("int", 1, doc="No effect: the pipeline's prefetch_queue_depth holds.")
     read_ahead = arg("bool", False, doc="No effect: rows are prefetched with their batches.")

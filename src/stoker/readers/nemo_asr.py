@@ -42,7 +42,8 @@ class NemoAsrReader(AudioReader, name="readers.nemo_asr"):
     positional = ("manifest_filepaths",)
     result_neutral = (
         *AudioReader.result_neutral, "manifest_filepaths", "base", "initial_fill", "prefetch_queue_depth", "read_ahead",
-        "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes", "normalize_text",
+        "shuffle_after_epoch_seed", "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes",
+        "normalize_text",
     )  # fmt: skip
     manifest_filepaths = arg("object", doc="Manifest file or its address, or a list of them.")
     base = arg(
@@ -58,6 +59,7 @@ class NemoAsrReader(AudioReader, name="readers.nemo_asr"):
         "float", None, doc="Seconds to decode before an `offset` in Opus files; by default all that is before it, for "
         "exact samples (`decoders.audio`).",
     )  # fmt: skip
+    shuffle_after_epoch_seed = arg("int", None, doc="No effect: `seed` decides the order of shuffled epochs.")
     initial_fill = arg("int", 1024, doc="No effect: a shuffle is over the whole data set, not over a buffer.")
     prefetch_queue_depth = arg("int", 1, doc="No effect: the pipeline's prefetch_queue_depth holds.")
     read_ahead = arg("bool", False, doc="No effect: rows are prefetched with their batches.")

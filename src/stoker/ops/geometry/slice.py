@@ -42,16 +42,16 @@ class SliceArguments(Operator):
     rel_start = arg("float", None, many=True, per_row=True, doc="First element as a share of the extent.")
     rel_end = arg("float", None, many=True, per_row=True, doc="End as a share of the extent.")
     rel_shape = arg("float", None, many=True, per_row=True, doc="Number of elements as a share of the extent.")
-    normalized_anchor = arg("bool", True, doc="Whether the positional anchor is relative.")
-    normalized_shape = arg("bool", True, doc="Whether the positional shape is relative.")
+    normalized_anchor = arg("bool", True, doc="Whether a positional anchor of floats is relative.")
+    normalized_shape = arg("bool", True, doc="Whether a positional shape of floats is relative.")
 
 
 class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
     """Cut a window along some axes. Inputs: data, and optionally anchor and shape. Output: the window, same type.
 
-    ``start``, ``end``, ``shape`` are in elements, ``rel_*`` in shares of the extent; the positional anchor and shape
-    are relative unless ``normalized_anchor`` / ``normalized_shape`` are False. Limits round half away from zero, as
-    in DALI.
+    ``start``, ``end``, ``shape`` are in elements, ``rel_*`` in shares of the extent. A positional anchor and shape are
+    in elements if both are of integer types, as in DALI. Otherwise they are relative unless ``normalized_anchor`` /
+    ``normalized_shape`` are False. Limits round half away from zero, as in DALI.
     """
 
     inputs = (1, 3)
@@ -130,8 +130,9 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
         """Return start and end of window ``i`` on an axis of extent ``n``, before they are rounded."""
         if not limits:
             return self._named(c, n, i)
-        start = c.element(limits[0], i) * (n if c.const("normalized_anchor") else 1)
-        return start, start + c.element(limits[1], i) * (n if c.const("normalized_shape") else 1)
+        in_elements = not any(x.dtype.is_float for x in limits)
+        start = c.element(limits[0], i) * (n if c.const("normalized_anchor") and not in_elements else 1)
+        return start, start + c.element(limits[1], i) * (n if c.const("normalized_shape") and not in_elements else 1)
 
     @staticmethod
     def _whole(c: Lowering, start: Scalar, end: Scalar) -> tuple[Scalar, Scalar]:
@@ -178,7 +179,8 @@ def _limits(row: RowContext, n: int, i: int, limits: Sequence[Any]) -> tuple[int
         return None if row[name] is None else row.number(name, i)
 
     if limits:
-        scale_a, scale_s = n if row["normalized_anchor"] else 1, n if row["normalized_shape"] else 1
+        in_elements = all(np.asarray(x).dtype.kind in "biu" for x in limits)
+        scale_a, scale_s = (n if row[k] and not in_elements else 1 for k in ("normalized_anchor", "normalized_shape"))
         start = float(np.asarray(limits[0]).reshape(-1)[i]) * scale_a
         end = start + float(np.asarray(limits[1]).reshape(-1)[i]) * scale_s
     else:
