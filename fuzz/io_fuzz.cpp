@@ -21,6 +21,7 @@
 #include "container/crc32c.hpp"
 #include "container/frames.hpp"
 #include "io/kept_blocks.hpp"
+#include "io/kept_shards.hpp"
 #include "io/manifest.hpp"
 
 namespace {
@@ -131,6 +132,23 @@ void put_frame(Numbers& numbers, Bytes& object, size_t at, size_t bytes) {
   std::copy(frame.begin(), frame.end(), object.begin() + static_cast<ptrdiff_t>(data + bytes));
 }
 
+// Write the header of a record of RecordIO at the begin of a range, and in half of the cases that of a last part.
+void put_parts(Numbers& numbers, Bytes& object, const Range& range) {
+  if (range.length < recordio::kHeader) return;
+  const uint64_t rest = range.length - recordio::kHeader;
+  const uint64_t first = numbers.below(rest + 1), next = recordio::kHeader + recordio::padded(first);
+  const bool is_joined = numbers.below(2) == 0;
+  const auto put = [&](uint64_t at, uint32_t part, uint64_t length) {
+    Bytes header;
+    put_word(header, recordio::kMagic, 4);
+    put_word(header, part << 29 | length, 4);
+    std::copy(header.begin(), header.end(), object.begin() + static_cast<ptrdiff_t>(range.offset + at));
+  };
+  put(0, is_joined ? recordio::kFirst : recordio::kWhole, first);
+  if (is_joined && next <= range.length && range.length - next >= recordio::kHeader)
+    put(next, recordio::kLast, numbers.below(range.length - next - recordio::kHeader + 2));
+}
+
 // Damage a block's file. Return false if it is left as it is.
 bool damage(Numbers& numbers, const std::string& name, Bytes content) {
   switch (numbers.below(40)) {
@@ -148,13 +166,17 @@ void run_kept(Numbers& numbers) {
   const uint64_t piece = 1 + (numbers.below(4) == 0 ? numbers.below(KeptBlocks::kMaxPiece) : numbers.below(200));
   const uint64_t block_bytes = 1 + numbers.below(600);
   Bytes object = numbers.bytes(numbers.below(2000));
-  const bool is_framed = object.size() >= tfrecord::kFrame && numbers.below(2) == 0;
+  const bool is_recordio = numbers.below(3) == 0;
+  const bool is_framed = !is_recordio && object.size() >= tfrecord::kFrame && numbers.below(2) == 0;
   Range range{0, 0, 0, Codec::Stored};
   range.offset = numbers.below(object.size() + 1);
   range.length = numbers.below(object.size() - range.offset + 1);
   if (is_framed) {
     range.codec = numbers.below(2) == 0 ? Codec::TfRecord : Codec::TfRecordUnchecked;
     if (range.length >= tfrecord::kFrame) put_frame(numbers, object, range.offset, range.length - tfrecord::kFrame);
+  } else if (is_recordio) {
+    range.codec = Codec::RecordIo;
+    put_parts(numbers, object, range);
   } else if (numbers.below(16) == 0) {
     range.codec = Codec::Absent;
   }
@@ -172,16 +194,24 @@ void run_kept(Numbers& numbers) {
   PackedRanges ranges;
   ranges.add(range);
   const KeptBlocks blocks({{folder().path() + "block-", object.size()}}, std::move(ranges), block_bytes, piece);
-  const uint64_t bytes = blocks.bytes(0);
-  require(bytes <= object.size(), "a record is not larger than its object");
+  uint64_t bytes = 0, count = 0;
+  std::string error;
+  require(blocks.find_bytes(0, bytes, error), "ranges in memory are found");
+  require(bytes <= std::max<uint64_t>(object.size(), KeptBlocks::kCount), "a record is not larger than its object");
   const std::unique_ptr<uint8_t[]> to(new uint8_t[bytes]);
-  if (!blocks.read(0, to.get())) {
+  require(!blocks.read(0, to.get(), bytes + 1), "memory of another size is refused");
+  if (!blocks.read(0, to.get(), bytes)) {
     ++counts.missing;
-    require(is_damaged || is_framed, "a range of blocks without damage is read");
+    require(is_damaged || is_framed || is_recordio, "a range of blocks without damage is read");
     return;
   }
   ++counts.kept;
   if (range.codec == Codec::Absent || range.length == 0) return;
+  if (is_recordio) {
+    std::memcpy(&count, to.get(), sizeof count);
+    require(count <= bytes - KeptBlocks::kCount, "a record has no more bytes than its parts");
+    return;
+  }
   const uint64_t data = range.offset + (is_framed ? tfrecord::kHeader : 0);
   require(std::equal(to.get(), to.get() + bytes, object.begin() + static_cast<ptrdiff_t>(data)),
           "the bytes are those of the object");
@@ -225,8 +255,19 @@ void run_manifest(Numbers& numbers) {
   const auto manifest = std::make_shared<const Manifest>(files, shards, samples, samples * columns);
   require(manifest->size() == samples && manifest->shards() == 2, "the numbers are those of the table");
   const auto column = static_cast<uint32_t>(numbers.below(4));
-  const ManifestTable table(manifest, {column}, Codec::Stored);
+  const auto shared = std::make_shared<const ManifestTable>(manifest, std::vector<uint32_t>{column}, Codec::Stored);
+  const ManifestTable& table = *shared;
+  const KeptBlocks kept(std::make_shared<const KeptShards>(shared, folder().path()), 512, 64);
   for (size_t i = 0; i < samples; ++i) {
+    uint64_t bytes = 0;
+    std::string reason;
+    if (kept.find_bytes(i, bytes, reason)) {
+      require(bytes <= shard.size() + 1, "a record is not larger than its shard");
+      std::vector<uint8_t> to(bytes);
+      require(kept.read(i, to.data(), bytes) == (bytes == 0), "a shard without blocks is not read");
+    } else {
+      require(!reason.empty(), "a fault has a reason");
+    }
     Exact allocator;
     View out;
     std::string error;

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import struct
@@ -169,12 +170,47 @@ def tfrecord_of(body: bytes) -> bytes:
     return length + masked(length) + body + masked(body)
 
 
+def test_the_native_reader_joins_the_parts_of_recordio(folder: Path) -> None:
+    magic, rng = containers.MAGIC, np.random.default_rng(5)
+    bodies = [b"", b"a", magic, b"abcd" + magic + b"xy" + magic, magic * 3 + b"z", rng.bytes(BLOCK_BYTES + 50_001)]
+    bodies += [rng.bytes(50_000) + magic + rng.bytes(7)]
+    data, starts = containers.recordio(bodies)
+    ends = [*starts[1:], len(data)]
+    one = RemoteObject("https://x/r", len(data), None, "2" * 32)
+    cache = BlockCache.open(in_flight=1)
+    assert cache is not None
+    ranges = np.asarray([(a, b - a) for a, b in zip(starts, ends, strict=True)], np.uint64)
+    columns = np.zeros(len(bodies), np.uint32), ranges[:, 0].copy(), ranges[:, 1].copy()
+
+    def found(content: bytes) -> list[bytes | None]:
+        for block in range(-(-len(content) // BLOCK_BYTES)):
+            cache.write(one, block, content[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES])
+        reader = cache.native([one], (*columns, np.full(len(bodies), RecordForm.RECORDIO, np.uint8)), BLOCK_BYTES)
+        assert reader.lengths().tolist() == ranges[:, 1].tolist()
+        read = [reader.read(i) for i in range(len(bodies))]
+        return [None if r is None else r[8 : 8 + int.from_bytes(r[:8], "little")] for r in read]
+
+    assert found(data) == bodies
+    for inside in (0, 3, 4, 7, 13, 16, 19):  # magic number and word of the first part, then of the second
+        spoilt = bytearray(data)
+        spoilt[starts[3] + inside] ^= 0xFF
+        assert found(bytes(spoilt)) == [*bodies[:3], None, *bodies[4:]], inside
+    columns = columns[0][:1], np.zeros(1, np.uint64), np.full(1, 7, np.uint64)
+    short = cache.native([one], (*columns, np.full(1, RecordForm.RECORDIO, np.uint8)), BLOCK_BYTES)
+    assert short.lengths().tolist() == [8]
+    assert short.read(0) is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 127, 128, 129, 255, 256, 257, 1000, 70_000])
+def test_digests_are_those_of_hashlib(size: int) -> None:
+    data = np.random.default_rng(size).bytes(size)
+    assert _native.blake2b_128(data) == hashlib.blake2b(data, digest_size=16).digest()
+
+
 def test_the_native_reader_refuses_what_does_not_fit(folder: Path) -> None:
     cache = filled()
     with pytest.raises(ValueError, match="inside of their objects"):
         native_reader(cache, [(SIZE, 1)])
-    with pytest.raises(ValueError, match="stored records, or those of TFRecord"):
-        native_reader(cache, [(0, 8)], RecordForm.RECORDIO)
     with pytest.raises(IndexError):
         native_reader(cache, [(0, 8)]).read(1)
 

@@ -19,10 +19,11 @@ from ..contract.argument import arg
 from ..contract.errors import ArgumentError, DataError, StateError, is_system_failure
 from ..contract.lowering import Lowering
 from ..contract.operator import Operator, RowContext, Spec
-from ..contract.step import Value
+from ..contract.step import ALIASES, Value
 from ..contract.storage import Bools, ByteRange, RecordForm, RecordLocation, Storage, Store
 from ..contract.types import DType
 from ..native import _native
+from ..remote.block_cache import RemoteObject
 from ._frames import without_frame
 from ._storages import Numbers, checked_ranges
 
@@ -174,7 +175,7 @@ class AsyncStorage(RequestedStorage):
         self._paths = [os.fspath(p) for p in paths]
         self._form = form
         self._kept: _native.KeptBlocks | None = None  # made when the reader is lowered
-        self._near: deque[Set[tuple[str, int]]] = deque()  # blocks of the pending batches
+        self._near: deque[Set[tuple[RemoteObject, int]]] = deque()  # blocks of the pending batches
         self._twin = self._fill  # one object, so that equal steps of several columns are merged
         self._ranges = checked_ranges(file, offset, length, absent, form)
         present = self._ranges[0][self._ranges[3] != RecordForm.ABSENT]
@@ -186,29 +187,45 @@ class AsyncStorage(RequestedStorage):
         return self.waited_ns
 
     def lower(self, c: Lowering, reader: int, dtype: DType, item: tuple[int, ...], layout: str) -> Value:
-        size = dtype.size * int(np.prod(item, dtype=np.int64))
         kept = self._kept_blocks()
-        lengths = None if kept is None else kept.lengths()
-        if lengths is None or (lengths % size).any():
+        count = None if kept is None else self._count(c, kept, reader, dtype.size * int(np.prod(item, dtype=np.int64)))
+        if count is None:
             return super().lower(c, reader, dtype, item, layout)
-        (count,) = c.native("lookup", [], [(DType.INT64, (), "")], attrs=(lengths // size, len(lengths), reader))
         (number,) = c.native("index", [], [(DType.INT64, (), "")], attrs=(reader,))
         shape = (c.element(count), *item)
-        return c.native("read_kept", [number], [(dtype, shape, layout)], attrs=(kept, reader), twin=self._twin)[0]
+        (found,) = c.native("read_kept", [number], [(dtype, shape, layout)], attrs=(kept, reader), twin=self._twin)
+        if self._form != RecordForm.RECORDIO:
+            return found
+        record = c.opaque(dtype, 1, layout)
+        c.emit("counted_bytes", [found, found], [record], memory=ALIASES)
+        return record
+
+    def _count(self, c: Lowering, kept: _native.KeptBlocks, reader: int, size: int) -> Value | None:
+        """Return the number of items of ``size`` bytes per record; None if a record may have part of an item."""
+        lengths = kept.lengths()
+        if (lengths % size).any() or (self._form == RecordForm.RECORDIO and size > 1):
+            return None
+        return c.native("lookup", [], [(DType.INT64, (), "")], attrs=(lengths // size, len(lengths), reader))[0]
 
     def _kept_blocks(self) -> _native.KeptBlocks | None:
         """Return the native table of the records in the store's blocks; None if Python reads all records."""
-        make = getattr(self._store, "kept_blocks", None)
-        if self._kept is None and make is not None and self._form != RecordForm.RECORDIO:
-            self._kept = make(self._paths, self._ranges)
+        if self._kept is None:
+            self._kept = self._make_kept()
         return self._kept
+
+    def _make_kept(self) -> _native.KeptBlocks | None:
+        make = getattr(self._store, "kept_blocks", None)
+        found: _native.KeptBlocks | None = None if make is None else make(self._paths, self._ranges)
+        return found
 
     def _fill(self, inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
         """Write a record that the blocks do not have (yet): the twin of the native step."""
         found = self.take([int(inputs[0])])[0]
         if isinstance(found, BaseException):
             raise found
-        outputs[0].reshape(-1).view(np.uint8)[:] = np.frombuffer(found, np.uint8)
+        if self._form == RecordForm.RECORDIO:  # its length is in its frame alone
+            found = len(found).to_bytes(8, "little") + found
+        outputs[0].reshape(-1).view(np.uint8)[: len(found)] = np.frombuffer(found, np.uint8)
 
     def __len__(self) -> int:
         return len(self._ranges[0])
@@ -276,20 +293,14 @@ class AsyncStorage(RequestedStorage):
         store.load_blocks(blocks)
         return {}
 
-    def _blocks_of(self, records: npt.NDArray[np.int64]) -> dict[tuple[str, int], None]:
-        """Return (address, number) of the blocks that records are in, each once, in the order of the records."""
-        size = self._store.block_bytes  # type: ignore[attr-defined]
+    def _blocks_of(self, records: npt.NDArray[np.int64]) -> dict[tuple[RemoteObject, int], None]:
+        """Return object and number of the blocks that records are in, each once, in the order of the records."""
         file, offset, length, codec = (column[records].astype(np.int64) for column in self._ranges)
-        present = (codec != RecordForm.ABSENT) & (length > 0)
-        file, first = file[present], offset[present] // size
-        count = ((offset + length)[present] - 1) // size + 1 - first
-        total = np.cumsum(count)
-        inside = np.arange(int(total[-1]) if len(total) else 0) - np.repeat(total - count, count)
-        file, block = np.repeat(file, count), np.repeat(first, count) + inside
-        is_new = np.ones(len(block), bool)
-        is_new[1:] = (file[1:] != file[:-1]) | (block[1:] != block[:-1])
-        places = zip(file[is_new].tolist(), block[is_new].tolist(), strict=True)
-        return dict.fromkeys((self._paths[number], block) for number, block in places)
+        present = codec != RecordForm.ABSENT
+        file, block = blocks_of(file[present], offset[present], length[present], self._store.block_bytes)  # type: ignore[attr-defined]
+        objects: Any = self._store.objects  # type: ignore[attr-defined]
+        places = zip(file.tolist(), block.tolist(), strict=True)
+        return dict.fromkeys((objects[self._paths[number]], one) for number, one in places)
 
     def drop(self) -> None:
         self._near.clear()
@@ -447,6 +458,25 @@ def _items(content: bytes, spec: Spec) -> npt.NDArray[Any] | DataError:
     if len(content) % size:
         return DataError(f"expected a multiple of {size} bytes, got {len(content)}")
     return np.frombuffer(content, spec.dtype.numpy).reshape(-1, *spec.shape[1:])
+
+
+def blocks_of(
+    file: npt.NDArray[np.int64], offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], block_bytes: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the blocks that byte ranges are in, as numbers of their files and of the blocks, in the ranges' order.
+
+    Adjacent ranges share an entry; other blocks may occur several times.
+    """
+    has_bytes = length > 0
+    file, offset, length = file[has_bytes], offset[has_bytes], length[has_bytes]
+    first = offset // block_bytes
+    count = (offset + length - 1) // block_bytes + 1 - first
+    total = np.cumsum(count)
+    inside = np.arange(int(total[-1]) if len(total) else 0) - np.repeat(total - count, count)
+    file, block = np.repeat(file, count), np.repeat(first, count) + inside
+    is_new = np.ones(len(block), bool)
+    is_new[1:] = (file[1:] != file[:-1]) | (block[1:] != block[:-1])
+    return file[is_new], block[is_new]
 
 
 def _failed(error: Exception) -> Future[bytes]:

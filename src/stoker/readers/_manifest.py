@@ -9,10 +9,14 @@ from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..contract.errors import ArgumentError
+from ..contract.lowering import Lowering
+from ..contract.step import Value
 from ..contract.storage import Bools, ByteRange, RecordForm, RecordLocation, Storage
 from ..contract.text import brief, printable
+from ..contract.types import DType
 from ..native import _native
 from ..remote.block_cache import RemoteObject, identity_of
 from ..remote.store import RemoteStore
@@ -88,8 +92,37 @@ class ManifestObjects(AsyncStorage):
     def absent(self) -> Bools | None:
         return None
 
-    def _kept_blocks(self) -> None:  # its table has no ranges: they are in the manifest's files
-        return None
+    def _make_kept(self) -> _native.KeptBlocks | None:
+        return self._objects.kept_shards(self._own)
+
+    def _count(self, c: Lowering, kept: _native.KeptBlocks, reader: int, size: int) -> Value | None:
+        # The length of a record is in the manifest's file, which a row reads.
+        return c.native("kept_bytes", [], [(DType.INT64, (), "")], attrs=(kept, reader))[0] if size == 1 else None
+
+    def _blocks_of(self, records: npt.NDArray[np.int64]) -> dict[tuple[RemoteObject, int], None]:
+        found: dict[tuple[RemoteObject, int], None] = {}
+        block_bytes = self._objects.block_bytes
+        for record in records.tolist():
+            try:
+                shard, offset, length, form = self._own.find(record)
+                if form != RecordForm.ABSENT and length:
+                    one = self._object(shard)
+                    last = (min(offset + length, one.size) - 1) // block_bytes
+                    found |= dict.fromkeys((one, block) for block in range(offset // block_bytes, last + 1))
+            except OSError:  # the row meets the failure again and reports it
+                continue
+        return found
+
+    def _object(self, shard: int) -> RemoteObject:
+        """Return the object of a shard.
+
+        Raises:
+            OSError: the manifest's file cannot be read.
+        """
+        native = self._manifest.native
+        name, tag = native.text(shard)
+        path, size, etag = os.fsdecode(name), native.shard(shard)[2], tag.decode() or None
+        return RemoteObject(path, size, etag, identity_of(path, size, etag))
 
     def joined(self, others: Sequence[AsyncStorage]) -> AsyncStorage:
         raise ArgumentError(
@@ -100,12 +133,8 @@ class ManifestObjects(AsyncStorage):
         return find_record(self._manifest, self._own, record)
 
     def _fetch(self, records: Sequence[int], ranges: Sequence[ByteRange]) -> Sequence[Future[bytes] | bytes]:
-        native = self._manifest.native
-        wanted = []
-        for shard, part in zip(native.shards_of(np.asarray(records, np.uint64)), ranges, strict=True):
-            size, etag = native.shard(int(shard))[2], native.text(int(shard))[1].decode() or None
-            one = RemoteObject(part.path, size, etag, identity_of(part.path, size, etag))
-            wanted.append((one, part.offset, part.length))
+        shards = self._manifest.native.shards_of(np.asarray(records, np.uint64))
+        wanted = [(self._object(int(s)), r.offset, r.length) for s, r in zip(shards, ranges, strict=True)]
         return self._objects.fetch_objects(wanted)
 
     def close(self) -> None:

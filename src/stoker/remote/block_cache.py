@@ -55,9 +55,12 @@ class RemoteObject:
     etag: str | None
     identity: str
 
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
 
 def identity_of(path: str, size: int, version: str | None) -> str:
-    """Return the digest that names the blocks of a version of an object."""
+    """Return the digest that names the blocks of a version of an object (native: ``io/kept_shards.cpp``)."""
     return hashlib.blake2b(f"{path}\0{size}\0{version}".encode(), digest_size=16).hexdigest()
 
 
@@ -157,6 +160,15 @@ class BlockCache:
         sizes = np.asarray([one.size for one in objects], np.uint64)
         file, offset, length, form = ranges
         return _native.KeptBlocks(folders, sizes, file, offset, length, form, block_bytes, _PIECE_BYTES)
+
+    def native_of_manifest(self, table: _native.ManifestTable, block_bytes: int) -> _native.KeptBlocks:
+        """Return the native reader of a manifest's records out of the blocks.
+
+        Args:
+            table: the records.
+            block_bytes: bytes of a block.
+        """
+        return _native.KeptBlocks.of_manifest(table, os.fspath(self._folder), block_bytes, _PIECE_BYTES)
 
     def forget_expected(self) -> None:
         """Forget which blocks rows will read."""

@@ -26,6 +26,7 @@ _FIRST_BYTES, _FEW_BYTES, _ENOUGH_BYTES = 16 << 20, 8 << 20, 32 << 20
 _WAIT_NS = 1_000_000  # a shorter wait of a row is no reason for more bytes in flight
 _CLOSED = "the pipeline is closed"
 Block = bytes | memoryview  # a client's answer stays in the client's memory
+ObjectBlock = tuple[RemoteObject, int]  # a block by its number in its object
 
 
 class RemoteStore:
@@ -93,13 +94,12 @@ class RemoteStore:
             return 0
         return self.look_ahead_blocks(dict.fromkeys(b for r in ranges if r.length for b in self._blocks_of(r)))
 
-    def look_ahead_blocks(self, blocks: Iterable[tuple[str, int]]) -> int:
-        """Begin to load those (address, number) of blocks that no row has asked for yet, and return their bytes."""
+    def look_ahead_blocks(self, blocks: Iterable[ObjectBlock]) -> int:
+        """Begin to load those blocks that no row has asked for yet, and return their bytes."""
         if self._cache is None:
             return 0
         begun = 0
-        for path, block in blocks:
-            one = self.objects[path]
+        for one, block in blocks:
             if self._cache.expect(one, block):
                 self._block(one, block, may_wait=True)
                 begun += min(BLOCK_BYTES, one.size - block * BLOCK_BYTES)
@@ -128,21 +128,24 @@ class RemoteStore:
         except ValueError:  # a record is not inside of its object: its row says so
             return None
 
-    def load_blocks(self, blocks: Iterable[tuple[str, int]]) -> None:
-        """Begin to load those (address, number) of blocks that the cache lacks, in this order."""
+    def kept_shards(self, table: _native.ManifestTable) -> _native.KeptBlocks | None:
+        """Return the native reader of a manifest's records out of the cache; None without a cache."""
+        return None if self._cache is None else self._cache.native_of_manifest(table, BLOCK_BYTES)
+
+    def load_blocks(self, blocks: Iterable[ObjectBlock]) -> None:
+        """Begin to load those blocks that the cache lacks, in this order."""
         assert self._cache is not None
-        for path, block in blocks:
-            one = self.objects[path]
+        for one, block in blocks:
             with self._lock:
                 self._arrived_bytes -= self._arrived.pop((one.identity, block), 0)
             if not self._cache.is_kept(one, block):
                 self._block(one, block, may_wait=True)
 
-    def release_blocks(self, blocks: Iterable[tuple[str, int]]) -> None:
+    def release_blocks(self, blocks: Iterable[ObjectBlock]) -> None:
         """Note that the rows that needed blocks have read them."""
         assert self._cache is not None
-        for path, block in blocks:
-            self._cache.release(self.objects[path], block)
+        for one, block in blocks:
+            self._cache.release(one, block)
 
     def note_wait(self, nanoseconds: int) -> None:
         """Note that rows have waited for blocks. Then more bytes are loaded at a time ahead of the rows.
@@ -191,9 +194,10 @@ class RemoteStore:
 
     # ---- blocks ----
 
-    def _blocks_of(self, r: ByteRange) -> list[tuple[str, int]]:
-        last = (min(r.offset + r.length, self.objects[r.path].size) - 1) // BLOCK_BYTES
-        return [(r.path, block) for block in range(r.offset // BLOCK_BYTES, last + 1)]
+    def _blocks_of(self, r: ByteRange) -> list[ObjectBlock]:
+        one = self.objects[r.path]
+        last = (min(r.offset + r.length, one.size) - 1) // BLOCK_BYTES
+        return [(one, block) for block in range(r.offset // BLOCK_BYTES, last + 1)]
 
     def _begin(self, one: RemoteObject, offset: int, length: int) -> Future[bytes] | bytes:
         if not length:

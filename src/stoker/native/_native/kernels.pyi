@@ -124,6 +124,9 @@ def constant(data: bytes, shape: Sequence[int], /) -> Kernel:
 def convolve() -> Kernel:
     """Convolution of two signals."""
 
+def counted_bytes() -> Kernel:
+    """The bytes behind their number. The input is given twice."""
+
 def crop_window(draw: int, own_seed: bool, seed: int, attempts: int, /) -> Kernel:
     """A random window of some area and aspect ratio.
 
@@ -323,6 +326,14 @@ def jpeg_distortion(frame: int, height: int, width: int, channel: int, /) -> Ker
         height: the axis, -1: none
         width: the axis, -1: none
         channel: the axis, -1: none
+    """
+
+def kept_bytes(kept: KeptBlocks, reader: int, /) -> Kernel:
+    """The number of bytes that read_kept fills.
+
+    Args:
+        kept: the records and the blocks
+        reader: the column of the batch's indices
     """
 
 def label_of_datum() -> Kernel:

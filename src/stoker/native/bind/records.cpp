@@ -10,7 +10,9 @@
 
 #include "bind/arrays.hpp"
 #include "bind/gil.hpp"
+#include "container/blake2b.hpp"
 #include "io/kept_blocks.hpp"
+#include "io/kept_shards.hpp"
 #include "io/read_ahead.hpp"
 #include "io/records.hpp"
 
@@ -161,19 +163,22 @@ void bind_read_ahead(nb::module_& m) {
       });
 }
 
+void check_blocks(uint64_t block_bytes, uint64_t piece_bytes) {
+  if (block_bytes == 0 || block_bytes > (uint64_t{1} << 32) || piece_bytes == 0 || piece_bytes > KeptBlocks::kMaxPiece)
+    throw nb::value_error("expected blocks of 1 to 2**32 bytes with checksums of at most 32 KiB each");
+}
+
 KeptBlocks* kept_blocks(const std::vector<std::string>& folders, const Keys& sizes, const Numbers<uint32_t>& file,
                         const Keys& offset, const Keys& length, const Bytes& codec, uint64_t block_bytes,
                         uint64_t piece_bytes) {
   if (folders.size() != sizes.shape(0)) throw nb::value_error("expected a folder and a size for each object");
-  if (block_bytes == 0 || block_bytes > (uint64_t{1} << 32) || piece_bytes == 0 || piece_bytes > KeptBlocks::kMaxPiece)
-    throw nb::value_error("expected blocks of 1 to 2**32 bytes with checksums of at most 32 KiB each");
+  check_blocks(block_bytes, piece_bytes);
   std::vector<KeptBlocks::Object> objects;
   for (size_t i = 0; i < folders.size(); ++i) objects.push_back({folders[i] + "/", sizes.data()[i]});
   PackedRanges ranges = packed(objects.size(), file, offset, length, codec);
   for (size_t i = 0; i < ranges.size(); ++i) {
     const Range r = ranges[i];
     if (r.codec == Codec::Absent) continue;
-    if (r.codec == Codec::RecordIo) throw nb::value_error("expected stored records, or those of TFRecord");
     const uint64_t size = objects[r.file].size;
     if (r.offset > size || r.length > size - r.offset)
       throw nb::value_error("expected records inside of their objects");
@@ -181,20 +186,47 @@ KeptBlocks* kept_blocks(const std::vector<std::string>& folders, const Keys& siz
   return new KeptBlocks(std::move(objects), std::move(ranges), block_bytes, piece_bytes);
 }
 
+// Return the sizes of records: of all, whose ranges are in memory.
+auto lengths_of(const KeptBlocks& kept) {
+  if (!kept.is_in_memory()) throw nb::value_error("expected records whose ranges are in memory");
+  return column<int64_t>(kept.size(), [&](size_t i) {
+    uint64_t bytes = 0;
+    std::string error;
+    kept.find_bytes(i, bytes, error);
+    return static_cast<int64_t>(bytes);
+  });
+}
+
+nb::object read_kept(const KeptBlocks& kept, size_t i) {
+  if (i >= kept.size()) throw nb::index_error();
+  std::vector<uint8_t> found;
+  const bool is_good = without_gil([&] {
+    uint64_t bytes = 0;
+    std::string error;
+    if (!kept.find_bytes(i, bytes, error)) return false;
+    found.resize(bytes);
+    return kept.read(i, found.data(), bytes);
+  });
+  return is_good ? nb::object(nb::bytes(found.data(), found.size())) : nb::none();
+}
+
+KeptBlocks* kept_shards(std::shared_ptr<ManifestTable> table, const std::string& folder, uint64_t block_bytes,
+                        uint64_t piece_bytes) {
+  check_blocks(block_bytes, piece_bytes);
+  return new KeptBlocks(std::make_shared<KeptShards>(std::move(table), folder + "/"), block_bytes, piece_bytes);
+}
+
 void bind_kept_blocks(nb::module_& m) {
   nb::class_<KeptBlocks>(m, "KeptBlocks")
       .def(nb::new_(&kept_blocks))
+      .def_static("of_manifest", &kept_shards)
       .def("__len__", &KeptBlocks::size)
-      .def("lengths",
-           [](const KeptBlocks& self) {
-             return column<int64_t>(self.size(), [&](size_t i) { return static_cast<int64_t>(self.bytes(i)); });
-           })
-      .def("read", [](const KeptBlocks& self, size_t i) -> nb::object {
-        if (i >= self.size()) throw nb::index_error();
-        std::vector<uint8_t> bytes(self.bytes(i));
-        if (!without_gil([&] { return self.read(i, bytes.data()); })) return nb::none();
-        return nb::bytes(bytes.data(), bytes.size());
-      });
+      .def("lengths", &lengths_of)
+      .def("read", &read_kept);
+  m.def("blake2b_128", [](const nb::bytes& data) {
+    const auto digest = blake2b_128(reinterpret_cast<const uint8_t*>(data.c_str()), data.size());
+    return nb::bytes(digest.data(), digest.size());
+  });
 }
 
 }  // namespace

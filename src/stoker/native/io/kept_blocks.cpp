@@ -27,6 +27,45 @@ Frame frame_of(Codec codec) {
   return is_framed ? Frame{tfrecord::kHeader, tfrecord::kFooter} : Frame{};
 }
 
+uint64_t bytes_of(const Range& r) {
+  const Frame frame = frame_of(r.codec);
+  if (r.codec == Codec::Absent) return 0;
+  if (r.codec == Codec::RecordIo) return std::max(r.length, KeptBlocks::kCount);
+  return r.length - std::min(r.length, frame.before + frame.after);
+}
+
+// Replace the header of a stored record by the number of its data's bytes, and join its parts.
+bool join_in_place(uint8_t* record, uint64_t bytes) {
+  static_assert(KeptBlocks::kCount == recordio::kHeader);
+  uint32_t part = 0, length = 0;
+  if (!recordio::read_header(record, part, length)) return false;
+  uint8_t* const data = record + recordio::kHeader;
+  const uint64_t size = bytes - recordio::kHeader;
+  uint64_t joined = length;
+  if (part == recordio::kWhole ? length > size
+                               : part != recordio::kFirst || !recordio::join_parts(data, size, length, joined))
+    return false;
+  std::memcpy(record, &joined, sizeof joined);
+  return true;
+}
+
+class RangesInMemory final : public KeptBlocks::Source {
+ public:
+  RangesInMemory(std::vector<KeptBlocks::Object> objects, PackedRanges ranges)
+      : objects_(std::move(objects)), ranges_(std::move(ranges)) {}
+  size_t size() const override { return ranges_.size(); }
+  bool find(size_t i, Range& range, KeptBlocks::Object& object, std::string&) const override {
+    range = ranges_[i];
+    if (range.codec != Codec::Absent) object = objects_[range.file];
+    return true;
+  }
+  bool is_in_memory() const override { return true; }
+
+ private:
+  const std::vector<KeptBlocks::Object> objects_;
+  const PackedRanges ranges_;
+};
+
 // Adjacent memory in three parts: what lies before the wanted bytes of a block, these, and what lies after them.
 class Parts {
  public:
@@ -63,10 +102,15 @@ struct KeptBlocks::Wanted {
   uint8_t* to;
 };
 
-uint64_t KeptBlocks::bytes(size_t i) const {
-  const Range r = ranges_[i];
-  const Frame frame = frame_of(r.codec);
-  return r.codec == Codec::Absent ? 0 : r.length - std::min(r.length, frame.before + frame.after);
+KeptBlocks::KeptBlocks(std::vector<Object> objects, PackedRanges ranges, uint64_t block_bytes, uint64_t piece_bytes)
+    : KeptBlocks(std::make_shared<RangesInMemory>(std::move(objects), std::move(ranges)), block_bytes, piece_bytes) {}
+
+bool KeptBlocks::find_bytes(size_t i, uint64_t& bytes, std::string& error) const {
+  Range range;
+  Object object;
+  if (!source_->find(i, range, object, error)) return false;
+  bytes = bytes_of(range);
+  return true;
 }
 
 bool KeptBlocks::read_block(const Wanted& w, uint64_t block, uint8_t* header, uint8_t* footer) const {
@@ -101,13 +145,17 @@ bool KeptBlocks::read_block(const Wanted& w, uint64_t block, uint8_t* header, ui
   return true;
 }
 
-bool KeptBlocks::read(size_t i, uint8_t* to) const {
-  const Range r = ranges_[i];
+bool KeptBlocks::read(size_t i, uint8_t* to, uint64_t bytes) const {
+  Range r;
+  Object object;
+  std::string error;
+  if (!source_->find(i, r, object, error) || bytes != bytes_of(r)) return false;
   const Frame frame = frame_of(r.codec);
-  if (r.codec == Codec::Absent || (r.length == 0 && frame.before == 0)) return true;
-  if (r.length < frame.before + frame.after) return false;
-  const Wanted wanted{
-      objects_[r.file], r.offset, r.offset + r.length, r.offset + frame.before, r.offset + r.length - frame.after, to};
+  const bool is_recordio = r.codec == Codec::RecordIo;
+  if (r.codec == Codec::Absent || (r.length == 0 && frame.before == 0 && !is_recordio)) return true;
+  if (r.length < (is_recordio ? recordio::kHeader : frame.before + frame.after)) return false;
+  const Wanted wanted{object, r.offset, r.offset + r.length, r.offset + frame.before, r.offset + r.length - frame.after,
+                      to};
   // A header or footer in two blocks is rare, and left to the caller.
   const auto in_one_block = [&](uint64_t begin, uint64_t count) {
     return count == 0 || begin / block_bytes_ == (begin + count - 1) / block_bytes_;
@@ -116,9 +164,9 @@ bool KeptBlocks::read(size_t i, uint8_t* to) const {
   uint8_t header[tfrecord::kHeader], footer[tfrecord::kFooter];
   for (uint64_t block = wanted.begin / block_bytes_; block * block_bytes_ < wanted.end; ++block)
     if (!read_block(wanted, block, header, footer)) return false;
+  if (is_recordio) return join_in_place(to, bytes);
   if (frame.before == 0) return true;
   uint64_t length = 0;
-  const uint64_t bytes = wanted.data_end - wanted.data_begin;
   if (!tfrecord::read_header(header, length) || length != bytes) return false;
   return r.codec != Codec::TfRecord || load_little<uint32_t>(footer) == masked_crc(crc32c(to, bytes));
 }

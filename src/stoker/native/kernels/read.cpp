@@ -77,25 +77,82 @@ class ReadKept : public Kernel {
     return {.kernel = "read_kept", .in = {port_of(DType::I64, 0)}, .out = {{.least_rank = 1}}};
   }
   void check(const StepFacts& step) const override { step.require_reader(reader_); }
-  bool has_cost() const override { return true; }
+  // A better order of the rows would not pay for another read of a manifest's entry.
+  bool has_cost() const override { return kept_->is_in_memory(); }
   double cost(const Job& job, int64_t row) const override {
     const uint64_t index = static_cast<uint64_t>(job.indices[reader_][row]);
-    return index < kept_->size() ? static_cast<double>(kept_->bytes(index)) : 0;
+    uint64_t bytes = 0;
+    std::string error;
+    return index < kept_->size() && kept_->find_bytes(index, bytes, error) ? static_cast<double>(bytes) : 0;
   }
   Outcome run(const Call& c) const override {
     const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
     if (index >= kept_->size()) return outside(c, index, kept_->size());
     const View& out = *c.out[0];
     const auto bytes = static_cast<uint64_t>(out.elements() * size_of(out.dtype));
-    if (bytes == kept_->bytes(index)) return kept_->read(index, out.data) ? Outcome::Ok : Outcome::Python;
-    *c.error = "expected memory for the " + std::to_string(kept_->bytes(index)) + " bytes of a record, got " +
-               std::to_string(bytes);
+    if (kept_->read(index, out.data, bytes)) return Outcome::Ok;
+    uint64_t expected = 0;
+    if (!kept_->find_bytes(index, expected, *c.error)) return Outcome::Error;
+    if (bytes == expected) return Outcome::Python;
+    *c.error =
+        "expected memory for the " + std::to_string(expected) + " bytes of a record, got " + std::to_string(bytes);
     return Outcome::Error;
   }
 
  private:
   const std::shared_ptr<const KeptBlocks> kept_;
   const int reader_;
+};
+
+// The number of bytes that `read_kept` fills, for records whose ranges are in a manifest.
+class KeptBytes : public Kernel {
+ public:
+  KeptBytes(std::shared_ptr<KeptBlocks> kept, int reader) : kept_(std::move(kept)), reader_(reader) {}
+  Ports ports() const override { return {.kernel = "kept_bytes", .out = {port_of(DType::I64, 0)}}; }
+  void check(const StepFacts& step) const override { step.require_reader(reader_); }
+  Outcome run(const Call& c) const override {
+    const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
+    if (index >= kept_->size()) return outside(c, index, kept_->size());
+    uint64_t bytes = 0;
+    if (!kept_->find_bytes(index, bytes, *c.error)) return Outcome::Error;
+    std::memcpy(c.out[0]->data, &bytes, sizeof bytes);
+    return Outcome::Ok;
+  }
+
+ private:
+  const std::shared_ptr<const KeptBlocks> kept_;
+  const int reader_;
+};
+
+// The data of a record of RecordIO, as `read_kept` writes it: behind their number of bytes. The record comes twice: as
+// bytes to read, and as memory to show.
+class CountedBytes : public Kernel {
+ public:
+  Ports ports() const override {
+    return {.kernel = "counted_bytes",
+            .in = {port_of(DType::U8, 1), port_of(DType::U8, 1)},
+            .out = {port_of(DType::U8, 1)},
+            .shows = 0b10};
+  }
+  void check(const StepFacts& step) const override {
+    step.require(step.in_value(0) == step.in_value(1), "inputs", "one record twice", "two values");
+  }
+  bool aliases() const override { return true; }
+  Outcome run(const Call& c) const override {
+    const View& record = *c.in[0];
+    uint64_t bytes = 0;
+    const bool is_whole = record.shape[0] >= static_cast<int64_t>(KeptBlocks::kCount) && record.stride[0] == 1;
+    if (is_whole) std::memcpy(&bytes, record.data, sizeof bytes);
+    if (!is_whole || bytes > static_cast<uint64_t>(record.shape[0]) - KeptBlocks::kCount) {
+      *c.error = "expected bytes behind their number";
+      return Outcome::Error;
+    }
+    View& out = *c.out[0];
+    out.data = record.data + KeptBlocks::kCount;
+    out.shape[0] = static_cast<int64_t>(bytes);
+    out.stride[0] = 1;
+    return Outcome::Ok;
+  }
 };
 
 class Lookup : public Kernel {
@@ -151,6 +208,10 @@ std::shared_ptr<Kernel> make_read_range(std::shared_ptr<const Records> records, 
 std::shared_ptr<Kernel> make_read_kept(std::shared_ptr<KeptBlocks> kept, int reader) {
   return std::make_shared<ReadKept>(std::move(kept), reader);
 }
+std::shared_ptr<Kernel> make_kept_bytes(std::shared_ptr<KeptBlocks> kept, int reader) {
+  return std::make_shared<KeptBytes>(std::move(kept), reader);
+}
+std::shared_ptr<Kernel> make_counted_bytes() { return std::make_shared<CountedBytes>(); }
 std::shared_ptr<Kernel> make_lookup(registry::Elements table, size_t rows, int reader) {
   const size_t bytes = table.bytes.size();
   if (rows > 0 ? bytes % rows != 0 : bytes > 0)
@@ -170,6 +231,12 @@ const Registered kReadKept{"read_kept",
                            "The bytes of a record of an object, from the cache of its blocks.",
                            make_read_kept,
                            {{"kept", "the records and the blocks"}, {"reader", kReader}}};
+const Registered kKeptBytes{"kept_bytes",
+                            "The number of bytes that read_kept fills.",
+                            make_kept_bytes,
+                            {{"kept", "the records and the blocks"}, {"reader", kReader}}};
+const Registered kCountedBytes{"counted_bytes", "The bytes behind their number. The input is given twice.",
+                               make_counted_bytes};
 const Registered kLookup{"lookup",
                          "The row of a table that the row's sample has.",
                          make_lookup,

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// BLAKE2b without a key (RFC 7693), for digests that Python's hashlib computes too.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace stoker {
+
+// Return the digest of `size` bytes, of 16 bytes.
+std::array<uint8_t, 16> blake2b_128(const uint8_t* data, size_t size);
+
+// Return bytes as hexadecimal text.
+std::string hexadecimal(const uint8_t* data, size_t size);
+
+}  // namespace stoker
