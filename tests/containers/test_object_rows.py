@@ -98,7 +98,8 @@ def of_bagz(some: range) -> bytes:
 
 
 def read_tfrecord(path: Any, **order: Any) -> Any:
-    wanted = {"s": features.FixedLenFeature((), features.string, ""), "n": features.FixedLenFeature([1], features.int64)}
+    text, number = features.FixedLenFeature((), features.string, ""), features.FixedLenFeature([1], features.int64)
+    wanted = {"s": text, "n": number}
     return list(fn.readers.tfrecord(path=path, features=wanted, **order).values())
 
 
