@@ -125,7 +125,7 @@ def convolve() -> Kernel:
     """Convolution of two signals."""
 
 def counted_bytes() -> Kernel:
-    """The bytes behind their number. The input is given twice."""
+    """The bytes after their number. The input is given twice."""
 
 def crop_window(draw: int, own_seed: bool, seed: int, attempts: int, /) -> Kernel:
     """A random window of some area and aspect ratio.

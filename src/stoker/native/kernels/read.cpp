@@ -124,7 +124,7 @@ class KeptBytes : public Kernel {
   const int reader_;
 };
 
-// The data of a record of RecordIO, as `read_kept` writes it: behind their number of bytes. The record comes twice: as
+// The data of a record of RecordIO, as `read_kept` writes it: after their number of bytes. The record comes twice: as
 // bytes to read, and as memory to show.
 class CountedBytes : public Kernel {
  public:
@@ -144,7 +144,7 @@ class CountedBytes : public Kernel {
     const bool is_whole = record.shape[0] >= static_cast<int64_t>(KeptBlocks::kCount) && record.stride[0] == 1;
     if (is_whole) std::memcpy(&bytes, record.data, sizeof bytes);
     if (!is_whole || bytes > static_cast<uint64_t>(record.shape[0]) - KeptBlocks::kCount) {
-      *c.error = "expected bytes behind their number";
+      *c.error = "expected bytes after their number";
       return Outcome::Error;
     }
     View& out = *c.out[0];
@@ -235,7 +235,7 @@ const Registered kKeptBytes{"kept_bytes",
                             "The number of bytes that read_kept fills.",
                             make_kept_bytes,
                             {{"kept", "the records and the blocks"}, {"reader", kReader}}};
-const Registered kCountedBytes{"counted_bytes", "The bytes behind their number. The input is given twice.",
+const Registered kCountedBytes{"counted_bytes", "The bytes after their number. The input is given twice.",
                                make_counted_bytes};
 const Registered kLookup{"lookup",
                          "The row of a table that the row's sample has.",
