@@ -236,8 +236,9 @@ def test_windows_decode_each_row_group_once(tmp_path: Path) -> None:
             found: int = storage._groups.decodes
             return found
 
-    assert decodes() == 42
-    assert decodes(sampler=samplers.Windowed(10, 3)) == 42
+    # The first row groups of the next epoch may be decoded, too: of two batches, which are ten rows.
+    assert 42 <= decodes() <= 43
+    assert 42 <= decodes(sampler=samplers.Windowed(10, 3)) <= 45
     with pytest.warns(RuntimeWarning, match=r"Windowed\(block=10, window=16\)"):
         assert decodes(random_shuffle=True) > 100
 
