@@ -20,7 +20,7 @@ from stoker.native import _native
 from tests.idle_clock import HANG_S
 
 HERE = Path(__file__).parent
-LEAST = 256 << 10  # bytes of a direct read
+LEAST = 1 << 20  # bytes of a direct read
 TYPES = ["?", "u1", "i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8"]
 
 
@@ -113,10 +113,10 @@ SHAPE = (700, 32, 16)  # float32: 2048 bytes for an element of the first axis
 REGIONS: dict[str, tuple[dict[str, Any], Any, bool]] = {
     "whole": ({}, np.s_[:], True),
     "an odd offset": ({"roi_start": [13], "roi_axes": [0]}, np.s_[13:], True),
-    "first rows": ({"roi_shape": [300], "roi_axes": [0]}, np.s_[:300], True),
+    "first rows": ({"roi_shape": [600], "roi_axes": [0]}, np.s_[:600], True),
     "few rows": ({"roi_shape": [3], "roi_axes": [0]}, np.s_[:3], False),
     "columns": ({"roi_start": [1], "roi_shape": [20], "roi_axes": [1]}, np.s_[:, 1:21], False),
-    "shares": ({"rel_roi_start": [0.25], "rel_roi_end": [0.75], "roi_axes": [0]}, np.s_[175:525], True),
+    "shares": ({"rel_roi_start": [0.1], "rel_roi_end": [0.9], "roi_axes": [0]}, np.s_[70:630], True),
 }
 
 
@@ -145,7 +145,7 @@ def test_padding_and_other_orders_are_staged(way: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
 def test_headers_of_all_versions(way: str, tmp_path: Path, version: tuple[int, int]) -> None:
-    arrays = [numbers("<i4", (300, 300), i) for i in range(3)]
+    arrays = [numbers("<i4", (600, 600), i) for i in range(3)]
     got, report = read(written(tmp_path, arrays, version=version), 3)
     for one, want in zip(got, arrays, strict=True):
         np.testing.assert_array_equal(one, want)
@@ -153,7 +153,7 @@ def test_headers_of_all_versions(way: str, tmp_path: Path, version: tuple[int, i
 
 
 def test_operators_on_the_gpu_read_the_memory(way: str, tmp_path: Path) -> None:
-    arrays = [numbers("u1", (500 + i, 600, 3), i) for i in range(9)]
+    arrays = [numbers("u1", (700 + i, 600, 3), i) for i in range(9)]
     got, report = read(written(tmp_path, arrays), 2, consume=lambda x: fn.cast(x, dtype=np.int16) + 3)
     for one, want in zip(got, arrays, strict=True):
         np.testing.assert_array_equal(one, want.astype(np.int16) + 3)
@@ -161,7 +161,7 @@ def test_operators_on_the_gpu_read_the_memory(way: str, tmp_path: Path) -> None:
 
 
 def test_shapes_from_extents_need_no_elements(way: str, tmp_path: Path) -> None:
-    arrays = [numbers("<f4", (400 + i, 300), i) for i in range(4)]
+    arrays = [numbers("<f4", (1000 + i, 300), i) for i in range(4)]
     got, report = read(written(tmp_path, arrays), 2, consume=lambda x: x[1:, 2:200])
     for one, want in zip(got, arrays, strict=True):
         np.testing.assert_array_equal(one, want[1:, 2:200])
@@ -173,7 +173,7 @@ def test_memory_is_not_shared_between_batches_in_flight(
 ) -> None:
     if way == "direct":
         request.getfixturevalue("cufile").fake_set(0, 0, 0, 300)
-    arrays = [np.full((300, 300), i, "<i4") for i in range(40)]
+    arrays = [np.full((600, 600), i, "<i4") for i in range(40)]
     files = written(tmp_path, arrays)
 
     @pipeline_def(batch_size=4, num_threads=6, device_id=0, seed=1, prefetch_queue_depth=5)
@@ -194,7 +194,7 @@ def test_the_first_reads_decide(cufile: Any, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("STOKER_GDS", "auto")
     monkeypatch.setattr(file_reads, "_DRIVER", str(driver))
     cufile.fake_set(0, 0, 0, delay_us)
-    arrays = [numbers("<f8", (256, 256), i) for i in range(48)]
+    arrays = [numbers("<f8", (512, 256), i) for i in range(48)]
     got, report = read(written(tmp_path, arrays), 4, threads=1)
     for one, want in zip(got, arrays, strict=True):
         np.testing.assert_array_equal(one, want)
@@ -385,7 +385,7 @@ def test_idle_threads_take_part_in_a_large_read(
 ) -> None:
     """Batches of one row: without help, one thread would read each file."""
     monkeypatch.setattr(file_reads, "PIECE_BYTES", 64 << 10)
-    arrays = [numbers("u1", (64 * LEAST + i,), i) for i in range(4)]
+    arrays = [numbers("u1", ((16 << 20) + i,), i) for i in range(4)]
     files = written(tmp_path, arrays)
 
     # Two batches in flight, so that two threads have work of their own and a third one is a helper.
