@@ -447,6 +447,15 @@ def test_other_names_are_refused_too(owner: Any, name: str) -> None:
         owner.nothing  # noqa: B018
 
 
+def test_missing_attributes_of_objects() -> None:
+    from stoker.dali.backend import TensorCPU
+
+    tensor = TensorCPU(np.zeros(3, np.float32))
+    assert not hasattr(tensor, "device_id") and not hasattr(tensor, "nothing")
+    with pytest.raises(UnsupportedError, match=r"`Tensor\.device_id` of DALI is not in Stoker"):
+        _ = tensor.device_id
+
+
 def test_modules_are_attributes_of_the_package() -> None:
     wanted = ["data_node", "experimental", "external_source", "fn", "math", "plugin_manager", "tfrecord", "types"]
     code = f"import stoker.dali as d; print(*(getattr(d, name).__name__ for name in {wanted}))"

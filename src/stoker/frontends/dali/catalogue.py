@@ -139,18 +139,24 @@ _REFUSED = {
 NAMES = frozenset(f"{group}.{name}".lstrip(".") for group, names in _OPERATORS.items() for name in names.split())
 
 
+class _MissingAttributeError(UnsupportedError, AttributeError):
+    """DALI's objects have the attribute, Stoker's have not: `hasattr` is false."""
+
+
 def refuse(where: str, name: str) -> NoReturn:
-    """Refuse a missing name, for a module's ``__getattr__``.
+    """Refuse a missing name, for the ``__getattr__`` of a module or a class.
 
     Raises:
-        UnsupportedError: DALI has the name, Stoker has not.
+        UnsupportedError: DALI has the name, Stoker has not. For attributes of objects it is an AttributeError, too; for
+            names of modules it is not, because `from module import name` would replace its text.
         AttributeError: neither has it.
     """
     module = f"{where}.{name}".removeprefix("dali.")
     if is_module(module):
         refuse_module(module)
     if name in _REFUSED[where].split():
-        raise UnsupportedError(f"`{where}.{name}` of DALI is not in Stoker (yet); see docs/migrating_from_dali.md")
+        kind = UnsupportedError if where.startswith("dali") else _MissingAttributeError
+        raise kind(f"`{where}.{name}` of DALI is not in Stoker (yet); see docs/migrating_from_dali.md")
     raise AttributeError(f"`{where}` has no attribute {name!r}")
 
 
