@@ -109,8 +109,9 @@ STOKER_INLINED inline void butterfly(C (&x)[8]) {
   two(x[6], x[7]);
 }
 
+// The 16 points are four transforms of four points each, factors, and four transforms of the points 4 j to 4 j + 3.
 template <class C>
-STOKER_INLINED inline void butterfly(C (&x)[16]) {
+STOKER_INLINED inline void begin_sixteen(C (&x)[16]) {
   constexpr float kCos = 0.92387953251128674f, kSin = 0.38268343236508977f;  // of pi/8
   four(x[0], x[4], x[8], x[12]);
   four(x[1], x[5], x[9], x[13]);
@@ -125,6 +126,10 @@ STOKER_INLINED inline void butterfly(C (&x)[16]) {
   x[7] = times(x[7], kSin, -kCos);
   x[11] = three_eighths(x[11]);
   x[15] = times(x[15], -kCos, kSin);
+}
+template <class C>
+STOKER_INLINED inline void butterfly(C (&x)[16]) {
+  begin_sixteen(x);
   four(x[0], x[1], x[2], x[3]);
   four(x[4], x[5], x[6], x[7]);
   four(x[8], x[9], x[10], x[11]);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/fence.hpp"
 #include "shared/border.hpp"
 #include "shared/half.hpp"
 #include "signal/signal.hpp"

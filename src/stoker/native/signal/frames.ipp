@@ -8,24 +8,17 @@ typedef float LoosePart __attribute__((vector_size(16), aligned(4), may_alias));
 
 [[gnu::always_inline]] inline Part load_part(const float* p) { return *reinterpret_cast<const LoosePart*>(p); }
 
-// Rows of floats that begin `apart` floats from each other.
-struct Rows {
-  const float* data;
-  int64_t apart;
-};
-
-// Vector whose part p has the four floats at `at` of row 4 p + j.
-[[gnu::always_inline]] inline V<float> load_four(const Rows& rows, int j, int64_t at) {
-  const float* from = rows.data + j * rows.apart + at;
+// Vector whose part p has the four floats at from[p] + at.
+[[gnu::always_inline]] inline V<float> load_four(const float* const (&from)[kParts], int64_t at) {
 #if STOKER_VECTOR_BYTES == 16
-  return load_part(from);
+  return load_part(from[0] + at);
 #elif STOKER_VECTOR_BYTES == 32
-  return _mm256_insertf128_ps(_mm256_castps128_ps256(load_part(from)), load_part(from + 4 * rows.apart), 1);
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(load_part(from[0] + at)), load_part(from[1] + at), 1);
 #else
-  __m512 x = _mm512_castps128_ps512(load_part(from));
-  x = _mm512_insertf32x4(x, load_part(from + 4 * rows.apart), 1);
-  x = _mm512_insertf32x4(x, load_part(from + 8 * rows.apart), 2);
-  return _mm512_insertf32x4(x, load_part(from + 12 * rows.apart), 3);
+  __m512 x = _mm512_castps128_ps512(load_part(from[0] + at));
+  x = _mm512_insertf32x4(x, load_part(from[1] + at), 1);
+  x = _mm512_insertf32x4(x, load_part(from[2] + at), 2);
+  return _mm512_insertf32x4(x, load_part(from[3] + at), 3);
 #endif
 }
 
@@ -52,13 +45,27 @@ template <int A, int B, int C, int D>
   x[3] = choose<1, 3, 1, 3>(b, d);
 }
 
+// Rows of floats that begin `apart` floats from each other.
+struct Rows {
+  const float* data;
+  int64_t apart;
+};
+
 // Call put_four(i, x) for four samples each, then put(i, x) for the samples that are left. Lane l of x is row l's.
 template <class PutFour, class Put>
 [[gnu::always_inline]] inline void transposed(const Rows& rows, int64_t length, PutFour put_four, Put put) {
+  const float* part[kParts];  // row 4 p at sample i
+  for (int p = 0; p < kParts; ++p) part[p] = rows.data + 4 * p * rows.apart;
   int64_t i = 0;
   for (; i + 4 <= length; i += 4) {
+    const float* from[kParts];
+    for (int p = 0; p < kParts; ++p) {
+      from[p] = part[p];
+      asm("" : "+r"(from[p]));  // else the compiler keeps an address for each row, more than there are registers
+      part[p] += 4;
+    }
     V<float> x[4];
-    for (int j = 0; j < 4; ++j) x[j] = load_four(rows, j, i);
+    for (int j = 0; j < 4; ++j) x[j] = load_four(from, j * rows.apart);
     transpose_parts(x);
     put_four(i, x);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/fence.hpp"
 #include "base/forms.hpp"
 #include "shared/border.hpp"
 #include "shared/half.hpp"
@@ -39,10 +40,17 @@ const Kernels& kernels() { return form_of_isa<Kernels, STOKER_FILL_FORMS>(); }
 // Memory for the widest vectors.
 constexpr int64_t kWidest = 64;
 
+constexpr int64_t kTiledBins = 4096;
+
+int64_t tile_bytes(const fft::Plan& plan) {
+  return plan.bins <= kTiledBins ? (int64_t{plan.bins} + 1) * kMostOfGroup * static_cast<int64_t>(sizeof(float)) : 0;
+}
+
 int64_t spectrum_bytes(const fft::Plan& plan, int64_t length) {
   const int64_t points = (plan.has_chirp() ? 4 : 2) * int64_t{plan.length};
-  return (points + plan.bins) * kWidest + 2 * kMostOfGroup * length * static_cast<int64_t>(sizeof(float)) +
-         int64_t{plan.length} * static_cast<int64_t>(sizeof(int32_t));
+  const int64_t before = (points + plan.bins) * kWidest + 2 * kMostOfGroup * length * int64_t{sizeof(float)} +
+                         int64_t{plan.length} * int64_t{sizeof(int32_t)};
+  return (before + kWidest - 1) / kWidest * kWidest + tile_bytes(plan);
 }
 
 int64_t project_bytes(int64_t bins, int64_t rows) {

@@ -40,6 +40,8 @@ struct Bins {
 using Spectrum = void (*)(const Frames& frames, const fft::Plan& plan, const float* table, bool magnitude,
                           const Bins& out, uint8_t* memory);
 int64_t spectrum_bytes(const fft::Plan& plan, int64_t length);
+// The last bytes of them are a group's bins by frame; 0 for many bins. A group begins anywhere in a line of the cache.
+int64_t tile_bytes(const fft::Plan& plan);
 
 // Groups of frames: `Kernels::group` of them in the lanes of vectors, [bins][group] floats, aligned to 64. Lanes beyond
 // the last frame repeat it.

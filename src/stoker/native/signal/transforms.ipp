@@ -32,6 +32,7 @@ inline const Points& transform_points(const fft::Plan& plan, const float* table,
 // Write the samples of frames, with the window, to the points of the transform.
 inline void load_frames(const Frames& frames, int64_t first, const fft::Plan& plan, const Memory& m) {
   const Rows rows = find_frames(frames, first, m.copies, m.span);
+  prefetch(find_following(frames, first));
   const int64_t begin = frames.offset, end = frames.offset + frames.length;
   const bool odd = plan.is_odd();
   V<float>* const halves[2] = {m.x.re, m.x.im};

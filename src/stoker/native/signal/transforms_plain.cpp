@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/fence.hpp"
 #include "base/forms.hpp"
 #include "shared/border.hpp"
 #include "shared/half.hpp"
