@@ -228,15 +228,17 @@ def test_windows_decode_each_row_group_once(tmp_path: Path) -> None:
     def define(**order: Any) -> Any:
         return fn.readers.parquet(path, columns=["image", "list"], cache_bytes=6 * size, **order)
 
-    def decodes(**order: Any) -> int:
-        with pipeline(lambda: define(**order), batch_size=5) as pipe:
+    def decodes(*, exec_async: bool = True, **order: Any) -> int:
+        with pipeline(lambda: define(**order), batch_size=5, exec_async=exec_async) as pipe:
             assert len(epoch(pipe)) == 420
             (source,) = pipe.execution.sources.values()
             storage: Any = source.columns[0].storage
             found: int = storage._groups.decodes
             return found
 
-    # The first row groups of the next epoch may be decoded, too: of two batches, which are ten rows.
+    assert decodes(exec_async=False) == 42
+    assert decodes(exec_async=False, sampler=samplers.Windowed(10, 3)) == 42
+    # With prefetching, the first row groups of the next epoch may be decoded, too: of two batches, which are ten rows.
     assert 42 <= decodes() <= 43
     assert 42 <= decodes(sampler=samplers.Windowed(10, 3)) <= 45
     with pytest.warns(RuntimeWarning, match=r"Windowed\(block=10, window=16\)"):

@@ -672,14 +672,14 @@ class Execution(Exclusive):
         Args:
             epoch: the epoch that begins next. Its first records may have been requested.
         """
-        whole = not self._queue
+        is_at_end = not self._queue  # after the last batch; a loop that was left early discards what was requested
         while self._queue:
             flight = self._queue[0].flight
             if flight is not None and self._run is not None:
                 with contextlib.suppress(StokerError):
                     self._run.collect(flight)
             self._queue.popleft()
-        self._record_prefetcher.drop(epoch if whole else None)
+        self._record_prefetcher.drop(epoch if is_at_end else None)
         self._read_ahead.drop()
 
     def close(self) -> None:

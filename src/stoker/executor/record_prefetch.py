@@ -56,7 +56,7 @@ class RecordPrefetcher:
 
         If more than ``batches`` batches are pending, the oldest requests expire.
         """
-        if self._next_epoch is not None and not self._next_epoch.has(rows):
+        if self._next_epoch is not None and not self._next_epoch.take(rows):
             self._next_epoch = None
         if self._next_epoch is None:
             self._request(rows, batches)
@@ -139,8 +139,8 @@ class _FirstBatches:
             self.batches.append(rows)
         return rows
 
-    def has(self, rows: Rows) -> bool:
-        """Return whether the next batch has these rows, and count it as asked for."""
+    def take(self, rows: Rows) -> bool:
+        """Remove the first batch. Return whether it reads the same records as ``rows``."""
         if not self.batches:
             return False
         first = self.batches.popleft()
