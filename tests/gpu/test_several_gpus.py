@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,16 @@ def test_a_stream_of_the_second(files: list[str]) -> None:
         stream.synchronize()
     found = torch.cat(sums).cpu().numpy()
     np.testing.assert_allclose(found, np.concatenate(want)[: len(found)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("background", [None, False, True])
+def test_pinned_batches_of_the_second_use_no_other(files: list[str], tmp_path: Path, background: bool | None) -> None:
+    (tmp_path / "files").write_text("\n".join(files))
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.gpu.pinned", str(tmp_path / "files"), str(background)],
+        cwd=several.ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
 
 
 def test_arrays_of_the_other_gpu(files: list[str]) -> None:
