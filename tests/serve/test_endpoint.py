@@ -7,6 +7,7 @@ import io
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,19 @@ def test_results_are_those_of_the_pipeline(contents: list[bytes]) -> None:
             for i, result in enumerate(results):
                 np.testing.assert_array_equal(result["x"], x[i])
                 np.testing.assert_array_equal(result["shape"], shape[i])
+
+
+def test_every_form_of_a_request_has_the_same_result(contents: list[bytes]) -> None:
+    content = contents[0]
+    forms = [content, {"image": content}, MappingProxyType({"image": content}), {"image": bytearray(content)},
+             {"image": np.frombuffer(content, np.uint8)}, np.frombuffer(content, np.uint8)]  # fmt: skip
+    with Endpoint(classify()) as endpoint:
+        (want, shape), *results = endpoint(forms)
+        for x, other in results:
+            np.testing.assert_array_equal(x, want)
+            np.testing.assert_array_equal(other, shape)
+        errors = endpoint([b"", {"image": b""}, {"image": np.zeros(0, np.uint8)}])
+        assert all(isinstance(e, DataError) for e in errors), errors
 
 
 def test_a_damaged_request_fails_alone(contents: list[bytes]) -> None:

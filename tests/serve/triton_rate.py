@@ -5,7 +5,8 @@
 resizes to 224x224 and normalises; its result is the mean of the image, as small as a classifier's, or the image itself,
 602 kB of float32. Each request has 32 files. Two clients are in flight, so that one request waits in the server, and
 both ways alternate. ``--instances``: processes that run the model, with ``--threads`` threads each. ``--transport``:
-the files go through HTTP, or the client writes them into memory that it shares with the server. ``--clients``: requests
+the files go through HTTP by Triton's client or from a socket without copies, or the
+client writes them into memory that it shares with the server. ``--clients``: requests
 in flight. ``--client-cores``: cores that only the clients use, while the endpoint and the server have the others. The
 processor time of a request shows which process has the rest.
 """
@@ -14,10 +15,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
+import json
 import os
+import socket
 import statistics
+import struct
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -103,6 +109,54 @@ def over_http(address: str, number: int) -> Iterator[Ask]:
 
 
 @contextlib.contextmanager
+def from_socket(address: str, number: int) -> Iterator[Ask]:
+    """Connect a client that sends the files from where they are, without a copy in the client."""
+    host, _, port = address.partition(":")
+    with socket.create_connection((host, int(port)), timeout=60) as connection, connection.makefile("rb") as answers:
+
+        def ask(request: list[bytes]) -> Any:
+            sizes = [struct.pack("<I", len(content)) for content in request]
+            binary = sum(map(len, sizes)) + sum(map(len, request))
+            tensor = {"name": "content", "shape": [len(request), 1], "datatype": "BYTES"}
+            head = {
+                "inputs": [{**tensor, "parameters": {"binary_data_size": binary}}],
+                "outputs": [{"name": "y", "parameters": {"binary_data": True}}],
+            }
+            described = json.dumps(head).encode()
+            lines = [
+                "POST /v2/models/preprocess/infer HTTP/1.1", f"Host: {address}",
+                "Content-Type: application/octet-stream", f"Inference-Header-Content-Length: {len(described)}",
+                f"Content-Length: {len(described) + binary}", "\r\n",
+            ]  # fmt: skip
+            parts = [x for pair in zip(sizes, request, strict=True) for x in pair]
+            send_all(connection, ["\r\n".join(lines).encode(), described, *parts])
+            status = answers.readline()
+            headers = {}
+            while line := answers.readline().strip():
+                name, _, value = line.decode().partition(":")
+                headers[name.lower()] = value.strip()
+            body = answers.read(int(headers["content-length"]))
+            if b" 200 " not in status:
+                raise RuntimeError(f"the server answered {status!r}: {body!r}")
+            size = int(headers["inference-header-content-length"])
+            (output,) = json.loads(body[:size])["outputs"]
+            return np.frombuffer(body, np.float32, offset=size).reshape(output["shape"])
+
+        yield ask
+
+
+def send_all(connection: socket.socket, parts: list[bytes]) -> None:
+    """Send parts one after the other."""
+    views = deque(memoryview(part) for part in parts)
+    while views:
+        sent = connection.sendmsg(itertools.islice(views, 64))
+        while views and sent >= len(views[0]):
+            sent -= len(views.popleft())
+        if sent:
+            views[0] = views[0][sent:]
+
+
+@contextlib.contextmanager
 def over_shared_memory(address: str, number: int) -> Iterator[Ask]:
     """Connect a client that writes the files into a region of memory which the server maps."""
     size, name = 32 << 20, f"stoker_rate_{number}"
@@ -125,7 +179,7 @@ def over_shared_memory(address: str, number: int) -> Iterator[Ask]:
 
 
 Transport = Callable[[str, int], contextlib.AbstractContextManager[Ask]]
-TRANSPORTS: dict[str, Transport] = {"http": over_http, "shared": over_shared_memory}
+TRANSPORTS: dict[str, Transport] = {"http": over_http, "socket": from_socket, "shared": over_shared_memory}
 
 
 def check(address: str, endpoint: Endpoint, request: list[bytes], open_client: Transport) -> None:

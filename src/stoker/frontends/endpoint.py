@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..contract.errors import ArgumentError, DataError, StokerError, UnsupportedError, did_you_mean, message
+from ..contract.operator import Spec
 from ..contract.text import brief
 from ..contract.types import DType
 from ..graph.plan import PlannedOutput
@@ -81,9 +82,7 @@ class Endpoint:
         self._outputs = self._execution.plan.outputs
         fed = self._execution.fed
         self._feeders = {name: (node, fed[node]) for name, node in self._sources.items()}
-        specs = [(node, feeder.specs[0]) for node, feeder in self._feeders.values()]
-        is_bytes = len(specs) == 1 and specs[0][1].dtype == DType.UINT8 and len(specs[0][1].shape) == 1
-        self._bytes_node = specs[0][0] if is_bytes else None
+        self._of_bytes = {name for name, (_, feeder) in self._feeders.items() if _is_bytes(feeder.specs[0])}
         self._execution.start()
 
     @property
@@ -134,9 +133,7 @@ class Endpoint:
 
     def _values(self, request: Any) -> dict[int, Any]:
         """Return the arrays of a request by the source's node."""
-        if self._bytes_node is not None and type(request) is bytes and request:
-            return {self._bytes_node: np.frombuffer(request, np.uint8)}
-        if not isinstance(request, Mapping):
+        if type(request) is not dict and not isinstance(request, Mapping):  # asking for a Mapping is slow
             if len(self._sources) > 1:
                 raise ArgumentError(
                     f"`Endpoint`: expected a request with the values {list(self._sources)}, got {brief(request)}"
@@ -151,8 +148,12 @@ class Endpoint:
             raise ArgumentError(f"`Endpoint`: expected a value for {missing[0]!r} in the request, got none")
         values = {}
         for name, (node, feeder) in self._feeders.items():
+            value = request[name]
+            if type(value) is bytes and value and name in self._of_bytes:
+                values[node] = np.frombuffer(value, np.uint8)  # as `convert`, which takes 15 us more
+                continue
             try:
-                ((values[node],),) = feeder.convert([request[name]])
+                ((values[node],),) = feeder.convert([value])
             except (DataError, TypeError) as error:
                 raise DataError(f"`Endpoint`: {name}: {str(error).removesuffix(' in row 0')}") from error
         return values
@@ -192,6 +193,11 @@ class Endpoint:
         return (
             f"<Endpoint: {', '.join(self._sources)} -> {', '.join(t.name for t in self.outputs)}, of {self.pipeline!r}>"
         )
+
+
+def _is_bytes(spec: Spec) -> bool:
+    """Return whether a source takes the bytes of a file."""
+    return spec.dtype == DType.UINT8 and len(spec.shape) == 1
 
 
 def _rows(output: Any, planned: PlannedOutput) -> list[Any]:
