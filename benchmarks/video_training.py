@@ -36,6 +36,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--channels", type=int, default=64, help="of the model")
     parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--depth", type=int, default=3, help="batches that the pipeline prefetches")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--report", action="store_true", help="print what the pipeline alone delivers, and its report")
@@ -98,7 +99,7 @@ def fed(paths: list[str], arguments: argparse.Namespace) -> Iterator[Any]:
 
     @pipeline_def(
         batch_size=arguments.batch, num_threads=arguments.threads, seed=1, device_id=0 if device == "gpu" else None,
-        prefetch_queue_depth=3,
+        prefetch_queue_depth=arguments.depth,
     )  # fmt: skip
     def clips() -> Any:
         x, y = (fn.random.uniform(range=(0.0, 1.0)) for _ in range(2))
