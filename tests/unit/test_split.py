@@ -22,6 +22,7 @@ class Machine:
     other: float = 60 * US  # reading and describing
     cpu: float = 900 * US  # decoding on a thread
     gpu: float = 6 * US  # decoding on the GPU
+    launches: float = 0.0  # time of the GPU's decoder per row of a batch, unless all rows are decoded on the CPU
     rest: float = 2 * US
     consumer: float = 100 * US  # training alone
     held_up: float = 1.5  # The training waits this much longer than the GPU works for the pipeline.
@@ -32,7 +33,7 @@ class Machine:
     def times(self, share: float) -> tuple[float, float]:
         """Return the times of the consumer alone and of the pipeline alone."""
         threads = (self.other + share * self.cpu) / self.threads
-        gpu = self.rest + (1 - share) * self.gpu
+        gpu = self.rest + (1 - share) * self.gpu + (self.launches if share < 1 else 0.0)
         own = self.consumer + self.held_up * gpu if self.consumer else 0.0
         return own * (1 + self.crowded * min(1.0, threads / max(own, 1e-9))), max(threads, gpu)
 
@@ -101,6 +102,13 @@ def test_rows_go_to_the_cpu_where_that_leaves_the_gpu_to_the_training() -> None:
     shares = settle(MACHINES["ShuffleNet"], split)
     assert np.mean(shares[100:]) > 0.6
     assert "on the CPU" in split.why
+
+
+def test_all_rows_go_to_the_cpu_where_only_that_gains() -> None:
+    machine = Machine(consumer=210 * US, cpu=700 * US, gpu=0.5 * US, launches=2.5 * US, held_up=1.0, crowded=0.004)
+    assert machine.row_s(0.5) > 0.998 * machine.row_s(0.0) > machine.row_s(1.0)
+    shares = settle(machine, Split(machine.threads, None), 400)
+    assert np.mean(np.array(shares[50:]) == 1.0) > 0.8, shares
 
 
 def test_a_consumer_that_waits_for_the_cpu_keeps_its_cores() -> None:

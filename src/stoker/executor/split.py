@@ -8,6 +8,11 @@ Both decoders give the same bits, so the share affects only the rate of delivere
 - The pipeline is the bottleneck: the consumer waits. The share should make CPU and GPU finish a batch together. The
   times per row on both sides give that share.
 
+Waiting alone does not tell the cases apart: a training that queues its GPU work early waits for batches, too, whose own
+GPU work waits for the training's. So in both cases the first candidate is to decode all rows on the CPU, if the threads
+can do so at the present rate. Half of the rows may gain nothing where all of them do, because the time of the GPU's
+decoder hardly falls with the number of its rows.
+
 Every change is an A/B comparison: windows of batches with the old and the new share alternate, twice each. The new
 share stays if it was faster both times. If it was not, the next comparison follows after an interval that doubles each
 time, so that comparisons cost little.
@@ -30,6 +35,7 @@ _FIRST = 1 / 64  # initial share of the CPU, to measure its cost
 _READY = 0.02  # a consumer that waits for a smaller part of the time is the bottleneck
 _WAITS = 0.05  # a consumer that waits for a larger part is not
 _IDLE, _BUSY = 0.85, 0.93  # used parts of the threads' time: below, the GPU is the bottleneck; above, the CPU
+_WHOLE = 0.9  # all rows are tried on the CPU if that takes at most this part of the threads' time
 _SPARE = 0.8  # part of the threads' time that decoding may use while the consumer is the bottleneck
 _GAIN = 0.004  # minimum gain for a larger share of the CPU
 _LOSS = 0.05  # loss that ends an A/B comparison early
@@ -115,7 +121,7 @@ class Split:
         self._comparison: _Comparison | None = None
         self._patience = _PATIENCE
         self._pause = 0  # windows until the next comparison
-        self._try_smaller = False  # the last larger share was slower, so a smaller one is next
+        self._try_smaller = False  # the last comparison failed upwards, so a smaller share or step is next
         self._cpu_s = 0.0
         self._gpu_row_s = (0.0, _MEMORY)  # (GPU time per row if it decoded all rows, age in windows)
 
@@ -165,6 +171,8 @@ class Split:
     def _next_share(self, window: Window) -> float:
         """Return the share that the next comparison should measure."""
         share = self.cpu_share
+        if not self._try_smaller and self._others(window) + self._cpu_s <= _WHOLE * self._threads * window.row_s:
+            return 1.0
         if window.waited > _WAITS:
             return self._balanced(window)
         largest = self._max_share(window) if window.waited <= _READY and window.ready >= 0.75 else share
