@@ -8,7 +8,7 @@ Both decoders give the same bits, so the share affects only the rate of delivere
 - The pipeline is the bottleneck: the consumer waits. The share should make CPU and GPU finish a batch together. The
   times per row on both sides give that share.
 
-Waiting alone does not tell the cases apart: a training that queues its GPU work early waits for batches, too, whose own
+Waiting alone does not distinguish the cases: a training that queues its GPU work early waits for batches, too, whose own
 GPU work waits for the training's. So in both cases the first candidate is to decode all rows on the CPU, if the threads
 can do so at the present rate. Half of the rows may gain nothing where all of them do, because the time of the GPU's
 decoder hardly falls with the number of its rows.
