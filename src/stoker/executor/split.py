@@ -8,10 +8,10 @@ Both decoders give the same bits, so the share affects only the rate of delivere
 - The pipeline is the bottleneck: the consumer waits. The share should make CPU and GPU finish a batch together. The
   times per row on both sides give that share.
 
-Waiting alone does not distinguish the cases: a training that queues its GPU work early waits for batches, too, whose own
-GPU work waits for the training's. So in both cases the first candidate is to decode all rows on the CPU, if the threads
-can do so at the present rate. Half of the rows may gain nothing where all of them do, because the time of the GPU's
-decoder hardly falls with the number of its rows.
+Waiting alone does not distinguish the cases: a training that queues its GPU work early waits for batches, too, whose
+own GPU work waits for the training's. So in both cases the first candidate is to decode all rows on the CPU, if the
+threads can do so at the present rate. Half of the rows may gain nothing where all of them do, because the time of the
+GPU's decoder hardly falls with the number of its rows.
 
 Every change is an A/B comparison: windows of batches with the old and the new share alternate, twice each. The new
 share stays if it was faster both times. If it was not, the next comparison follows after an interval that doubles each
