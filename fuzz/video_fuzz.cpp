@@ -118,6 +118,7 @@ void convert_a_frame(Input in) {
   f.shift_x = static_cast<int>(in.below(3)), f.shift_y = static_cast<int>(in.below(3));
   const bool is_large = in.below(64) == 0;
   f.width = 1 + in.below(is_large ? 1400 : 300);
+  if (is_large && in.below(2)) f.width = video::kPairPixels * (1 + in.below(20));
   f.height = is_large ? (1 << 20) / (3 * f.width) + 1 + in.below(8) : 1 + in.below(12);
   const auto order = static_cast<video::Order>(in.below(3));
   const size_t item = f.wide ? 2 : 1;

@@ -31,10 +31,11 @@ def planes_of(height: int, width: int, shifts: tuple[int, int], bits: int, seed:
 
 
 def convert(
-    planes: Any, shifts: Any, bits: int, matrix: Any, full: bool, order: int, pad: int = 0, dtype: Any = np.uint8
-) -> Any:
+    planes: Any, shifts: Any, bits: int, matrix: Any, full: bool, order: int, pad: int = 0, dtype: Any = np.uint8,
+    *, out: Any = None,
+) -> Any:  # fmt: skip
     height, width = planes[0].shape
-    out = np.full((height, width, 3), 77, dtype)
+    out = np.full((height, width, 3), 77, dtype) if out is None else out
     wide = [np.pad(p, ((0, 0), (0, pad))) for p in planes]
     memory = [np.ascontiguousarray(p).reshape(-1).view(np.uint8) for p in wide]
     pitches = [p.shape[1] * p.itemsize for p in wide]
@@ -67,6 +68,26 @@ def test_large_frames_are_equal_to_the_plain_twin(shifts: tuple[int, int]) -> No
         for order in (0, 1):
             got = convert(planes, shifts, 8, MATRICES[1], False, order)
             np.testing.assert_array_equal(got, convert_plain(planes, shifts, 8, MATRICES[1], False, order))
+
+
+@pytest.mark.usefixtures("_isa")
+@pytest.mark.parametrize("matrix", sorted(MATRICES))
+@pytest.mark.parametrize("full", [False, True])
+def test_pairs_of_rows_are_equal_to_the_plain_twin(matrix: int, full: bool) -> None:
+    """Two rows are written together where chroma samples, sizes and addresses allow, the last row alone."""
+    for height, width in ((178, 1984), (547, 640), (5463, 64)):
+        planes = planes_of(height, width, (1, 1), 8, matrix)
+        size = 3 * height * width
+        for order in (0, 1, 2):
+            expected = convert_plain(planes, (1, 1), 8, MATRICES[matrix], full, order)
+            for beyond in (0, 16):  # a multiple of 64 bytes
+                memory = np.full(size + 192, 77, np.uint8)
+                start = -memory.ctypes.data % 64 + 64 + beyond
+                out = memory[start : start + size].reshape(height, width, 3)
+                convert(planes, (1, 1), 8, MATRICES[matrix], full, order, pad=5 * (order == 1), out=out)
+                np.testing.assert_array_equal(out, expected)
+                assert (memory[:start] == 77).all()
+                assert (memory[start + size :] == 77).all()
 
 
 @pytest.mark.parametrize("bits", [8, 9, 10, 12, 14, 16])

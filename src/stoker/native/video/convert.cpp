@@ -71,6 +71,17 @@ class Rows {
     in_one_pass_ = loops.rgb && order != Order::Stored && f.shift_x <= 1 && are_words(w);
   }
   bool in_one_pass() const { return in_one_pass_; }
+  // Whether rows that share chroma samples are written together, past the caches to `out`.
+  bool in_pairs(const uint8_t* out) const {
+    const bool fits = f_.width % kPairPixels == 0 && reinterpret_cast<uintptr_t>(out) % kPairPixels == 0;
+    return in_one_pass_ && loops_.rgb_pair && !f_.gray && f_.shift_x == 1 && f_.shift_y == 1 && fits;
+  }
+
+  // Write the rows `y`, an even number, and `y` + 1 past the caches, which needs a fence.
+  void write_pair(int64_t y, uint8_t* rows) {
+    const T *luma = row_of(0, y, f_.width), *u = row_of(1, y >> 1, chroma_), *v = row_of(2, y >> 1, chroma_);
+    loops_.rgb_pair({luma, u, v, f_.width, 1, order_ == Order::BGR, true}, f_.pitch[0], w_, rows);
+  }
 
   // Write row `y`. `past`: past the caches, which needs a fence.
   void write(int64_t y, uint8_t* row, bool past) {
@@ -119,7 +130,10 @@ void convert_rows(const Frame& f, const Weights& w, Order order, const RowLoops<
                   Scratch& scratch) {
   Rows<T> rows(f, w, order, loops, scratch);
   const bool past = rows.in_one_pass() && 3 * f.width * f.height >= kPastBytes;
-  for (int64_t y = 0; y < f.height; ++y) rows.write(y, out + 3 * y * f.width, past);
+  int64_t y = 0;
+  if (past && rows.in_pairs(out))
+    for (; y + 1 < f.height; y += 2) rows.write_pair(y, out + 3 * y * f.width);
+  for (; y < f.height; ++y) rows.write(y, out + 3 * y * f.width, past);
   if (past) fence();
 }
 

@@ -57,14 +57,19 @@ struct RgbRow {
   bool past;  // write past the caches where addresses allow; needs a fence
 };
 
+constexpr int64_t kPairPixels = 64;  // the widths of `rgb_pair` are multiples of this
+
 // Loops over a row, of `T` samples. `terms`: chroma's parts of three channels, one per pixel. `rgb`: the pixels of a row
-// in one pass, for weights below 2^15; null where there is none.
+// in one pass, for weights below 2^15; null where there is none. `rgb_pair`: the same for two rows that share their
+// chroma samples, with non-temporal stores to a multiple of 64 bytes: the luma of the second row is `pitch` bytes after
+// that of the first one, and its pixels follow; null where there is none.
 template <class T>
 struct RowLoops {
   void (*terms)(const T* u, const T* v, int64_t chroma, int shift_x, const Weights& w, int32_t* const* terms);
   void (*channels)(const T* luma, const int32_t* const* terms, int64_t width, const Weights& w, uint8_t* const* to);
   void (*stored)(const T* from, int64_t samples, int shift_x, const Weights& w, uint8_t* to);
   void (*rgb)(const RgbRow<T>& row, const Weights& w, uint8_t* to) = nullptr;
+  void (*rgb_pair)(const RgbRow<T>& first, int64_t pitch, const Weights& w, uint8_t* to) = nullptr;
 };
 
 // Byte of a pixel among the 16 of a part in which the even pixels come first.

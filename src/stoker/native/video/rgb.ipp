@@ -76,7 +76,6 @@ void rgb_of_row(const uint8_t* luma, OuterChannel first, OuterChannel last, int6
     for (int c = 0; c < 3; ++c) {
       channels[c] = pack_words(upper_words(sums[c][0], sums[c][1]), upper_words(sums[c][2], sums[c][3]));
     }
-    V<uint8_t> woven[3];
     weave(channels);
     for (int k = 0; k < 3; ++k) {
       uint8_t* const part = out + k * STOKER_VECTOR_BYTES;
