@@ -16,6 +16,7 @@ from run.pipelines import files_of
 from stoker import ArgumentError, UnsupportedError, fn, pipeline_def, types
 from stoker.command import main
 from stoker.dali.plugin.triton import autoserialize
+from stoker.frameworks._triton import _joined
 from stoker.serve import Endpoint
 from stoker.triton import export, model
 
@@ -90,6 +91,23 @@ def test_a_model_answers_per_request(tmp_path: Path, jpegs: Path) -> None:
         assert answers[number]["output_0"].shape == (1, 16, 16, 3)
         np.testing.assert_array_equal(answers[5]["output_0"][number], answers[number]["output_0"][0])
     instance.finalize()
+
+
+def test_neighbours_are_joined_without_a_copy() -> None:
+    batch = np.arange(4 * 2 * 3, dtype=np.float32).reshape(4, 2, 3)
+    rows = list(batch)
+    for some in (rows, rows[1:3], rows[2:3]):
+        joined = _joined(some)
+        np.testing.assert_array_equal(joined, np.stack(some))
+        assert np.shares_memory(joined, batch) and joined.flags.c_contiguous
+    others = [
+        rows[::-1], rows[::2], [rows[0], rows[0]], [rows[0], batch[1].copy()], [x.T for x in rows], list(batch[:, 0, 0]),
+        [x[:1] for x in rows], [rows[0], rows[1].view(np.int32)], list(np.zeros((2, 0))), [batch[0].copy()],
+    ]  # fmt: skip
+    for some in others:
+        joined = _joined(some)
+        np.testing.assert_array_equal(joined, np.stack(some))
+        assert joined.dtype == np.stack(some).dtype and not np.shares_memory(joined, batch)
 
 
 @pytest.mark.usefixtures("backend")

@@ -4,10 +4,10 @@
 ``python -m tests.serve.triton_rate FOLDER_OF_JPEGS``, in the environment of ``make test-triton``. The pipeline decodes,
 resizes to 224x224 and normalises; its result is the mean of the image, as small as a classifier's, or the image itself,
 602 kB of float32. Each request has 32 files. Two clients are in flight, so that one request waits in the server, and
-both ways alternate. ``--instances``: processes that run the model, with ``--threads`` threads each. ``--transport``:
-the files go through HTTP by Triton's client or from a socket without copies, or the
-client writes them into memory that it shares with the server. ``--clients``: requests
-in flight. ``--client-cores``: cores that only the clients use, while the endpoint and the server have the others. The
+both ways alternate, in turns of ``--seconds``. ``--instances``: processes that run the model, with ``--threads``
+threads each. ``--transport``: the files go through HTTP by Triton's client, or by a socket to which they are written
+from where they are, or the client writes them into memory that it shares with the server. ``--clients``: requests in
+flight. ``--client-cores``: cores that only the clients use, while the endpoint and the server have the others. The
 processor time of a request shows which process has the rest.
 """
 
@@ -41,7 +41,6 @@ from tests.serve.triton_process import running
 
 BATCH, TURNS = 32, 5
 BAR = 0.8
-SECONDS = 2.0
 
 
 Ask = Callable[[list[bytes]], Any]  # returns the server's answer to one request
@@ -62,6 +61,7 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clients", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--client-cores", type=int, default=0)
     parser.add_argument("--transport", choices=tuple(TRANSPORTS), default="http")
     parser.add_argument("--results", nargs="+", choices=("means", "images"), default=["means", "images"])
@@ -87,7 +87,8 @@ def main() -> None:
                 config.write(f'parameters {{ key: "num_threads" value {{ string_value: "{arguments.threads}" }} }}\n')
             with running(Path(name)) as address, Endpoint(preprocess(whole), ["y"]) as endpoint:
                 check(address, endpoint, requests[0], open_client)
-                measure(results, address, endpoint, requests, open_client, arguments.clients, client_cores)
+                settings = (open_client, arguments.clients, client_cores, arguments.seconds)
+                measure(results, address, endpoint, requests, *settings)
 
 
 def table_of(request: list[bytes]) -> Any:
@@ -159,18 +160,21 @@ def send_all(connection: socket.socket, parts: list[bytes]) -> None:
 @contextlib.contextmanager
 def over_shared_memory(address: str, number: int) -> Iterator[Ask]:
     """Connect a client that writes the files into a region of memory which the server maps."""
-    size, name = 32 << 20, f"stoker_rate_{number}"
+    size, name = 32 << 20, f"stoker_rate_{number}"  # for the files, and as much for the result
     with client.InferenceServerClient(address, network_timeout=60) as connection:
-        region = shared_memory.create_shared_memory_region(name, f"/{name}", size)
+        region = shared_memory.create_shared_memory_region(name, f"/{name}", 2 * size)
         try:
-            connection.register_system_shared_memory(name, f"/{name}", size)
+            connection.register_system_shared_memory(name, f"/{name}", 2 * size)
 
             def ask(request: list[bytes]) -> Any:
                 packed = utils.serialize_byte_tensor(table_of(request))
                 shared_memory.set_shared_memory_region(region, [packed])
                 rows = client.InferInput("content", [len(request), 1], "BYTES")
                 rows.set_shared_memory(name, len(packed.item()))
-                return connection.infer("preprocess", [rows]).as_numpy("y")
+                y = client.InferRequestedOutput("y", binary_data=True)
+                y.set_shared_memory(name, size, offset=size)
+                shape = connection.infer("preprocess", [rows], outputs=[y]).get_output("y")["shape"]
+                return shared_memory.get_contents_as_numpy(region, np.float32, shape, offset=size)
 
             yield ask
         finally:
@@ -214,6 +218,7 @@ def measure(
     open_client: Transport,
     clients: int,
     client_cores: list[int],
+    duration: float,
 ) -> None:
     """Print the rate of both, the ratio, and the processor time of a request."""
 
@@ -244,7 +249,7 @@ def measure(
     for turn in range(TURNS):
         for name in ways if turn % 2 == 0 else reversed(ways):
             before, start = processor_times(), time.perf_counter()
-            done = ways[name](SECONDS)
+            done = ways[name](duration)
             rates[name].append(done * BATCH / (time.perf_counter() - start))
             spent[name].append({p: 1e3 * (s - before.get(p, 0.0)) / done for p, s in processor_times().items()})
     own, served = (statistics.median(rates[name]) for name in ways)

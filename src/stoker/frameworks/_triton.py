@@ -260,8 +260,24 @@ def _response(backend: Any, endpoint: Endpoint, results: list[Any], span: Any) -
 
 
 def _in_triton(backend: Any, t: Tensor, values: list[Any]) -> Any:
-    array = np.stack(values)
+    array = _joined(values)
     return backend.Tensor(t.name, array.reshape(len(values), 1) if array.ndim == 1 else array)
+
+
+def _joined(rows: list[Any]) -> np.ndarray:
+    """Return rows of one shape as an array; without a copy if they are neighbours in the memory of one batch."""
+    first = rows[0]
+    base, size = first.base, first.nbytes
+    if base is None or not size or not all(x.base is base and x.flags.c_contiguous for x in rows):
+        return np.stack(rows)
+    begin = _address(first)
+    if any(_address(x) != begin + i * size or x.dtype != first.dtype for i, x in enumerate(rows)):
+        return np.stack(rows)
+    return np.lib.stride_tricks.as_strided(first, (len(rows), *first.shape), (size, *first.strides))
+
+
+def _address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 # ---- PyTriton and DALI's decorator ----
@@ -296,7 +312,7 @@ def bind(triton: Any, name: str, endpoint: Endpoint, **options: Any) -> None:
         for result in results:
             if isinstance(result, Exception):
                 raise result
-        return {t.name: np.stack([_named(endpoint, r)[t.name] for r in results]) for t in endpoint.outputs}
+        return {t.name: _joined([_named(endpoint, r)[t.name] for r in results]) for t in endpoint.outputs}
 
     triton.bind(
         model_name=name, infer_func=batch(answer), inputs=[described(t) for t in endpoint.inputs],
