@@ -102,7 +102,8 @@ def test_neighbours_are_joined_without_a_copy() -> None:
         assert np.shares_memory(joined, batch) and joined.flags.c_contiguous
     others = [
         rows[::-1], rows[::2], [rows[0], rows[0]], [rows[0], batch[1].copy()], [x.T for x in rows],
-        list(batch[:, 0, 0]), [x[:1] for x in rows], [rows[0], rows[1].view(np.int32)], list(np.zeros((2, 0))), [batch[0].copy()],
+        list(batch[:, 0, 0]), [x[:1] for x in rows], [rows[0], rows[1].view(np.int32)], list(np.zeros((2, 0))),
+        [batch[0].copy()],
     ]  # fmt: skip
     for some in others:
         joined = _joined(some)
