@@ -217,3 +217,19 @@ def test_types_are_checked_as_on_the_cpu() -> None:
     with pytest.raises(Exception, match="expected boxes of type float32 or float64, got int32"):
         compare_rows([[np.zeros((3, 4), np.int32)], [np.zeros(3, np.float32)]], ["", ""],
                      lambda x, s: (fn.nms(fn.cast(x, dtype=types.INT32), s),))  # fmt: skip
+
+
+def test_mixtures_of_samples_with_boxes() -> None:
+    """The image is mixed on the GPU; boxes, masks and labels come from the CPU."""
+    rng, counts = np.random.default_rng(4), (2, 0, 3)
+    images = [rng.integers(0, 256, (20, 30, 3), np.uint8) for _ in counts]
+    boxes = [boxes_in(i, n) for i, n in enumerate(counts)]
+    masks = [rng.integers(0, 2, (n, 20, 30), np.uint8) for n in counts]
+    labels = [np.arange(n, dtype=np.int32) for n in counts]
+
+    def make(x: Any, own: Any, shown: Any, names: Any) -> Any:
+        more = own + 1
+        return fn.mixup(x, fn.flip(x), boxes=[own, more], masks=[shown, shown], labels=[names, names], weight=0.3)
+
+    _, both, painted, named = compare_rows([images, boxes, masks, labels], ["HWC", "", "", ""], make)
+    assert [len(x) for x in both] == [2 * n for n in counts] == [len(x) for x in painted] == [len(x) for x in named]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mosaic`` and ``copy_paste``: whose pixels, boxes and masks are seen where, and partners by the epoch's order."""
+"""``mosaic``, ``copy_paste``, ``mixup``: what is seen of images, boxes and masks, and partners by the epoch's order."""
 
 from __future__ import annotations
 
@@ -69,6 +69,23 @@ def test_pasted_objects_cover_own_ones() -> None:
     np.testing.assert_array_equal(untouched[2], own)
 
 
+def test_a_mixture_has_the_objects_of_both_images() -> None:
+    x, other = PLAIN[0], PLAIN[3]
+    boxes = [np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.float32), np.array([[9, 10, 11, 12]], np.float32)]
+    masks = [np.full((n, 40, 60), 7 + n, np.uint8) for n in (2, 1)]
+    labels = [np.array([1, 2]), np.array([3])]
+    image, found, shown, names = eager.mixup(x, other, boxes=boxes, masks=masks, labels=labels, weight=0.25)
+    np.testing.assert_array_equal(image, eager.mixup(x, other, weight=0.25))
+    np.testing.assert_array_equal(found, np.concatenate(boxes))
+    np.testing.assert_array_equal(shown, np.concatenate(masks))
+    assert names.tolist() == [1, 2, 3] and found.dtype == np.float32 and shown.dtype == np.uint8
+    nothing = np.zeros((0, 4), np.float32)
+    _, left = eager.mixup(x, other, boxes=[nothing, nothing], weight=0.5)
+    assert left.shape == (0, 4)
+    _, left, named = eager.mixup(x, other, boxes=[nothing, boxes[1]], labels=[labels[0][:0], labels[1]], weight=0.5)
+    assert left.tolist() == boxes[1].tolist() and named.tolist() == [3]
+
+
 def test_partners_do_not_depend_on_the_batch(tmp_path: Path) -> None:
     files = []
     for i in range(10):
@@ -88,7 +105,11 @@ def test_partners_do_not_depend_on_the_batch(tmp_path: Path) -> None:
             masks = fn.cast(mixed[:, :, 0] > 100, dtype="uint8")
             masks = fn.reshape(masks, src_dims=[-1, 0, 1], layout="CHW")
             found = fn.copy_paste(mixed, fn.flip(mixed), masks=[masks, fn.flip(masks)])
-            return found[0], which, names
+            blend, both = fn.mixup(
+                found[0], fn.resize(pictures[3], size=(16, 24)), labels=[which, labels[3]],
+                weight=fn.random.beta(alpha=2.0, beta=2.0),
+            )  # fmt: skip
+            return blend, both, names
 
         with joined() as pipe:
             rows = []
@@ -99,7 +120,7 @@ def test_partners_do_not_depend_on_the_batch(tmp_path: Path) -> None:
             return rows[:10]
 
     few, many = epoch(2), epoch(6)
-    assert any(len(set(which)) == 4 for _, which, _ in few), "partners are other samples"
+    assert any(len(set(which[:-1])) == 4 for _, which, _ in few), "partners are other samples"
     for a, b in zip(few, many, strict=True):
         assert a[0] == b[0] == a[1][0] and a[1] == b[1]
         np.testing.assert_array_equal(a[2], b[2])
@@ -139,3 +160,26 @@ def test_mosaics_that_are_refused(arguments: dict[str, Any], text: str) -> None:
 def test_pastes_that_are_refused(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises((ArgumentError, DataError), match=text):
         eager.copy_paste(PLAIN[0], PLAIN[1], **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"boxes": [WHOLE] * 3}, "expected a pair of `boxes`"),
+        ({"boxes": WHOLE}, "expected a list as `boxes`"),
+        ({"boxes": [WHOLE[:, :3]] * 2}, "expected boxes of 4 numbers, got 3"),
+        ({"boxes": [WHOLE[0]] * 2}, "expected `boxes` with 2 axes, got 1"),
+        ({"boxes": [WHOLE, WHOLE.astype(np.float64)]}, "expected `boxes` of one type"),
+        ({"masks": [np.zeros((1, 40, 59), np.uint8)] * 2}, "masks of the image's size, 40 x 60, got 40 x 59"),
+        ({"boxes": [WHOLE] * 2, "masks": [np.zeros((2, 40, 60), bool)] * 2}, "1 objects of image 0.*got 2"),
+        ({"boxes": [WHOLE] * 2, "labels": [np.array([1]), np.array([1, 2])]}, "1 objects of image 1.*got 2"),
+        ({"labels": [np.int32(1)] * 2}, "expected `labels` with some axes, got 0"),
+        ({"boxes": [WHOLE] * 2, "num_classes": 3}, "`num_classes` is for soft labels"),
+    ],
+)
+def test_mixtures_that_are_refused(arguments: dict[str, Any], text: str) -> None:
+    with pytest.raises((ArgumentError, DataError), match=text):
+        eager.mixup(PLAIN[0], PLAIN[1], **{"weight": 0.5, **arguments})
+    if "boxes" in arguments:
+        with pytest.raises(ArgumentError, match="expected two images, and their labels or none, got 6 inputs"):
+            eager.mixup(PLAIN[0], PLAIN[1], np.int32(1), np.int32(2), boxes=[WHOLE] * 2, weight=0.5)

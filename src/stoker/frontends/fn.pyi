@@ -2249,24 +2249,37 @@ def mixup(
     x: Input,
     other: Input,
     /,
-    *labels: Input,
+    *inputs: Input,
     weight: float | DataNode,
     num_classes: int = 0,
+    input_names: str | Sequence[str] = (),
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
-) -> DataNode:
+    boxes: Sequence[Input] | None = None,
+    masks: Sequence[Input] | None = None,
+    labels: Sequence[Input] | None = None,
+) -> Any:
     """Mix two images and their labels: ``weight * x + (1 - weight) * y`` (Zhang et al., "mixup", 2018). Inputs: two
     images of one shape and type, any layout; optionally their labels: whole numbers, or floats (classes,). Outputs: the
     image, of the same type; the soft label, float32, or the type of soft labels.
+
+    For detection (Zhang et al., "Bag of Freebies for Training Object Detection Neural Networks", 2019), ``boxes``,
+    ``masks`` and ``labels`` are given by name, in place of those labels. Outputs: the image, and of each the objects of
+    both images, those of the first one first. Nothing is dropped, for the mixture shows all objects. `geometry` takes
+    images of different sizes to one canvas before.
 
     `readers.partner` reads the second sample, so that the batch size changes nothing. Products and their sum are
     rounded to float32 (float64 for float64), whole numbers half to even.
 
     Args:
+        boxes: Boxes of both images, (N, 4) of one type. A pair.
+        masks: Masks of both images' objects, (N, H, W) of one type. A pair.
+        labels: Anything with an element for each object along the first axis. A pair.
         weight: Share of the first sample, from 0 to 1: `random.beta` draws it.
         num_classes: Number of classes, if labels are whole numbers.
+        input_names: Names of the inputs after the images, for calls by position.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
