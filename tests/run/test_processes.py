@@ -121,6 +121,14 @@ def test_the_interpreter_ends(files: list[str], text: str) -> None:
         assert script.end() == (0, "", "")
 
 
+def test_a_pipeline_that_is_deleted_after_the_modules(files: list[str]) -> None:
+    """PyTorch keeps modules, which lose their variables before the program's are deleted."""
+    pytest.importorskip("torch")
+    script = Script("import torch, stoker.cpp\npipe = training(files)\npipe.run()\nsay('last')", files)
+    script.expect_line("last")
+    assert script.end() == (0, "", "")
+
+
 def test_the_end_does_not_wait_for_a_function_that_hangs(files: list[str]) -> None:
     script = Script("pipe = calling(lambda x: time.sleep(1000 * (x[0] >= 4)) or x)\npipe.run()\nsay('last')", files)
     script.expect_line("last")

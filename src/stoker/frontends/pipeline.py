@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -569,7 +570,8 @@ class Pipeline:
         pipe._outputs = tuple(DataNode(pipe._builder, e) for e in graph.outputs)
         return pipe
 
-    def __del__(self) -> None:
+    def __del__(self, _is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         execution = getattr(self, "_execution", None)
-        if execution is not None:
+        # All runs are closed before the interpreter is finalized, and then modules may have no variables any more.
+        if execution is not None and not _is_finalizing():
             execution.close()
