@@ -20,6 +20,7 @@
 #include "base/scratch.hpp"
 #include "container/crc32c.hpp"
 #include "container/frames.hpp"
+#include "io/file_version.hpp"
 #include "io/kept_blocks.hpp"
 #include "io/kept_shards.hpp"
 #include "io/manifest.hpp"
@@ -217,6 +218,29 @@ void run_kept(Numbers& numbers) {
           "the bytes are those of the object");
 }
 
+// Return a tag for the file of the shard: one that it fits, or another one.
+std::string tag_of(Numbers& numbers, const Bytes& shard, bool is_other) {
+  const std::string path = folder().path() + "shard";
+  const OpenFile file(path);
+  FileState now;
+  FileVersion version, parsed;
+  std::string error;
+  require(find_state(file, now) && static_cast<size_t>(now.size) == shard.size() &&
+              sampled_checksum(file, shard.size(), path, version.checksum, error),
+          "a file has a version");
+  require(version.checksum == crc32c(shard.data(), shard.size()), "small files are compared as a whole");
+  version.mtime_ns = now.mtime_ns;
+  require(FileVersion::parse(version.text(), parsed) && parsed.mtime_ns == version.mtime_ns &&
+              parsed.checksum == version.checksum,
+          "a version has a text");
+  const uint64_t form = numbers.below(3);
+  if (is_other && form == 0) return "x" + version.text();
+  if (is_other && form == 1) return version.text() + " ";
+  if (is_other || form == 0) version.mtime_ns ^= static_cast<int64_t>(numbers.word() | 1);
+  if (is_other) version.checksum ^= static_cast<uint32_t>(numbers.word()) | 1;
+  return !is_other && form == 1 ? "" : version.text();
+}
+
 // Write a manifest of a shard or two whose samples are ranges of `shard`, some of them damaged, and read all samples.
 void run_manifest(Numbers& numbers) {
   const Bytes shard = numbers.bytes(1 + numbers.below(400));
@@ -245,7 +269,10 @@ void run_manifest(Numbers& numbers) {
   const bool is_cut = numbers.below(16) == 0;
   if (is_cut) entries.resize(numbers.below(entries.size() + 1));
   folder().write("entries", entries);
-  const Bytes texts{'s', 'h', 'a', 'r', 'd', 0, 'x'};
+  const bool is_other = numbers.below(8) == 0;
+  Bytes texts{'s', 'h', 'a', 'r', 'd', 0};
+  const std::string tag = tag_of(numbers, shard, is_other);
+  texts.insert(texts.end(), tag.begin(), tag.end());
   folder().write("manifest", texts);
   std::vector<ManifestShard> shards;
   const auto size = static_cast<uint32_t>(texts.size());
@@ -289,8 +316,9 @@ void run_manifest(Numbers& numbers) {
         !has_column || wanted[at].length == ManifestEntry::kAbsent ||
         (wanted[at].offset <= shard.size() && wanted[at].length <= shard.size() - wanted[at].offset);
     const bool is_whole = shards[manifest->shard_of(i)].size == shard.size();
-    require(is_read || is_cut || !is_whole || !is_possible || (has_column && is_changed[at]),
+    require(is_read || is_cut || !is_whole || !is_possible || is_other || (has_column && is_changed[at]),
             "a sample without damage is read");
+    require(!is_read || !is_other || out.shape[0] == 0, "a shard of another version is not read");
   }
   manifest->close();
   require(manifest->open_files() == 0, "closed files are closed");

@@ -19,9 +19,13 @@ from stoker import ArgumentError, DataError, fn, samplers, types
 from stoker import tfrecord as features
 from stoker.command import main
 from stoker.contract.reader import Shards
+from stoker.contract.storage import RecordForm
 from stoker.inspection.manifest import write_manifest
 from stoker.inspection.reading_plan import rank_indices, simulate
-from stoker.readers._manifest_file import ManifestWriter, ShardRecords, entries_path, open_manifest
+from stoker.native import _native
+from stoker.readers._index_files import index_files
+from stoker.readers._manifest import ManifestStorage
+from stoker.readers._manifest_file import ManifestWriter, ShardRecords, entries_path, file_version, open_manifest
 from tests.containers.data import epoch, pipeline, plain, rows
 from tests.idle_clock import HANG_S
 
@@ -220,6 +224,129 @@ def test_shards_that_vanish_or_change(tmp_path: Path) -> None:
     assert any("No such file" in reason for reason in reasons)
     with pytest.raises(DataError, match="as its manifest says"):
         rows(lambda: read(out))
+
+
+def later(path: str | Path) -> int:
+    """Move a file's modification time on, and return the time before."""
+    before = os.stat(path).st_mtime_ns
+    os.utime(path, ns=(before, before + 1))
+    return before
+
+
+def changed_in_place(path: str, at: int) -> None:
+    """Change a byte of a file, which keeps its modification time."""
+    times = os.stat(path)
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 0x40]))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def storage_of(out: str) -> ManifestStorage:
+    return ManifestStorage(open_manifest(out), [0], RecordForm.STORED)
+
+
+def test_a_shard_that_was_rewritten_with_its_size_is_refused(
+    made: tuple[list[str], Callable[..., Any], str], tmp_path: Path
+) -> None:
+    paths, read, out = made
+    wanted = list(map(plain, rows(lambda: read(out))))
+    joined = str(tmp_path / "joined.manifest")
+    write_manifest(joined, [out])
+    changed_in_place(paths[2], os.path.getsize(paths[2]) // 2)
+    later(paths[2])
+    for name in (out, joined):
+        with pipeline(lambda name=name: read(name, on_error="skip"), error_limit=1.0) as pipe:
+            assert list(map(plain, epoch(pipe))) == wanted[:4] + wanted[11:]
+            reasons = [str(bad.reason) for bad in pipe.errors]
+            assert len(reasons) == 7
+            assert all(paths[2] in reason and "of the same size with other bytes" in reason for reason in reasons)
+        with pytest.raises(DataError, match=r"as it was when its manifest was made.*the shard has changed"):
+            rows(lambda name=name: read(name))
+
+
+def test_copied_shards_with_other_times_are_read(
+    made: tuple[list[str], Callable[..., Any], str], tmp_path: Path
+) -> None:
+    paths, read, out = made
+    wanted = list(map(plain, rows(lambda: read(out))))
+    for path in paths:
+        later(path)
+    assert list(map(plain, rows(lambda: read(out)))) == wanted
+    again = str(tmp_path / "again.manifest")
+    write_manifest(again, paths)
+    first, second = open_manifest(out), open_manifest(again)
+    assert [tag for _, tag, *_ in first.shards()] != [tag for _, tag, *_ in second.shards()]
+    assert first.digest == second.digest  # so that states restore
+
+
+def test_the_pieces_are_compared_once_for_each_time(tmp_path: Path) -> None:
+    paths, _ = bags(tmp_path)
+    out = str(tmp_path / "a.manifest")
+    write_manifest(out, paths)
+    storage, at = storage_of(out), 40
+    storage.close()  # each read opens its shard
+    assert storage.content(1) == content(1)
+    changed_in_place(paths[0], at)
+    changed = content(1)[:3] + bytes([content(1)[3] ^ 0x40]) + content(1)[4:]
+    changed_in_place(paths[0], at)
+    assert storage.content(1) == content(1)
+    later(paths[0])
+    assert storage.content(1) == content(1)  # the pieces are compared
+    changed_in_place(paths[0], 3)
+    assert storage.content(1) == changed  # a file with a known time is not compared
+    later(paths[0])
+    with pytest.raises(OSError, match="of the same size with other bytes"):
+        storage.content(1)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 65535, 65536, 65537, 65551, 70_000, 300_001])
+def test_the_checksum_of_a_version(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "shard"
+    data = np.random.default_rng(size).bytes(size)
+    path.write_bytes(data)
+    pieces = [(at, min(at + 4096, size)) for at in range(0, size, 4096)]
+    if size > 65536:
+        step = (size - 4096) // 15
+        pieces = [(k * step, k * step + 4096) for k in range(15)] + [(size - 4096, size)]
+    crc = _native.crc32c(b"".join(data[a:b] for a, b in pieces))
+    assert file_version(str(path)) == (size, f"{os.stat(path).st_mtime_ns}:{crc}")
+    for at in {0, size // 3, size // 2, size - 1} if size else set():
+        changed_in_place(str(path), at)
+        is_sampled = any(a <= at < b for a, b in pieces)
+        assert (file_version(str(path))[1] != f"{os.stat(path).st_mtime_ns}:{crc}") == is_sampled
+        changed_in_place(str(path), at)
+
+
+def test_a_shard_that_changes_while_the_manifest_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths, _ = tfrecords(tmp_path)
+
+    def find(kind: str, some: list[str], store: Any) -> Any:
+        found = index_files(kind, some, store)
+        later(paths[2])
+        return found
+
+    monkeypatch.setattr("stoker.inspection.manifest.index_files", find)
+    with pytest.raises(ArgumentError, match="has changed while the manifest was made"):
+        write_manifest(str(tmp_path / "a.manifest"), paths)
+    assert not list(tmp_path.glob("a.manifest*"))
+
+
+@pytest.mark.parametrize("tag", ["x", ":", "12:", ":5", "1:2:3", " 1:2", "1:-2", "1:99999999999", "9" * 30 + ":1"])
+def test_versions_that_are_none_are_refused(tmp_path: Path, tag: str) -> None:
+    paths, _ = bags(tmp_path)
+    out = str(tmp_path / "a.manifest")
+    for text in ("", tag):
+        with ManifestWriter(out, "bagz") as writer:
+            range_of = np.zeros((1, 1), np.uint64), np.ones((1, 1), np.uint64)
+            writer.add(ShardRecords(paths[0], os.path.getsize(paths[0]), text, ("",), *range_of))
+            writer.finish()
+        if not text:
+            assert len(storage_of(out).content(0)) == 1  # without a version, sizes alone are compared
+    with pytest.raises(OSError, match="expected the version of a file"):
+        storage_of(out).content(0)
 
 
 def test_refusals(tmp_path: Path) -> None:

@@ -15,7 +15,14 @@ from ..contract.text import brief, printable
 from ..native import _native
 from ..readers._containers import check_begin
 from ..readers._index_files import ContainerIndex, index_files
-from ..readers._manifest_file import ManifestWriter, ShardRecords, is_manifest, merge_manifests, open_manifest
+from ..readers._manifest_file import (
+    ManifestWriter,
+    ShardRecords,
+    file_version,
+    is_manifest,
+    merge_manifests,
+    open_manifest,
+)
 from ..readers.bagz import read_ends, read_ends_of_object
 from ..readers.mds import find_shards, read_offsets
 from ..remote.addresses import is_remote
@@ -82,15 +89,26 @@ def _shards(kind: str, paths: list[str], samples: dict[str, int]) -> Iterator[Sh
     """Yield the records of some shards."""
     store = open_store(paths)
     try:
-        for path, index in zip(paths, _indexes(kind, paths, samples, store), strict=True):
+        versions = [_version(path) for path in paths] if store is None else []
+        for number, (path, index) in enumerate(zip(paths, _indexes(kind, paths, samples, store), strict=True)):
             if store is None:
-                yield _records(kind, path, os.path.getsize(path), "", index)
+                size, tag = versions[number]
+                yield _records(kind, path, size, tag, index)
+                if _version(path) != (size, tag):
+                    raise ArgumentError(f"'{printable(path)}' has changed while the manifest was made. Make it again")
             else:
                 one = store.objects[path]
                 yield _records(kind, path, one.size, one.etag or "", index)
     finally:
         if store is not None:
             store.close()
+
+
+def _version(path: str) -> tuple[int, str]:
+    """Return the size and the version of a file."""
+    if not os.path.exists(path):
+        raise ArgumentError(f"expected a file, there is none at '{printable(path)}'")
+    return file_version(path)
 
 
 def _indexes(

@@ -3,7 +3,8 @@
 
 ``NAME.manifest``: eight bytes of magic, a digest of all that follows (16 bytes), the length of a header (4 bytes), the
 header (JSON), the table (40 bytes a shard, ``native/io/manifest.hpp: ManifestShard``), and the names of the shards,
-each with a zero byte and the tag of its version. ``NAME.manifest.records``: eight bytes of magic, a digest of the
+each with a zero byte and the tag of its version: an object's ETag, or the modification time in nanoseconds and the
+checksum of sampled pieces of a file. ``NAME.manifest.records``: eight bytes of magic, a digest of the
 entries (16 bytes), eight zero bytes, and an entry of 20 bytes (``ManifestEntry``) per sample and component. The digest
 of the entries is in the header too, so that the two files belong together. All numbers are little-endian.
 """
@@ -54,7 +55,7 @@ class ShardRecords:
     Attributes:
         name: path of the file, or address of the object.
         size: its bytes.
-        tag: tag of the object's version (ETag); "" for files.
+        tag: tag of its version: an object's ETag, or that of a file from `file_version`; "": only sizes are compared.
         columns: names of the components; one "" if records have no names.
         offset: first byte of each component of each sample, uint64 ``(samples, columns)``.
         length: bytes of each component; all bits set if the sample lacks it.
@@ -120,10 +121,12 @@ class ManifestWriter:
 
     def add_packed(self, shard: ShardRecords, first: int, samples: int, width: int) -> None:
         """Append a row of the table, for entries that are written elsewhere."""
-        text = os.fsencode(self._name_of(shard.name)) + b"\0" + shard.tag.encode()
+        name, tag = os.fsencode(self._name_of(shard.name)) + b"\0", shard.tag.encode()
+        text = name + tag
         self._table += _ROW.pack(self.samples, first, shard.size, len(self._texts), len(text), width)
         self._texts += text
-        self._digest.update(text)
+        # States restore with a manifest of copied files, whose modification times differ.
+        self._digest.update(text if self._is_remote else name)
         self._digest.update(shard.size.to_bytes(8, "little"))
         self.samples += samples
         self.shards += 1
@@ -222,6 +225,18 @@ class OpenManifest:
         except ValueError as error:
             raise OSError(f"'{printable(entries_path(self.path))}' is damaged: {error}") from None
         return offset.reshape(-1, width), length.reshape(-1, width)
+
+
+def file_version(path: str) -> tuple[int, str]:
+    """Return the size of a file in bytes, and the tag of its version: ``"TIME:CHECKSUM"``.
+
+    The time is the file's modification time in nanoseconds. The checksum is the CRC-32C of 16 pieces of 4 KiB, the first
+    at the begin and the last at the end of the file, with equal distances; of all bytes if the file has at most 64 KiB.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return _native.file_version(os.fsencode(path))
 
 
 def root_of(path: str) -> str:

@@ -2,9 +2,11 @@
 #include "bind/manifest.hpp"
 
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -113,6 +115,22 @@ nb::tuple unpack_entries(uint64_t first, const nb::bytes& packed) {
                         column<uint64_t>(count, [&](size_t i) { return found[i].length; }));
 }
 
+// Size of a file and its version, as a manifest stores it.
+std::tuple<uint64_t, std::string> file_version(const nb::bytes& path) {
+  const std::string name = text_of(path);
+  FileState state;
+  FileVersion version;
+  read_or_raise([&](std::string& error) {
+    const OpenFile file(name);
+    uint64_t size = 0;
+    if (!is_regular(file, name, size, error)) return false;
+    if (!find_state(file, state)) return cannot_read(name, errno, error);
+    version.mtime_ns = state.mtime_ns;
+    return sampled_checksum(file, static_cast<uint64_t>(state.size), name, version.checksum, error);
+  });
+  return {static_cast<uint64_t>(state.size), version.text()};
+}
+
 }  // namespace
 
 void bind_manifest(nb::module_& m) {
@@ -129,6 +147,7 @@ void bind_manifest(nb::module_& m) {
   nb::class_<JoinedRecords, Records>(m, "JoinedRecords").def(nb::new_(&joined));
   m.def("pack_entries", &pack_entries);
   m.def("unpack_entries", &unpack_entries);
+  m.def("file_version", &file_version);
 }
 
 }  // namespace stoker

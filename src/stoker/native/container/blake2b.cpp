@@ -67,12 +67,4 @@ std::array<uint8_t, 16> blake2b_128(const uint8_t* data, size_t size) {
   return digest;
 }
 
-std::string hexadecimal(const uint8_t* data, size_t size) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * size);
-  for (size_t i = 0; i < size; ++i) (text += kDigits[data[i] >> 4]) += kDigits[data[i] & 15];
-  return text;
-}
-
 }  // namespace stoker

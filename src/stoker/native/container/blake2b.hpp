@@ -4,14 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 namespace stoker {
 
 // Return the digest of `size` bytes, of 16 bytes.
 std::array<uint8_t, 16> blake2b_128(const uint8_t* data, size_t size);
-
-// Return bytes as hexadecimal text.
-std::string hexadecimal(const uint8_t* data, size_t size);
 
 }  // namespace stoker

@@ -2,7 +2,6 @@
 #include "io/descriptors.hpp"
 
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,13 +17,6 @@ size_t max_descriptors() {
   return static_cast<size_t>(std::clamp<rlim_t>(may / 4, 8, 4096));
 }
 
-bool is_in_state(const OpenFile& file, const FileState& expected) {
-  struct stat now;
-  if (!expected.is_known()) return true;
-  return ::fstat(file.descriptor(), &now) == 0 && now.st_size == expected.size &&
-         now.st_mtim.tv_sec * int64_t{1'000'000'000} + now.st_mtim.tv_nsec == expected.mtime_ns;
-}
-
 }  // namespace
 
 Descriptors::Descriptors() : max_open_(max_descriptors()) {}
@@ -36,15 +28,12 @@ Descriptors::Shared Descriptors::find_open(uint32_t file) const {
 }
 
 Descriptors::Shared Descriptors::open(uint32_t file, const std::string& path, std::string& error,
-                                      const FileState& expected) {
+                                      const Accepts& accepts) {
   OpenFile opened(path);
   if (!opened && (errno == EMFILE || errno == ENFILE) && evict_all()) opened = OpenFile(path);
   uint64_t size = 0;
   if (!is_regular(opened, path, size, error)) return nullptr;
-  if (!is_in_state(opened, expected)) {
-    error = "expected '" + path + "' as it was when the pipeline was built, it has changed";
-    return nullptr;
-  }
+  if (accepts && !accepts(opened, path, error)) return nullptr;
   return keep(file, std::make_shared<const Opened>(Opened{std::move(opened), size}));
 }
 

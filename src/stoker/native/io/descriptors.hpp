@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,12 +12,6 @@
 #include "io/files.hpp"
 
 namespace stoker {
-
-// Facts by which a file is known to have changed. The inode is no such fact: some network file systems change it.
-struct FileState {
-  int64_t size = -1, mtime_ns = 0;  // size -1: not known, every file will do
-  bool is_known() const { return size >= 0; }
-};
 
 // Bounded, thread-safe cache of open files. The first row that reads a file opens it. When there are too many, the
 // oldest descriptor leaves the cache; rows that still read from it keep it open.
@@ -29,9 +24,12 @@ class Descriptors {
   using Shared = std::shared_ptr<const Opened>;
 
   Descriptors();
+  // Return whether an opened file is the one that is wanted; else false, with the reason in `error`.
+  using Accepts = std::function<bool(const OpenFile& opened, const std::string& path, std::string& error)>;
   // Open file number `file` at `path`, unless another thread has. Return null with the reason in `error` if the file
-  // cannot be read, or is not in the `expected` state. Throw SystemFailure if the system has no descriptor left even after the cache released its own.
-  Shared open(uint32_t file, const std::string& path, std::string& error, const FileState& expected = {});
+  // cannot be read or is not accepted: the cache never has such a file. Throw SystemFailure if the system has no
+  // descriptor left even after the cache released its own.
+  Shared open(uint32_t file, const std::string& path, std::string& error, const Accepts& accepts = {});
   // Return file number `file` if it is open, else null.
   Shared find_open(uint32_t file) const;
   // Close all files. Files that later calls open are closed after their last reader.

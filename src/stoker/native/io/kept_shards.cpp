@@ -7,6 +7,14 @@ namespace stoker {
 
 namespace {
 
+template <class Bytes>
+std::string in_hexadecimal(const Bytes& bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t byte : bytes) (text += kDigits[byte >> 4]) += kDigits[byte & 15];
+  return text;
+}
+
 // Return the name of an object's folder in the cache (remote/block_cache.py: identity_of).
 std::string folder_of(const std::string& address, uint64_t size, const std::string& tag) {
   std::string text = address;
@@ -14,8 +22,7 @@ std::string folder_of(const std::string& address, uint64_t size, const std::stri
   text += std::to_string(size);
   text += '\0';
   text += tag.empty() ? "None" : tag;  // as Python shows a missing tag
-  const auto digest = blake2b_128(reinterpret_cast<const uint8_t*>(text.data()), text.size());
-  return hexadecimal(digest.data(), digest.size());
+  return in_hexadecimal(blake2b_128(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
 }
 
 }  // namespace

@@ -123,18 +123,49 @@ bool Manifest::find(size_t sample, const std::vector<uint32_t>& columns, Codec c
 Descriptors::Shared Manifest::open(size_t shard, std::string& error) const {
   const auto number = static_cast<uint32_t>(shard);
   Descriptors::Shared opened = open_.find_open(number);
-  if (opened && opened->size == shards_[shard].size) return opened;
-  std::string name;
-  if (!text(shard, name, error)) return nullptr;
-  const std::string path = files_.root + name.c_str();
-  if (!opened) opened = open_.open(number, path, error);
-  if (opened && opened->size != shards_[shard].size) {
-    error = "expected '" + path + "' with " + std::to_string(shards_[shard].size) +
-            " bytes, as its manifest says, got " + std::to_string(opened->size) +
-            ": the shard has changed. Make the manifest again";
-    return nullptr;
+  if (opened) return opened;
+  std::string text;
+  if (!this->text(shard, text, error)) return nullptr;
+  const size_t end = std::min(text.find('\0'), text.size());
+  const std::string_view tag = std::string_view(text).substr(std::min(end + 1, text.size()));
+  return open_.open(number, files_.root + text.substr(0, end), error,
+                    [&](const OpenFile& file, const std::string& path, std::string& reason) {
+                      return is_unchanged(number, tag, file, path, reason);
+                    });
+}
+
+bool Manifest::is_unchanged(uint32_t shard, std::string_view tag, const OpenFile& file, const std::string& path,
+                            std::string& error) const {
+  FileState now;
+  if (!find_state(file, now)) return cannot_read(path, errno, error);
+  const uint64_t size = shards_[shard].size;
+  if (static_cast<uint64_t>(now.size) != size) {
+    error = "expected '" + path + "' with " + std::to_string(size) + " bytes, as its manifest says, got " +
+            std::to_string(now.size) + ": the shard has changed. Make the manifest again";
+    return false;
   }
-  return opened;
+  if (tag.empty()) return true;
+  FileVersion wanted;
+  if (!FileVersion::parse(tag, wanted)) {
+    error = "expected the version of a file for '" + path + "' in '" + files_.manifest + "', got another text";
+    return false;
+  }
+  if (now.mtime_ns == wanted.mtime_ns) return true;
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    const auto at = compared_.find(shard);
+    if (at != compared_.end() && at->second == now.mtime_ns) return true;
+  }
+  uint32_t checksum = 0;
+  if (!sampled_checksum(file, size, path, checksum, error)) return false;
+  if (checksum != wanted.checksum) {
+    error = "expected '" + path + "' as it was when its manifest was made, got a file of the same size with other " +
+            "bytes: the shard has changed. Make the manifest again";
+    return false;
+  }
+  const std::lock_guard<std::mutex> hold(mutex_);
+  compared_[shard] = now.mtime_ns;
+  return true;
 }
 
 void Manifest::close() const {

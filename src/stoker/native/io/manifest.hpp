@@ -4,7 +4,10 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -57,18 +60,25 @@ class Manifest final : public Paths {
   std::string path(size_t shard) const override;
   // Find the component of a sample that comes first of those in `columns`; its codec is `codec`, or Absent.
   bool find(size_t sample, const std::vector<uint32_t>& columns, Codec codec, Range& range, std::string& error) const;
-  // Return the open file of a shard, which has the size that the manifest says; null with the reason in `error`.
+  // Return the open file of a shard. The file has the size that the manifest says, and its version unless the manifest
+  // lacks it: the same modification time, or the same checksum of sampled pieces. Return null with the reason in `error`.
   Descriptors::Shared open(size_t shard, std::string& error) const;
   void close() const;
   size_t open_files() const { return open_.size(); }
 
  private:
   bool read_own(uint32_t file, uint64_t offset, uint8_t* to, size_t bytes, std::string& error) const;
+  bool is_unchanged(uint32_t shard, std::string_view tag, const OpenFile& file, const std::string& path,
+                    std::string& error) const;
 
   const Files files_;
   const std::vector<ManifestShard> shards_;
   const uint64_t samples_;
   mutable Descriptors own_, open_;  // the manifest's two files; the shards
+  mutable std::mutex mutex_;
+  // Modification times of shards whose pieces have been compared, because the manifest has another time. Shards of a
+  // large data set leave `open_` and are opened again.
+  mutable std::unordered_map<uint32_t, int64_t> compared_;
 };
 
 // One component of all samples of a manifest.

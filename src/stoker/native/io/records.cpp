@@ -204,7 +204,11 @@ bool follows(const Range& before, const Range& range) {
 
 Descriptors::Shared RangeTable::opened(uint32_t file, std::string& error) const {
   Descriptors::Shared found = open_.find_open(file);
-  return found ? found : open_.open(file, files_->path(file), error, state(file));
+  if (found) return found;
+  return open_.open(file, files_->path(file), error,
+                    [&](const OpenFile& now, const std::string& path, std::string& reason) {
+                      return is_in_state(now, state(file), path, reason);
+                    });
 }
 
 bool RangeTable::read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const {

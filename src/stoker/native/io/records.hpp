@@ -8,6 +8,7 @@
 
 #include "base/tensor.hpp"
 #include "io/descriptors.hpp"
+#include "io/file_version.hpp"
 
 namespace stoker {
 

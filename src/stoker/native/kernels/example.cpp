@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/registry.hpp"
-#include "plan/check.hpp"
+#include "kernels/record_part.hpp"
 
 namespace stoker {
 
@@ -38,35 +37,17 @@ class OneFeature : public Kernel {
   const std::string name_;
 };
 
-// The record comes twice: as bytes to read, and as memory to show.
-class ExampleBytes : public OneFeature {
+class ExampleBytes : public RecordPart<OneFeature> {
  public:
   ExampleBytes(registry::Bytes name, std::optional<std::string> missing)
-      : OneFeature(name), missing_(std::move(missing)) {}
-  Ports ports() const override {
-    return {.kernel = "example_bytes",
-            .in = {port_of(DType::U8, 1), port_of(DType::U8, 1)},
-            .out = {port_of(DType::U8, 1)},
-            .shows = 0b10};
-  }
-  void check(const StepFacts& step) const override {
-    step.require(step.in_value(0) == step.in_value(1), "inputs", "one record twice", "two values");
-  }
-  bool aliases() const override { return true; }
+      : RecordPart(name), missing_(std::move(missing)) {}
+  Ports ports() const override { return ports_of("example_bytes"); }
   Outcome run(const Call& c) const override {
     Feature found;
     if (!find(*c.in[0], FeatureKind::Bytes, found, *c.error)) return Outcome::Error;
-    View& out = *c.out[0];
-    if (found.count > 0) {
-      out.data = const_cast<uint8_t*>(found.first.data);
-      out.shape[0] = static_cast<int64_t>(found.first.size);
-    } else {
-      if (!missing_) return lacks(c, "bytes", 0);
-      out.data = reinterpret_cast<uint8_t*>(const_cast<char*>(missing_->data()));
-      out.shape[0] = static_cast<int64_t>(missing_->size());
-    }
-    out.stride[0] = 1;
-    return Outcome::Ok;
+    if (found.count > 0) return show(c, found.first.data, found.first.size);
+    if (!missing_) return lacks(c, "bytes", 0);
+    return show(c, reinterpret_cast<const uint8_t*>(missing_->data()), missing_->size());
   }
 
  private:

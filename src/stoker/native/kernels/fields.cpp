@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "container/fields.hpp"
-#include "kernels/registry.hpp"
-#include "plan/check.hpp"
+#include "kernels/record_part.hpp"
 
 namespace stoker {
 
@@ -32,28 +31,13 @@ class OneField : public Kernel {
   const int field_;
 };
 
-// The record comes twice: as bytes to read, and as memory to show.
-class FieldBytes : public OneField {
+class FieldBytes : public RecordPart<OneField> {
  public:
-  using OneField::OneField;
-  Ports ports() const override {
-    return {.kernel = "field_bytes",
-            .in = {port_of(DType::U8, 1), port_of(DType::U8, 1)},
-            .out = {port_of(DType::U8, 1)},
-            .shows = 0b10};
-  }
-  void check(const StepFacts& step) const override {
-    step.require(step.in_value(0) == step.in_value(1), "inputs", "one record twice", "two values");
-  }
-  bool aliases() const override { return true; }
+  using RecordPart::RecordPart;
+  Ports ports() const override { return ports_of("field_bytes"); }
   Outcome run(const Call& c) const override {
     ByteSpan found;
-    if (!find(*c.in[0], found, *c.error)) return Outcome::Error;
-    View& out = *c.out[0];
-    out.data = const_cast<uint8_t*>(found.data);
-    out.shape[0] = static_cast<int64_t>(found.size);
-    out.stride[0] = 1;
-    return Outcome::Ok;
+    return find(*c.in[0], found, *c.error) ? show(c, found.data, found.size) : Outcome::Error;
   }
 };
 

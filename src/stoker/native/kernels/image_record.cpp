@@ -5,8 +5,7 @@
 #include <string>
 
 #include "container/frames.hpp"
-#include "kernels/registry.hpp"
-#include "plan/check.hpp"
+#include "kernels/record_part.hpp"
 
 namespace stoker {
 
@@ -22,29 +21,15 @@ bool read_count(const View& record, uint64_t& labels, std::string& error) {
   return false;
 }
 
-// The record comes twice: as bytes to read, and as memory to show.
-class ImageOfRecord : public Kernel {
+class ImageOfRecord : public RecordPart<> {
  public:
-  Ports ports() const override {
-    return {.kernel = "image_of_record",
-            .in = {port_of(DType::U8, 1), port_of(DType::U8, 1)},
-            .out = {port_of(DType::U8, 1)},
-            .shows = 0b10};
-  }
-  void check(const StepFacts& step) const override {
-    step.require(step.in_value(0) == step.in_value(1), "inputs", "one record twice", "two values");
-  }
-  bool aliases() const override { return true; }
+  Ports ports() const override { return ports_of("image_of_record"); }
   Outcome run(const Call& c) const override {
     const View& record = *c.in[0];
     uint64_t labels = 0;
     if (!read_count(record, labels, *c.error)) return Outcome::Error;
     const uint64_t begin = kImageHeader + 4 * labels;
-    View& out = *c.out[0];
-    out.data = record.data + begin;
-    out.shape[0] = record.shape[0] - static_cast<int64_t>(begin);
-    out.stride[0] = 1;
-    return Outcome::Ok;
+    return show(c, record.data + begin, static_cast<uint64_t>(record.shape[0]) - begin);
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "io/kept_blocks.hpp"
 #include "io/manifest.hpp"
+#include "kernels/record_part.hpp"
 #include "kernels/records.hpp"
 #include "plan/check.hpp"
 #include "run/job.hpp"
@@ -124,20 +125,10 @@ class KeptBytes : public Kernel {
   const int reader_;
 };
 
-// The data of a record of RecordIO, as `read_kept` writes it: after their number of bytes. The record comes twice: as
-// bytes to read, and as memory to show.
-class CountedBytes : public Kernel {
+// The data of a record of RecordIO, as `read_kept` writes it: after their number of bytes.
+class CountedBytes : public RecordPart<> {
  public:
-  Ports ports() const override {
-    return {.kernel = "counted_bytes",
-            .in = {port_of(DType::U8, 1), port_of(DType::U8, 1)},
-            .out = {port_of(DType::U8, 1)},
-            .shows = 0b10};
-  }
-  void check(const StepFacts& step) const override {
-    step.require(step.in_value(0) == step.in_value(1), "inputs", "one record twice", "two values");
-  }
-  bool aliases() const override { return true; }
+  Ports ports() const override { return ports_of("counted_bytes"); }
   Outcome run(const Call& c) const override {
     const View& record = *c.in[0];
     uint64_t bytes = 0;
@@ -147,11 +138,7 @@ class CountedBytes : public Kernel {
       *c.error = "expected bytes after their number";
       return Outcome::Error;
     }
-    View& out = *c.out[0];
-    out.data = record.data + KeptBlocks::kCount;
-    out.shape[0] = static_cast<int64_t>(bytes);
-    out.stride[0] = 1;
-    return Outcome::Ok;
+    return show(c, record.data + KeptBlocks::kCount, bytes);
   }
 };
 
