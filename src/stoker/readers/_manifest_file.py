@@ -230,8 +230,9 @@ class OpenManifest:
 def file_version(path: str) -> tuple[int, str]:
     """Return the size of a file in bytes, and the tag of its version: ``"TIME:CHECKSUM"``.
 
-    The time is the file's modification time in nanoseconds. The checksum is the CRC-32C of 16 pieces of 4 KiB, the first
-    at the begin and the last at the end of the file, with equal distances; of all bytes if the file has at most 64 KiB.
+    The time is the file's modification time in nanoseconds. The checksum is the CRC-32C of 16 pieces of 4 KiB, the
+    first at the begin and the last at the end of the file, with equal distances; of all bytes if the file has at most
+    64 KiB.
 
     Raises:
         OSError: the file cannot be read.

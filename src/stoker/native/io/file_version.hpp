@@ -15,7 +15,7 @@ struct FileState {
   bool is_known() const { return size >= 0; }
 };
 
-// Find the state of an open file. Return false if the system does not tell it (`errno` has the reason).
+// Find the state of an open file. Return false if the system does not report it (`errno` has the reason).
 bool find_state(const OpenFile& file, FileState& found);
 
 // Return whether a file that was just opened is in the state in which it was when the pipeline was built; else return
