@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzing of WAV files (audio/wav.hpp) and of Opus in Ogg files (audio/opus.hpp) up to libopus: for libFuzzer (LLVMFuzzerTestOneInput), or with generated and mutated files if
-// built with STOKER_FUZZ_STANDALONE, of one of the two formats if it is named. In addition to the sanitizers' checks, a file that is accepted must have its samples
+// Fuzzing of WAV files (audio/wav.hpp), of Opus in Ogg files (audio/opus.hpp) up to libopus, and of the check of MP3 files (audio/mpeg.hpp): for libFuzzer (LLVMFuzzerTestOneInput), or with generated and mutated files if
+// built with STOKER_FUZZ_STANDALONE, of one of the formats if it is named. In addition to the sanitizers' checks, a file that is accepted must have its samples
 // within the file, and a part of the frames must be that part of all frames.
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "audio/mpeg.hpp"
 #include "audio/ogg.hpp"
 #include "audio/opus.hpp"
 #include "audio/wav.hpp"
@@ -19,7 +20,7 @@ namespace {
 using namespace stoker;  // NOLINT: a program of one file
 
 struct Counts {
-  unsigned long long runs = 0, waves = 0, accepted = 0, other = 0, damaged = 0;
+  unsigned long long runs = 0, waves = 0, accepted = 0, other = 0, damaged = 0, mpeg_frames = 0;
 } counts;
 
 void require(bool holds, const char* law) {
@@ -62,8 +63,20 @@ void check_ogg(const uint8_t* data, size_t size) {
   require(found == bytes, "packets have the bytes of the pages");
 }
 
+// A part of the frames is found as in the whole, and frames are within the file.
+void check_mpeg(const uint8_t* data, size_t size) {
+  std::string error, of_part;
+  const mpeg::Frames all = mpeg::check(data, size, 0, -1, &error);
+  counts.mpeg_frames += static_cast<unsigned long long>(all.count);
+  ++(!error.empty() ? counts.damaged : all.count ? counts.accepted : counts.other);
+  require(all.count >= 0 && all.end <= size, "frames are in the file");
+  const mpeg::Frames half = mpeg::check(data, size, 0, all.count / 2, &of_part);
+  require(half.count == all.count / 2 && half.end <= all.end, "a part is a part of the whole");
+}
+
 void decode(const uint8_t* data, size_t size) {
   ++counts.runs;
+  if (size > 1 && data[0] == 0xFF) return check_mpeg(data, size);
   if (ogg::is_ogg(data, size)) return check_ogg(data, size);
   ++counts.waves;
   wav::Wave wave;
@@ -113,7 +126,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 }
 
 #ifdef STOKER_FUZZ_STANDALONE
-// audio_fuzz SECONDS SEED [wav|ogg]
+// audio_fuzz SECONDS SEED [wav|ogg|mp3]
 #include <chrono>
 #include <random>
 
@@ -200,6 +213,28 @@ std::vector<uint8_t> made_ogg(std::mt19937& random) {
   return file;
 }
 
+std::vector<uint8_t> made_mpeg(std::mt19937& random) {
+  const auto below = [&](uint32_t n) { return random() % n; };
+  constexpr uint8_t kVersions[] = {0xE3, 0xF3, 0xFB};  // with layer III and no checksum
+  const uint8_t second = static_cast<uint8_t>(kVersions[below(3)] & ~below(2)), fourth = below(2) ? 0xC0 : 0;
+  const uint8_t rate = static_cast<uint8_t>(below(3) << 2);
+  std::vector<uint8_t> file;
+  for (uint32_t frames = 1 + below(6); frames > 0; --frames) {
+    const uint8_t third = static_cast<uint8_t>((1 + below(below(4) ? 4 : 14)) << 4 | rate | below(2) << 1);
+    const size_t start = file.size();
+    for (const uint8_t byte : {uint8_t{0xFF}, second, third, fourth}) file.push_back(byte);
+    file.resize(start + 4 + below(40));
+    for (size_t i = start + 4; i < file.size(); ++i) file[i] = static_cast<uint8_t>(below(2) ? random() : 0);
+    std::string error;
+    std::vector<uint8_t> room(file.begin() + static_cast<std::ptrdiff_t>(start), file.end());
+    room.resize(4096);
+    file.resize(start + mpeg::check(room.data(), room.size(), 0, 1, &error).end);
+    if (below(4) && !error.empty()) file.resize(start);
+  }
+  if (below(2)) change(random, &file);
+  return file;
+}
+
 std::vector<uint8_t> made(std::mt19937& random) {
   const auto below = [&](uint32_t n) { return random() % n; };
   constexpr uint32_t kSizes[] = {0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF};
@@ -253,20 +288,25 @@ int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 10;
   std::mt19937 random(argc > 2 ? static_cast<uint32_t>(std::atoi(argv[2])) : 1);
   const std::string format = argc > 3 ? argv[3] : "";
-  if (!format.empty() && format != "wav" && format != "ogg") {
-    std::fprintf(stderr, "expected the format wav or ogg, got %s\n", format.c_str());
+  constexpr const char* kFormats[] = {"wav", "ogg", "mp3"};
+  int chosen = -1;
+  for (int i = 0; i < 3; ++i)
+    if (format == kFormats[i]) chosen = i;
+  if (!format.empty() && chosen < 0) {
+    std::fprintf(stderr, "expected the format wav, ogg or mp3, got %s\n", format.c_str());
     return 2;
   }
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   do {
     for (int i = 0; i < 1000; ++i) {
-      const std::vector<uint8_t> file =
-          (format.empty() ? i % 2 == 1 : format == "ogg") ? made_ogg(random) : made(random);
+      const int kind = chosen < 0 ? i % 3 : chosen;
+      const std::vector<uint8_t> file = kind == 0 ? made(random) : kind == 1 ? made_ogg(random) : made_mpeg(random);
       LLVMFuzzerTestOneInput(file.data(), file.size());
     }
   } while (std::chrono::steady_clock::now() < end);
-  std::fprintf(stderr, "runs %llu, parsed as WAV %llu, accepted %llu, other formats %llu, damaged %llu\n", counts.runs,
-               counts.waves, counts.accepted, counts.other, counts.damaged);
+  std::fprintf(stderr,
+               "runs %llu, parsed as WAV %llu, accepted %llu, other formats %llu, damaged %llu, frames of MP3 %llu\n",
+               counts.runs, counts.waves, counts.accepted, counts.other, counts.damaged, counts.mpeg_frames);
   return 0;
 }
 #endif

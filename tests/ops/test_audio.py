@@ -13,7 +13,7 @@ from stoker import eager, fn, pipeline_def
 from stoker.contract.errors import ArgumentError, DataError, UnsupportedError
 from stoker.native import _native
 from stoker.ops.audio._miniaudio import flac_header
-from stoker.ops.audio._mp3 import with_length
+from stoker.ops.audio._mp3 import checked
 from stoker.ops.audio._wav import write_wav
 
 REFUSED = (ArgumentError, DataError, UnsupportedError)
@@ -455,7 +455,7 @@ def test_mp3_files_that_do_not_state_their_length_are_decoded_to_their_end(rate:
     with soundfile.SoundFile(memory, "w", rate, channels, format="MP3", bitrate_mode="VARIABLE") as file:
         file.write(x)
     stated = memory.getvalue()
-    assert with_length(stated) == stated
+    assert checked(stated) == stated
     first = next(at for at in range(4, len(stated)) if stated[at : at + 2] == stated[:2])
     data = stated[first:]
     assert soundfile.info(io.BytesIO(data)).frames < len(x), "the file shows nothing"

@@ -4463,7 +4463,8 @@ class decoders:
         WebM, WMA and WavPack files are decoded by FFmpeg, from the package `av`; samples that the container excludes, such
         as the encoder's priming and padding in M4A files, are removed. Integers are scaled by powers of two, so that full
         scale is 1. A float becomes an integer as ``round(32767 x)``, saturated (int32: 2147483647); DALI gives 0
-        for most. Files that are cut off, and Ogg files without the page that ends them, are errors of their row; DALI
+        for most. Files that are cut off, Ogg files without the page that ends them, and MP3 files with other bytes between
+        their frames, impossible side information or another number of frames than they state, are errors of their row; DALI
         returns what is left.
 
         The samples of a part of an Opus file depend on all packets before it, which are therefore decoded too. A `preroll`

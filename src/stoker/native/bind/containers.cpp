@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "audio/mpeg.hpp"
 #include "bind/arrays.hpp"
 #include "bind/gil.hpp"
 #include "container/crc32c.hpp"
@@ -67,6 +68,13 @@ nb::tuple scan_members(const nb::bytes& path) {
   const Damage damage = scanned(path, [&](ByteSource& file) { return kScan(file, found); });
   return nb::make_tuple(array_of(found.data.offset), array_of(found.data.length),
                         nb::bytes(found.names.data(), found.names.size()), damage.offset, damage.what);
+}
+
+nb::tuple mpeg_frames(const nb::bytes& data, size_t start, int64_t most) {
+  std::string error;
+  const auto* bytes = reinterpret_cast<const uint8_t*>(data.c_str());
+  const mpeg::Frames frames = without_gil([&] { return mpeg::check(bytes, data.size(), start, most, &error); });
+  return nb::make_tuple(frames.count, frames.end, error);
 }
 
 nb::tuple group(const nb::bytes& names, const std::vector<std::vector<std::string>>& extensions, bool fold_case) {
@@ -128,6 +136,7 @@ void bind_containers(nb::module_& m) {
   m.def("decompress_lz4", &decompress);
   m.def("group_members", &group);
   m.def("npy_header", &npy_header);
+  m.def("mpeg_frames", &mpeg_frames, nb::arg("data"), nb::arg("start"), nb::arg("most"));
   m.def("crc32c", &checksum, nb::arg("data"), nb::arg("before") = 0);
   m.def("crc32c_of_pieces", &checksums_of_pieces, nb::arg("data"), nb::arg("piece"));
 }

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Length of MPEG audio files (MP3) that do not state it.
+"""Frames of MPEG audio files (MP3): the check that they are whole, and the length of files that do not state it.
 
-libsndfile (mpg123) estimates the length of such a file from its size and its first frame, and never reads beyond the
-estimate: a file of variable bit rate that begins loud loses its end. `with_length` counts the frames and returns a
-file that states their number, in the first frame that LAME, FFmpeg and libsndfile write for this purpose (Xing/Info).
+libsndfile (mpg123) skips bytes between frames and silences frames that it cannot decode, and reports neither.
+`checked` refuses such files.
+
+Without a stated length, mpg123 estimates one from the file's size and its first frame, and never reads beyond the
+estimate: a file of variable bit rate that begins loud loses its end. `checked` counts the frames and returns a file
+that states their number, in the first frame that LAME, FFmpeg and libsndfile write for this purpose (Xing/Info).
 
 Sources: frame headers, ISO/IEC 11172-3 2.4.1.3 and 13818-3; the first frame,
 http://gabriel.mp3-tech.org/mp3infotag.html.
@@ -14,6 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...contract.errors import DataError
+from ...native import _native
 from ...video.container_ends import after_id3
 
 _RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}  # Hz, by version
@@ -22,6 +26,8 @@ _LOW_KBITS = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)  # laye
 _VERSION_1, _LAYER_3, _MONO = 3, 1, 3
 _NO_CHECKSUM = 1
 _LENGTH_BYTES = 36  # Info, flags, number of frames; name, settings, samples to drop
+_STATING = (b"Xing", b"Info")  # names of the first frame's contents
+_HAS_COUNT = 1  # flag of the stated length
 _DECODER_DELAY = 529  # samples that decoders drop at both ends when a file states its length
 
 
@@ -63,29 +69,31 @@ def _is_tag(rest: bytes) -> bool:
     return rest[:3] == b"TAG" or rest[:8] in (b"APETAGEX", b"LYRICSBE") or not rest.strip(b"\0")
 
 
-def _count_frames(data: bytes, start: int, first: _Frame) -> int:
-    """Return the number of frames from a byte on.
+def _frames(data: bytes, start: int, most: int) -> tuple[int, int]:
+    """Return the number of frames from a byte on, and the byte after them.
 
     Raises:
-        DataError: the file is cut off, or has other bytes between its frames.
+        DataError: a frame is cut off or damaged.
     """
-    at, count = start, 0
-    while at < len(data):
-        frame = _frame(data, at)
-        if frame is None or frame.rate != first.rate:
-            if _is_tag(data[at:]):
-                break
-            raise DataError(
-                f"expected a frame of MPEG audio (layer III, {first.rate} Hz) or a tag at byte {at}, got "
-                f"{data[at : at + 4]!r}: the file is damaged"
-            )
-        if at + frame.size > len(data):
-            raise DataError(
-                f"expected {frame.size} bytes of a frame at byte {at}, got {len(data) - at}: the file is cut off"
-            )
-        at += frame.size
-        count += 1
-    return count
+    count, end, error = _native.mpeg_frames(data, start, most)
+    if error:
+        raise DataError(error)
+    return count, end
+
+
+def _no_frame(data: bytes, at: int, first: _Frame) -> DataError:
+    """Return the error for bytes between frames."""
+    return DataError(
+        f"expected a frame of MPEG audio (layer III, {first.rate} Hz, {'one channel' if first.is_mono else 'stereo'}) "
+        f"or a tag at byte {at}, got {data[at : at + 4]!r}: the file is damaged"
+    )
+
+
+def _stated_frames(data: bytes, tag: int) -> int | None:
+    """Return the number of frames that a file states, if it does. ``tag``: the byte after the first side information."""
+    if data[tag : tag + 4] not in _STATING or len(data) < tag + 12 or not data[tag + 7] & _HAS_COUNT:
+        return None
+    return int.from_bytes(data[tag + 8 : tag + 12], "big")
 
 
 def _small_header(header: bytes, like: _Frame) -> tuple[bytes, int]:
@@ -101,7 +109,7 @@ def _small_header(header: bytes, like: _Frame) -> tuple[bytes, int]:
     return next(found for found in sizes if found[1] >= 4 + like.side_bytes + _LENGTH_BYTES)
 
 
-def with_length(data: bytes) -> bytes:
+def checked(data: bytes) -> bytes:
     """Return a file that states its length: an MP3 file that does not gets a first frame that does, all others are
     returned as they are.
 
@@ -109,18 +117,44 @@ def with_length(data: bytes) -> bytes:
     samples that decoders drop.
 
     Raises:
-        DataError: an MP3 file that does not state its length is cut off, or damaged between frames.
+        DataError: an MP3 file has other bytes between its frames, another number of frames than it states, a frame
+            that is cut off, or one whose side information is impossible or does not match its checksum.
     """
     start = after_id3(data)
     first = _frame(data, start)
     if first is None:
         return data
     tag = start + 4 + first.side_bytes
-    if data[tag : tag + 4] in (b"Xing", b"Info"):
+    stated = _stated_frames(data, tag)
+    if stated is not None:
+        _check_stated(data, start + first.size, stated, first)
         return data
-    count = _count_frames(data, start, first)
-    header, size = _small_header(data[start : start + 4], first)
+    if data[tag : tag + 4] in _STATING:
+        start += first.size
+    count, end = _frames(data, start, -1)
+    if not count:
+        raise DataError("expected frames of MPEG audio after the one that states facts, got none: the file is cut off")
+    if not _is_tag(data[end:]):
+        raise _no_frame(data, end, first)
+    return _with_length(data[start:], count, first)
+
+
+def _check_stated(data: bytes, start: int, stated: int, first: _Frame) -> None:
+    """Check a file that states its number of frames. Bytes after them that are no frame are left alone."""
+    count, end = _frames(data, start, stated)
+    if count < stated:
+        if end < len(data) and not _is_tag(data[end:]):
+            raise _no_frame(data, end, first)
+        raise DataError(f"expected {stated} frames of MPEG audio, as the file states, got {count}: the file is cut off")
+    more = _frame(data, end)
+    if more is not None and more.rate == first.rate:
+        raise DataError(f"expected {stated} frames of MPEG audio, as the file states, got more: one begins at byte {end}")
+
+
+def _with_length(frames: bytes, count: int, first: _Frame) -> bytes:
+    """Return frames after one that states their number."""
+    header, size = _small_header(frames[:4], first)
     dropped = (first.samples - _DECODER_DELAY) << 12 | _DECODER_DELAY
-    stated = header + bytes(first.side_bytes) + b"Info" + (1).to_bytes(4, "big") + (count + 1).to_bytes(4, "big")
+    stated = header + bytes(first.side_bytes) + b"Info" + _HAS_COUNT.to_bytes(4, "big") + (count + 1).to_bytes(4, "big")
     stated += b"LAME".ljust(9, b"\0") + bytes(12) + dropped.to_bytes(3, "big")
-    return stated.ljust(size, b"\0") + header.ljust(size, b"\0") + data[start:]
+    return stated.ljust(size, b"\0") + header.ljust(size, b"\0") + frames

@@ -20,7 +20,7 @@ from ...contract.types import DType
 from ...video.audio_track import audio_container, audio_track, read_audio
 from ...video.samples import converted, quantized
 from ._miniaudio import decode_flac, flac_header
-from ._mp3 import with_length
+from ._mp3 import checked
 
 _UNKNOWN = 1 << 62  # frames of a file whose header does not say how many
 _BLOCK = 1 << 16  # frames
@@ -44,9 +44,9 @@ def _reason(error: Exception) -> str:
 
 
 def _opened(data: Any) -> Any:
-    soundfile = _soundfile()
+    soundfile, mp3 = _soundfile(), checked(bytes(data))
     try:
-        return soundfile.SoundFile(io.BytesIO(with_length(bytes(data))))
+        return soundfile.SoundFile(io.BytesIO(mp3))
     except (RuntimeError, TypeError) as error:
         raise UnreadableFile(
             "expected an audio file that libsndfile reads (WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF) or PyAV (M4A, AAC, "
