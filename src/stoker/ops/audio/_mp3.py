@@ -90,7 +90,7 @@ def _no_frame(data: bytes, at: int, first: _Frame) -> DataError:
 
 
 def _stated_frames(data: bytes, tag: int) -> int | None:
-    """Return the number of frames that a file states, if it does. ``tag``: the byte after the first side information."""
+    """Return the number of frames that a file states, if it does. ``tag``: the byte after the side information."""
     if data[tag : tag + 4] not in _STATING or len(data) < tag + 12 or not data[tag + 7] & _HAS_COUNT:
         return None
     return int.from_bytes(data[tag + 8 : tag + 12], "big")
@@ -148,7 +148,7 @@ def _check_stated(data: bytes, start: int, stated: int, first: _Frame) -> None:
         raise DataError(f"expected {stated} frames of MPEG audio, as the file states, got {count}: the file is cut off")
     more = _frame(data, end)
     if more is not None and more.rate == first.rate:
-        raise DataError(f"expected {stated} frames of MPEG audio, as the file states, got more: one begins at byte {end}")
+        raise DataError(f"expected {stated} frames of MPEG audio, as the file states, got more, one at byte {end}")
 
 
 def _with_length(frames: bytes, count: int, first: _Frame) -> bytes:
