@@ -4,8 +4,10 @@
 Clips of 16 bits are WAV files of 12 to 16 seconds, in a folder that the program fills. The pipeline reads them, sends
 the integers to the GPU, and computes the features of NeMo and masks there; the loader pads in the background. The
 model is that of ``examples/asr``, wider. Its synthetic rate is that of batches that the pipeline has made, kept on the
-GPU and repeated: the same shapes, for which the model's libraries choose the same algorithms. The rate of one batch,
-repeated, is printed as well. The ways to feed the model alternate in one process; the figure is the ratio of rates.
+GPU and repeated: the same shapes, for which the model's libraries choose the same algorithms. cuDNN plans the
+convolutions again for every number of frames that it meets, 17 to 40 ms in the launching thread; therefore the model
+runs on every number of frames before the rates are taken. The rate of one batch, repeated, is printed as well. The ways
+to feed the model alternate in one process; the figure is the ratio of rates.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from .machine import ROOT
 
 RATE, FEATURES, CLASSES, CHARACTERS = 16_000, 80, 29, 40
 ROUNDS, WARM, STEPS = 3, 40, 120
+SHORTEST, LONGEST = 12, 16  # seconds
 KEPT = 48  # batches on the GPU
 TURNS = 8  # of the files in an epoch
 
@@ -50,6 +53,7 @@ def main() -> int:
         files = write_clips(Path(folder), arguments.clips)
         feed = fed(files, arguments.batch, arguments.threads, arguments.device)
         kept = [next(feed) for _ in range(KEPT if arguments.device == "cuda" else 2)]
+        train(every_length(arguments.batch, arguments.device), arguments)
         ways = (("synthetic", itertools.cycle(kept)), ("one batch", itertools.repeat(kept[0])), ("fed", feed))
         rates: dict[str, list[float]] = {label: [] for label, _ in ways}
         for turn in range(ROUNDS):
@@ -69,7 +73,7 @@ def write_clips(folder: Path, count: int) -> list[str]:
     rng, files = np.random.default_rng(0), []
     noise = rng.integers(-3000, 3000, 20 * RATE).astype(np.int16)
     for i in range(count):
-        begin, size = int(rng.integers(0, 4 * RATE)), int(rng.integers(12 * RATE, 16 * RATE))
+        begin, size = int(rng.integers(0, 4 * RATE)), int(rng.integers(SHORTEST * RATE, LONGEST * RATE))
         files.append(str(folder / f"{i:05}.wav"))
         with wave.open(files[-1], "wb") as file:
             file.setparams((1, 2, RATE, 0, "NONE", ""))
@@ -101,6 +105,18 @@ def fed(files: list[str], batch: int, threads: int, device: str) -> Iterator[tup
                 yield features, lengths.to(features.device, non_blocking=True)
     finally:
         loader.close()
+
+
+def every_length(batch: int, device: str) -> Iterator[tuple[Any, Any]]:
+    """Return batches of every number of frames that a batch of the pipeline may have, but for the rarest."""
+    import torch
+
+    longest = LONGEST * RATE // 160 + 1
+    for frames in range(longest, longest - WARM - STEPS, -1):
+        yield (
+            torch.zeros((batch, FEATURES, frames), device=device),
+            torch.full((batch,), frames, dtype=torch.int64, device=device),
+        )
 
 
 def train(batches: Iterable[tuple[Any, Any]], arguments: argparse.Namespace) -> float:

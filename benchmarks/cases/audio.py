@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audio on one core: processor time of front ends, resampling and decoding, against DALI and libraries for audio."""
+"""Audio on one core: processor time of front ends, resampling and decoding, against DALI and libraries for audio. The
+cases of two threads measure elapsed time on two cores.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from benchmarks.library import DALI, STOKER, load
 
 ORDER = 47
 CLIPS_PER_CPU_S = Unit("clips/CPU s", higher_is_better=True)
+CLIPS_PER_S = Unit("clips/s", higher_is_better=True)
 _SECONDS, _RATE, _BATCH = 16, 16000, 8
 _LEAST_S = 0.25  # of a figure
 _FRAME: dict[str, Any] = {"nfft": 512, "window_length": 320, "window_step": 160}
@@ -87,13 +91,16 @@ def _inputs(work: str) -> list[Any]:
     return {"mel": _spectra, "decibels": _mels, "dct": _mels, "normalize": _mels}.get(work, _clips)()
 
 
-def _per_clip(run: Call) -> Sample:
-    """Return clips per second of the process's CPU time; the first batch is not counted."""
+def _per_clip(run: Call, threads: int = 1) -> Sample:
+    """Return clips per second of the process's CPU time, or of the clock if there are several threads; the first batch
+    is not counted.
+    """
     run()
+    clock = time.process_time if threads == 1 else time.perf_counter
 
     def read() -> float:
-        start, batches = time.process_time(), 0
-        while (spent := time.process_time() - start) < _LEAST_S:
+        start, batches = clock(), 0
+        while (spent := clock() - start) < _LEAST_S:
             run()
             batches += 1
         return batches * _BATCH / spent
@@ -101,12 +108,17 @@ def _per_clip(run: Call) -> Sample:
     return Sample(read)
 
 
-def _each(function: Callable[[Any], Any], inputs: list[Any]) -> Sample:
-    return _per_clip(lambda: [function(one) for one in inputs])
+def _each(function: Callable[[Any], Any], inputs: list[Any], threads: int = 1) -> Sample:
+    if threads == 1:
+        return _per_clip(lambda: [function(one) for one in inputs])
+    pool = ThreadPoolExecutor(threads)
+    return _per_clip(lambda: list(pool.map(function, inputs)), threads)
 
 
-def run_pipeline(data: Data, *, library: str, work: str, layout: str = "ft", quality: float = 75.0) -> Sample:
-    """Run the work as a pipeline on one thread, fed without copies."""
+def run_pipeline(
+    data: Data, *, library: str, work: str, layout: str = "ft", quality: float = 75.0, threads: int = 1
+) -> Sample:
+    """Run the work as a pipeline, fed without copies."""
     lib, inputs = load(library), _inputs(work)
     fn = lib.fn
     time_axis = layout.index("t")
@@ -140,17 +152,17 @@ def run_pipeline(data: Data, *, library: str, work: str, layout: str = "ft", qua
     function = works.get(work) or works[work.partition("-")[0]]
     axes = "ft" if work in ("mel", "decibels", "dct", "normalize") else ""
 
-    @lib.pipeline_def(batch_size=_BATCH, num_threads=1, device_id=None, prefetch_queue_depth=1)
+    @lib.pipeline_def(batch_size=_BATCH, num_threads=threads, device_id=None, prefetch_queue_depth=1)
     def working() -> Any:
         return function(fn.external_source(source=lambda: inputs, layout=axes, no_copy=True))
 
     pipeline = working()
     pipeline.build()
-    return _per_clip(pipeline.run)
+    return _per_clip(pipeline.run, threads)
 
 
-def run_torchaudio(data: Data, *, work: str) -> Sample:
-    """Call torchaudio's transforms on clip after clip, on one thread."""
+def run_torchaudio(data: Data, *, work: str, threads: int = 1) -> Sample:
+    """Call torchaudio's transforms on clip after clip, each on one thread."""
     torch = importlib.import_module("torch")
     torch.set_num_threads(1)
     audio = _torchaudio()
@@ -182,14 +194,12 @@ def run_torchaudio(data: Data, *, work: str) -> Sample:
         function = cosines.matmul
     else:
         function = (calls.get(work) or calls[work.partition("-")[0]])()
-    inputs = [torch.from_numpy(one) for one in _inputs(work)]
 
-    def run() -> None:
+    def transformed(x: Any) -> Any:
         with torch.inference_mode():
-            for one in inputs:
-                function(one)
+            return function(x)
 
-    return _per_clip(run)
+    return _each(transformed, [torch.from_numpy(one) for one in _inputs(work)], threads)
 
 
 def _torchaudio() -> Any:
@@ -276,11 +286,11 @@ def _triangles() -> Any:
     return np.minimum((bins - left) / (middle - left), (right - bins) / (right - middle)).clip(0).astype(np.float32)
 
 
-def run_soxr(data: Data, *, work: str, quality: str) -> Sample:
+def run_soxr(data: Data, *, work: str, quality: str, threads: int = 1) -> Sample:
     """Resample with soxr."""
     soxr = importlib.import_module("soxr")
     before, after = _RATES[work.partition("-")[2]]
-    return _each(lambda x: soxr.resample(x, before, after, quality), _inputs(work))
+    return _each(lambda x: soxr.resample(x, before, after, quality), _inputs(work), threads)
 
 
 def run_soundfile(data: Data, *, work: str) -> Sample:
@@ -289,13 +299,14 @@ def run_soundfile(data: Data, *, work: str) -> Sample:
     return _each(lambda b: soundfile.read(io.BytesIO(b), dtype="float32"), [file.tobytes() for file in _inputs(work)])
 
 
-def run_miniaudio(data: Data, *, work: str) -> Sample:
+def run_miniaudio(data: Data, *, work: str, threads: int = 1) -> Sample:
     """Decode with miniaudio (the dr_libs and stb_vorbis)."""
     miniaudio = importlib.import_module("miniaudio")
     form: Mapping[str, Any] = {
         "output_format": miniaudio.SampleFormat.FLOAT32, "nchannels": 1, "sample_rate": _RATE,
     }  # fmt: skip
-    return _each(lambda b: miniaudio.decode(b, **form), [file.tobytes() for file in _inputs(work)])
+    files = [file.tobytes() for file in _inputs(work)]
+    return _each(lambda b: miniaudio.decode(b, **form), files, threads)
 
 
 def _pipelines(work: str, layouts: tuple[str, ...] = ("ft",), **options: Any) -> list[Contender]:
@@ -389,4 +400,32 @@ def _decoding() -> list[Case]:
     return cases
 
 
-CASES = (*_front_end(), *_resampling(), *_decoding())
+def _two_threads() -> list[Case]:
+    """Return cases on two threads, against the libraries of their bars."""
+    bars = (
+        ("chain", "the mel chain", "DALI", 5), ("spectrogram", "spectrogram", "DALI", 4),
+        ("mfcc", "MFCC front end", "torchaudio", 6), ("mel", "mel filters alone", "torchaudio", 1),
+        ("decibels", "decibels alone", "torchaudio", 1), ("dct", "cosine transform alone", "torchaudio", 1),
+        ("normalize", "normalize over time alone", "torchaudio", 1),
+        ("resample-44to16", "from 44100 to 16000 Hz", "soxr HQ", 0.8), ("decode-wav", "decode WAV", "DALI", 2.5),
+        ("decode-flac", "decode FLAC", "miniaudio", 1), ("decode-mp3", "decode MP3", "miniaudio", 1),
+        ("decode-opus", "decode Opus", "DALI", 1),
+    )  # fmt: skip
+    note = f"{_BATCH} clips of {_SECONDS} s, one channel; clips per second on two cores, of libraries in a pool of threads."
+    cases = []
+    for work, title, peer, least in bars:
+        settings: dict[str, Any] = {"work": work, "threads": 2}
+        pipeline = {**settings, "layout": "tf" if work in ("chain", "spectrogram", "mfcc") else "ft"}
+        own = Contender("stoker", "run_pipeline", {**pipeline, "library": STOKER}, cores=2)
+        if peer == "DALI":
+            other = Contender(peer, "run_pipeline", {**pipeline, "library": DALI}, "peers", cores=2)
+        elif peer == "soxr HQ":
+            other = Contender(peer, "run_soxr", {**settings, "quality": "HQ"}, "peers", cores=2)
+        else:
+            other = Contender(peer, f"run_{peer}", settings, "peers", cores=2)
+        bar = Bar(f"two threads, against {peer}", "stoker", (peer,), at_least=least)
+        cases.append(Case(f"audio-2-{work}", f"Audio, two threads: {title}", CLIPS_PER_S, (own, other), (bar,), note))
+    return cases
+
+
+CASES = (*_front_end(), *_resampling(), *_decoding(), *_two_threads())
