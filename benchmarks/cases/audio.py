@@ -411,7 +411,7 @@ def _two_threads() -> list[Case]:
         ("decode-flac", "decode FLAC", "miniaudio", 1), ("decode-mp3", "decode MP3", "miniaudio", 1),
         ("decode-opus", "decode Opus", "DALI", 1),
     )  # fmt: skip
-    note = f"{_BATCH} clips of {_SECONDS} s, one channel; clips per second on two cores, of libraries in a pool of threads."
+    note = f"{_BATCH} clips of {_SECONDS} s, one channel; clips per second on two cores; libraries in a thread pool."
     cases = []
     for work, title, peer, least in bars:
         settings: dict[str, Any] = {"work": work, "threads": 2}
