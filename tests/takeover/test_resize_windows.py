@@ -20,7 +20,8 @@ from stoker.frontends.torchvision.transport.source import Source
 from stoker.native import _native
 
 WIDTH, HEIGHT = 97, 71
-ROOTS = ["file", "gray file", "packed", "planar", "of four bytes"]
+FILES = {"file": {}, "full chroma file": {"subsampling": 0}, "progressive file": {"progressive": True}, "gray file": {}}
+ROOTS = [*FILES, "truncated file", "packed", "planar", "of four bytes"]
 
 
 def _root(kind: str) -> Node:
@@ -29,8 +30,10 @@ def _root(kind: str) -> Node:
     if kind.endswith("file"):
         out = io.BytesIO()
         image = image.convert("L") if kind == "gray file" else image
-        image.save(out, "JPEG", quality=91)
-        return Node.decode(Source.from_bytes(out.getvalue()), size, 1 if image.mode == "L" else 3)
+        image.save(out, "JPEG", quality=91, **FILES.get(kind, {}))
+        cut = len(out.getvalue()) // 2 if kind == "truncated file" else 0
+        data = out.getvalue()[: len(out.getvalue()) - cut]
+        return Node.decode(Source.from_bytes(data), size, 1 if image.mode == "L" else 3, is_lenient=cut > 0)
     array = np.asarray(image)
     if kind == "packed":
         return Node.pixels(array.reshape(-1).copy(), size, 3)
@@ -120,6 +123,15 @@ def test_a_file_of_another_size_is_refused() -> None:
     larger = Node.decode(node.source, (WIDTH + 8, HEIGHT), 3)
     cut = larger.then(steps.TorchResize(50, 210, 0, 1), (210, 50)).then(steps.Crop(150, 0, 210, 50), (60, 50))
     assert planar_pixels(cut) is None, "another decoder has to decide"
+
+
+def test_a_truncated_file_is_left_to_another_decoder() -> None:
+    """The rows that are there reach the resize before the end of the data is known, and must not reach the result."""
+    file = _root("truncated file")
+    assert file.source is not None
+    strict = Node.decode(file.source, (WIDTH, HEIGHT), 3).then(steps.TorchResize(50, 60, 0, 1), (60, 50))
+    lenient = file.then(steps.TorchResize(50, 60, 0, 1), (60, 50))
+    assert planar_pixels(strict) is None and planar_pixels(lenient) is not None
 
 
 def test_pixels_in_an_unknown_layout_are_refused() -> None:

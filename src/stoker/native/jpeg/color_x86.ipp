@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Colour conversion of 32 pixels at a time, in vectors of 256 bits. Included inside a namespace, once per instruction
-// set, with STOKER_TARGET (an attribute, or nothing), load32 and store_pixels: every instruction set compiles the same
-// text and so computes the same results.
+// set, with STOKER_TARGET (an attribute, or nothing), load32, store_pixels and two functions: `add_products` adds the
+// products of pairs of 16-bit numbers to 32-bit sums, and `high_words` returns the upper halves of the sums of pairs
+// that unpacking separated, in order. All of it is exact, so that every instruction set computes the same results.
 
 struct Rgb16 {  // 16 pixels, 16 bits, not clamped yet
   __m256i r, g, b;
 };
 
-// kCrToR and kCbToB do not fit into 16 bits: whole multiples of the input are split off; the rest is a high product of
-// twice the input, whose last bit is then rounded.
-STOKER_TARGET inline __m256i rounded_product(__m256i twice, int factor) {
-  const __m256i product = _mm256_mulhi_epi16(twice, _mm256_set1_epi16(static_cast<int16_t>(factor)));
-  return _mm256_srai_epi16(_mm256_add_epi16(product, _mm256_set1_epi16(1)), 1);
+// kCrToR and kCbToB do not fit into 16 bits: whole multiples of the input are split off. The rest is half the factor in
+// a product that is rounded after 15 bits. For one of the two this half is itself rounded; the results for all inputs,
+// -128 to 127, are the same (tests/native/jpeg_kernels_check.cpp).
+STOKER_TARGET inline __m256i rounded_product(__m256i v, int factor) {
+  return _mm256_mulhrs_epi16(v, _mm256_set1_epi16(static_cast<int16_t>((factor + 1) >> 1)));
 }
 
 STOKER_TARGET inline Rgb16 convert16(__m256i y, __m256i cb, __m256i cr) {
-  const __m256i cb2 = _mm256_add_epi16(cb, cb), cr2 = _mm256_add_epi16(cr, cr);
-  const __m256i r = _mm256_add_epi16(_mm256_add_epi16(y, cr), rounded_product(cr2, kCrToR - 65536));
-  const __m256i b = _mm256_add_epi16(_mm256_add_epi16(y, cb2), rounded_product(cb2, kCbToB - 131072));
+  const __m256i r = _mm256_add_epi16(_mm256_add_epi16(y, cr), rounded_product(cr, kCrToR - 65536));
+  const __m256i cb2 = _mm256_add_epi16(cb, cb);
+  const __m256i b = _mm256_add_epi16(_mm256_add_epi16(y, cb2), rounded_product(cb, kCbToB - 131072));
   const __m256i k = _mm256_set1_epi32((kCbToG & 0xFFFF) | (kCrToG + 65536) << 16);
   const __m256i half = _mm256_set1_epi32(kHalf);
-  const __m256i lo = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpacklo_epi16(cb, cr), k), half);
-  const __m256i hi = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpackhi_epi16(cb, cr), k), half);
-  const __m256i g = _mm256_packs_epi32(_mm256_srai_epi32(lo, 16), _mm256_srai_epi32(hi, 16));
+  const __m256i lo = add_products(half, _mm256_unpacklo_epi16(cb, cr), k);
+  const __m256i hi = add_products(half, _mm256_unpackhi_epi16(cb, cr), k);
+  const __m256i g = high_words(lo, hi);
   return {r, _mm256_add_epi16(y, _mm256_sub_epi16(g, cr)), b};
 }
 

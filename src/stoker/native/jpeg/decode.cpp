@@ -123,8 +123,10 @@ class SingleScan {
 
 }  // namespace
 
-Status decode(const uint8_t* data, size_t size, const Info& info, Window w, Format format, uint8_t* dst,
-              ptrdiff_t pitch, Scratch& scratch, int scale_log2, Ticks* ticks, Damage* damage) {
+static Status decode_to(const uint8_t* data, size_t size, const Info& info, const Target& target, Scratch& scratch) {
+  const Window& w = target.window;
+  const Format format = target.format;
+  const int scale_log2 = target.scale_log2;
   if (info.support != Support::Native || info.scan.data > size || scale_log2 < 0 || scale_log2 > 3)
     return Status::Unsupported;
   const Extent whole = scaled_extent(info, scale_log2);
@@ -132,9 +134,19 @@ Status decode(const uint8_t* data, size_t size, const Info& info, Window w, Form
   if (w.y0 < 0 || w.y0 >= w.y1 || w.y1 > whole.height) return Status::Unsupported;
   const bool ycc = format == Format::YCbCr || format == Format::Planes;
   if (info.components == 4 && ycc) return Status::Unsupported;  // Pillow has a conversion of its own for these
-  const Target target{w, format, scale_log2, dst, pitch, ticks, damage};
   if (has_several_scans(info)) return decode_multiple(data, size, info, target, scratch);
   return SingleScan(data, size, info, target).run(scratch);
+}
+
+Status decode(const uint8_t* data, size_t size, const Info& info, Window window, Format format, uint8_t* dst,
+              ptrdiff_t pitch, Scratch& scratch, int scale_log2, Ticks* ticks, Damage* damage) {
+  return decode_to(data, size, info, {window, format, scale_log2, dst, pitch, ticks, damage}, scratch);
+}
+
+Status decode_rows(const uint8_t* data, size_t size, const Info& info, Window window, Format format,
+                   const RowSink& sink, Scratch& scratch) {
+  if (format == Format::Planes || sink.rows < 1) return Status::Unsupported;
+  return decode_to(data, size, info, {window, format, 0, nullptr, 0, nullptr, nullptr, &sink}, scratch);
 }
 
 }  // namespace stoker::jpeg

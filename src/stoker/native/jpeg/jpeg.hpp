@@ -103,6 +103,21 @@ constexpr Extent scaled_extent(const Info& info, int scale_log2) {
 Status decode(const uint8_t* data, size_t size, const Info& info, Window window, Format format, uint8_t* dst,
               ptrdiff_t pitch, Scratch& scratch, int scale_log2 = 0, Ticks* ticks = nullptr, Damage* damage = nullptr);
 
+// Receiver of decoded rows [y0, y1) of the window, `pitch` bytes apart, which are valid during the call. Calls have
+// `rows` rows each, in order, except that the last may have fewer. `room` bytes of each row may be read; those after the
+// pixels have any value. Planes cannot be received.
+struct RowSink {
+  void (*take)(void* to, int32_t y0, int32_t y1, const uint8_t* pixels, ptrdiff_t pitch);
+  void* to;
+  int32_t rows;
+  ptrdiff_t room;
+};
+
+// Decode as above, in the file's own format or as GRAY, and pass on the rows while they are in the cache, instead of
+// writing them to an image. With every status but Unsupported, all rows were passed on.
+Status decode_rows(const uint8_t* data, size_t size, const Info& info, Window window, Format format,
+                   const RowSink& sink, Scratch& scratch);
+
 // Return the number of Huffman symbols of a sequential file with one scan; 0 for all others.
 uint64_t count_symbols(const uint8_t* data, size_t size, const Info& info);
 

@@ -85,6 +85,13 @@ void Picture::carve(Carver& pieces) {
     p.ring = pieces.take<uint8_t>(static_cast<size_t>(p.pitch * 2 * p.size * p.v));
     p.full = pieces.take<uint8_t>(p.upsample == Upsample::None ? 0 : width + 8 + kRowSlack);
   }
+  if (to_.sink) {
+    const size_t bytes = width * static_cast<size_t>(channels(info_, to_.format));
+    to_.pitch = static_cast<ptrdiff_t>((std::max(bytes, static_cast<size_t>(to_.sink->room)) + 63) / 64 * 64);
+    const size_t all = static_cast<size_t>(to_.pitch * to_.sink->rows);
+    to_.dst = pieces.take<uint8_t>(all);
+    if (to_.dst) std::memset(to_.dst, 0, all);
+  }
   if (neutral_) std::memset(neutral_, 128, info_.model == Model::Gray ? width : 0);
 }
 
@@ -126,8 +133,21 @@ void Picture::finish_row(int mcu_row, bool last) {
     const uint8_t* row[kMaxComponents] = {};
     for (int i = 0; i < planes(); ++i)
       if (plane[i].needed()) row[i] = full_row(plane[i], next_y_);
-    write_pixels(row, to_.dst + to_.pitch * (next_y_ - to_.window.y0));
+    write_pixels(row, destination(next_y_));
+    if (to_.sink) pass_on(next_y_);
   }
+}
+
+uint8_t* Picture::destination(int y) const {
+  const int row = y - to_.window.y0;
+  return to_.dst + to_.pitch * (to_.sink ? row % to_.sink->rows : row);
+}
+
+// Pass on the last rows if row y completes them or is the window's last one.
+void Picture::pass_on(int y) {
+  const int row = y - to_.window.y0, first = row - row % to_.sink->rows;
+  if (row + 1 - first == to_.sink->rows || y + 1 == to_.window.y1)
+    to_.sink->take(to_.sink->to, first, row + 1, to_.dst, to_.pitch);
 }
 
 // Extend the rows for the triangle filter, which repeats the first and last sample of the image and not the padding of
@@ -213,7 +233,10 @@ Status Picture::give_up() {
   const Window& w = to_.window;
   const int planes = to_.format == Format::Planes ? 3 : 1, rows = planes * (w.y1 - w.y0);
   const size_t bytes = static_cast<size_t>(w.x1 - w.x0) * static_cast<size_t>(channels(info_, to_.format) / planes);
-  for (int y = 0; y < rows; ++y) std::memset(to_.dst + to_.pitch * y, 0, bytes);
+  for (int y = 0; y < rows; ++y) {
+    std::memset(destination(w.y0 + y), 0, bytes);
+    if (to_.sink) pass_on(w.y0 + y);
+  }
   return Status::Corrupt;
 }
 

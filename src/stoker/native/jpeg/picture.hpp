@@ -65,8 +65,9 @@ struct Target {
   int scale_log2;
   uint8_t* dst;
   ptrdiff_t pitch;
-  Ticks* ticks;    // null: not requested
-  Damage* damage;  // null: not requested
+  Ticks* ticks;                   // null: not requested
+  Damage* damage;                 // null: not requested
+  const RowSink* sink = nullptr;  // then `dst` and `pitch` are unused
 };
 
 class Picture {
@@ -95,6 +96,8 @@ class Picture {
 
  private:
   void plan_plane(int index);
+  uint8_t* destination(int y) const;
+  void pass_on(int y);
   void extend_edges(const Plane& p, int block_row);
   const uint8_t* full_row(const Plane& p, int y);
   void write_pixels(const uint8_t* const* row, uint8_t* dst);

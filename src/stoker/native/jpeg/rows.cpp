@@ -130,6 +130,13 @@ STOKER_AVX2 inline void store_pixels(uint8_t* dst, __m256i a, __m256i b, __m256i
   store32(dst + 64, _mm256_permute2x128_si256(block[1], block[2], 0x31));
 }
 
+STOKER_AVX2 inline __m256i add_products(__m256i sums, __m256i a, __m256i b) {
+  return _mm256_add_epi32(_mm256_madd_epi16(a, b), sums);
+}
+STOKER_AVX2 inline __m256i high_words(__m256i lo, __m256i hi) {
+  return _mm256_packs_epi32(_mm256_srai_epi32(lo, 16), _mm256_srai_epi32(hi, 16));
+}
+
 #define STOKER_TARGET STOKER_AVX2
 #include "jpeg/color_x86.ipp"
 #undef STOKER_TARGET

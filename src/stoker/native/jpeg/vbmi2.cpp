@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colour conversion, unstuffing and table building with AVX-512 and VBMI2, based on byte permutations and compression.
+// Colour conversion, unstuffing and table building with AVX-512, VBMI2 and VNNI, based on byte permutations and
+// compression.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -38,6 +39,12 @@ inline void store_pixels(uint8_t* dst, __m256i a, __m256i b, __m256i c) {
     v = _mm256_mask_permutexvar_epi8(v, kSpread.plane[2][k], index, c);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + 32 * k), v);
   }
+}
+
+inline __m256i add_products(__m256i sums, __m256i a, __m256i b) { return _mm256_dpwssd_epi32(sums, a, b); }
+inline __m256i high_words(__m256i lo, __m256i hi) {
+  const __m256i order = _mm256_setr_epi16(1, 3, 5, 7, 17, 19, 21, 23, 9, 11, 13, 15, 25, 27, 29, 31);
+  return _mm256_permutex2var_epi16(lo, order, hi);
 }
 
 #define STOKER_TARGET

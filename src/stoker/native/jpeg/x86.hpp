@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AVX-512 and VBMI2 forms of the decoder (Ice Lake, Zen 4 and later), based on byte permutations and compression.
+// AVX-512, VBMI2 and VNNI forms of the decoder (Ice Lake, Zen 4 and later), based on byte permutations and compression.
 // Arithmetic uses 256 bits: with wider multiplications Ice Lake lowers its clock by more than they save.
 #pragma once
 #if defined(__x86_64__)
@@ -14,7 +14,8 @@ namespace stoker::jpeg {
 
 // Return whether the AVX-512 forms may run, according to machine and setting.
 inline bool has_vbmi2() {
-  static const bool supported = __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
+  static const bool supported = __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
+                                __builtin_cpu_supports("avx512vnni");
   return supported && isa() == Isa::AVX512;
 }
 

@@ -86,7 +86,9 @@ const Kernels& avx512_kernels() {
   static const Kernels table = [] {
     Kernels k = avx2_kernels();
     fill_avx512(k);
-    if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2")) fill_vbmi(k);
+    if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
+        __builtin_cpu_supports("avx512vnni"))
+      fill_vbmi(k);
     return k;
   }();
   return table;

@@ -2,6 +2,7 @@
 #include "recipe/recipe.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 
@@ -28,6 +29,10 @@ View side_by_side(int64_t height, int64_t width, int64_t channels) {
   v.set_contiguous_strides();
   return v;
 }
+
+// Rows between a decode and a resize: few enough for the first cache, many enough that the filter's weights are not
+// read again for each row.
+constexpr int64_t kRowsTogether = 8;
 
 struct SkipFile {};
 
@@ -102,25 +107,44 @@ class Interpreter {
     }
   }
 
+  // The file and the window of a decode step.
+  struct Opened {
+    jpeg::Info info;
+    jpeg::Window window;
+    jpeg::Format format;
+    int64_t height() const { return window.y1 - window.y0; }
+    int64_t width() const { return window.x1 - window.x0; }
+  };
+
+  Opened opened(const double* p) const {
+    const int64_t channels = whole(p[0]);
+    Opened file;
+    if (!jpeg::parse(source_.data, source_.size, file.info)) throw SkipFile{};
+    const auto at = [&](int i) { return static_cast<int32_t>(p[i]); };
+    file.window = {at(1), at(2), at(3), at(4)};
+    if (file.window.x1 > file.info.width || file.window.y1 > file.info.height)
+      throw SkipFile{};  // the file differs from the recorded one
+    const bool gray = file.info.model == jpeg::Model::Gray;
+    const bool luma = channels == 1 && file.info.model == jpeg::Model::YCbCr;  // the file's Y plane, unconverted
+    if (gray != (channels == 1) && !luma) throw SkipFile{};
+    file.format = luma ? jpeg::Format::GRAY : jpeg::Format::ANY;
+    return file;
+  }
+
+  // Damaged data: Pillow decides what is an error and what only deserves a warning.
+  static void check(jpeg::Status status, const double* p) {
+    if (status != jpeg::Status::Ok && (status != jpeg::Status::Truncated || p[5] == 0)) throw SkipFile{};
+  }
+
   // Decode into the destination of the `store` step if one follows.
   void decode(const double* p, const double* store = nullptr) {
+    const Opened file = opened(p);
     const int64_t channels = whole(p[0]);
-    jpeg::Info info;
-    if (!jpeg::parse(source_.data, source_.size, info)) throw SkipFile{};
-    const auto at = [&](int i) { return static_cast<int32_t>(p[i]); };
-    const jpeg::Window window{at(1), at(2), at(3), at(4)};
-    if (window.x1 > info.width || window.y1 > info.height) throw SkipFile{};  // the file differs from the recorded one
-    const bool gray = info.model == jpeg::Model::Gray;
-    const bool luma = channels == 1 && info.model == jpeg::Model::YCbCr;  // the file's Y plane, unconverted
-    if (gray != (channels == 1) && !luma) throw SkipFile{};
-    const int64_t height = window.y1 - window.y0, width = window.x1 - window.x0;
-    const View v = store ? stored(height, width, channels, store) : images_.fresh(height, width, channels);
-    const auto status =
-        jpeg::decode(source_.data, source_.size, info, window, luma ? jpeg::Format::GRAY : jpeg::Format::ANY, v.data,
-                     v.stride[0], images_.work(0));
-    if (status == jpeg::Status::Truncated && p[5] != 0) return;
-    // Damaged data: Pillow decides what is an error and what only deserves a warning.
-    if (status != jpeg::Status::Ok) throw SkipFile{};
+    const View v = store ? stored(file.height(), file.width(), channels, store)
+                         : images_.fresh(file.height(), file.width(), channels);
+    check(jpeg::decode(source_.data, source_.size, file.info, file.window, file.format, v.data, v.stride[0],
+                       images_.work(0)),
+          p);
   }
 
   // Return the given pixels where they are. `planar` 0: [H,W,C], 1: [C,H,W], 2: four bytes per pixel, as in Pillow.
@@ -258,9 +282,13 @@ class Interpreter {
     out.shape[0] = tail.window.y1 - tail.window.y0;
     out.shape[1] = tail.window.x1 - tail.window.x0;
     Planes planes = planes_of(tail, out, spread);
-    const View part = from_file ? file_part(resize.needed()) : part_of(once(source), resize.needed());
-    if (!resize.run(part, {take_rows, &planes}, images_.work(0)))
-      throw InvalidRecipe{"an image that cannot be resized"};
+    const torch_resize::Sink sink{take_rows, &planes};
+    if (from_file && steps_[0].op == Op::Decode) {
+      decode_and_resize(resize, sink);
+    } else {
+      const View part = from_file ? given_part(resize.needed()) : part_of(once(source), resize.needed());
+      if (!resize.run(part, sink, images_.work(0))) throw InvalidRecipe{"an image that cannot be resized"};
+    }
     images_.skip_to(tail.last + 1);
     return from_file ? tail.last + 1 : tail.last - at + 1;
   }
@@ -303,24 +331,41 @@ class Interpreter {
                         whole(s.p[s.op == Op::Decode ? 0 : 2]));
   }
 
-  // Return a part of the image of the first step: of a file, only that part is decoded.
-  View file_part(const torch_resize::Region& part) {
-    const RecordedStep& s = steps_[0];
-    double p[8];
-    std::copy_n(s.p, s.op == Op::Decode ? 6 : 8, p);
-    double* window = p + (s.op == Op::Decode ? 1 : 4);
+  // Return the parameters of the first step with a smaller window, which begins at p[at].
+  std::array<double, 8> first_step(const torch_resize::Region& part, int at) const {
+    std::array<double, 8> p{};
+    std::copy_n(steps_[0].p, at + (at == 1 ? 5 : 4), p.begin());
+    double* window = p.data() + at;
     const double left = window[0], top = window[1];
     window[0] = left + static_cast<double>(part.x0);
     window[1] = top + static_cast<double>(part.y0);
     window[2] = left + static_cast<double>(part.x1);
     window[3] = top + static_cast<double>(part.y1);
-    if (s.op == Op::Decode) {
-      decode(p);
-      return images_.at(0);
-    }
-    const View whole_image = given_pixels(p);
+    return p;
+  }
+
+  // Decode the part of the file that a resize needs, and resize its rows while they are in the cache.
+  void decode_and_resize(const torch_resize::Resize& resize, const torch_resize::Sink& sink) {
+    using ByRows = torch_resize::Resize::ByRows;
+    const std::array<double, 8> p = first_step(resize.needed(), 1);
+    const Opened file = opened(p.data());
+    ByRows rows(resize, images_.work(1));
+    const jpeg::RowSink to{[](void* rows, int32_t y0, int32_t y1, const uint8_t* pixels, ptrdiff_t pitch) {
+                             static_cast<ByRows*>(rows)->take(pixels, pitch, y1 - y0);
+                           },
+                           &rows, static_cast<int32_t>(kRowsTogether / rows.rows_at_once() * rows.rows_at_once()),
+                           rows.reach()};
+    check(jpeg::decode_rows(source_.data, source_.size, file.info, file.window, file.format, to, images_.work(0)),
+          p.data());
+    rows.finish(sink);
+  }
+
+  // Return a part of the given pixels.
+  View given_part(const torch_resize::Region& part) {
+    const std::array<double, 8> p = first_step(part, 4);
+    const View whole_image = given_pixels(p.data());
     if (whole_image.stride[2] == 1) return part_of(whole_image, {whole(p[4]), whole(p[5]), whole(p[6]), whole(p[7])});
-    pixels(p);
+    pixels(p.data());
     return images_.at(0);
   }
 

@@ -243,32 +243,66 @@ Resize::~Resize() = default;
 const Region& Resize::needed() const { return state_->needed; }
 bool Resize::is_for(const Sizes& sizes) const { return state_->sizes == sizes && state_->made_for == isa(); }
 
+// Memory of a run: addresses of rows, lines for rows that cannot be read in place, rows between the passes, one row of
+// the result.
+Resize::ByRows::ByRows(const Resize& resize, Scratch& scratch, int64_t line_bytes) : resize_(resize) {
+  const State& s = *resize.state_;
+  pitch_ = s.out_columns() * s.sizes.channels + kSlack;
+  const auto addresses = static_cast<int64_t>(sizeof(uint8_t*)) * 2 * s.vertical.most;
+  uint8_t* const memory = scratch.get(static_cast<size_t>(addresses + line_bytes + (s.rows() + 1) * pitch_));
+  each_ = reinterpret_cast<const uint8_t**>(memory);
+  lines_ = memory + addresses;
+  middle_ = lines_ + line_bytes;
+  result_ = middle_ + s.rows() * pitch_;
+}
+
+Resize::ByRows::ByRows(const Resize& resize, Scratch& scratch) : ByRows(resize, scratch, 0) {}
+
+int64_t Resize::ByRows::rows_at_once() const { return resize_.state_->rows_at_once(); }
+int64_t Resize::ByRows::reach() const { return resize_.state_->reach(resize_.state_->sizes.channels); }
+
+void Resize::ByRows::take(const uint8_t* pixels, int64_t pitch, int64_t count) {
+  const State& s = *resize_.state_;
+  const int64_t at_once = s.rows_at_once(), channels = s.sizes.channels, width = s.columns() * channels;
+  const int64_t last = std::min(count, s.rows() - taken_) - 1;
+  const uint8_t* from[kRows];
+  uint8_t* to[kRows];
+  for (int64_t y = 0; y <= last; y += at_once) {
+    for (int64_t i = 0; i < at_once; ++i) {  // the last rows are repeated
+      const int64_t row = std::min(y + i, last);
+      from[i] = pixels + row * pitch;
+      to[i] = middle_ + (taken_ + row) * pitch_;
+      if (!s.wide) std::memcpy(to[i], from[i], static_cast<size_t>(width));
+    }
+    if (s.wide) s.filter_rows(from, channels, to);
+  }
+  taken_ += last + 1;
+}
+
+void Resize::ByRows::finish(const Sink& sink) const {
+  const State& s = *resize_.state_;
+  const Region& wanted = s.sizes.wanted;
+  if (!s.tall) return sink.take(sink.to, 0, wanted.y1 - wanted.y0, middle_, pitch_);
+  const int64_t values = s.out_columns() * s.sizes.channels;
+  for (int64_t y = wanted.y0; y < wanted.y1; ++y) {
+    down(s.vertical, y, middle_, pitch_, s.rows() - 1, values, each_, result_);
+    sink.take(sink.to, y - wanted.y0, y - wanted.y0 + 1, result_, pitch_);
+  }
+}
+
 bool Resize::run(const View& src, const Sink& sink, Scratch& scratch) const {
   const State& s = *state_;
-  const int64_t rows = s.rows(), channels = s.sizes.channels, values = s.out_columns() * channels;
-  if (src.rank != 3 || src.dtype != DType::U8 || src.shape[0] != rows || src.shape[1] != s.columns() ||
+  const int64_t channels = s.sizes.channels;
+  if (src.rank != 3 || src.dtype != DType::U8 || src.shape[0] != s.rows() || src.shape[1] != s.columns() ||
       src.shape[2] != channels)
     return false;
   // Filters of several rows also read pixels of four bytes, which Pillow's memory has.
   const int64_t pixel = s.rows_at_once() > 1 && src.stride[2] == 1 && src.stride[1] == 4 ? 4 : channels;
-  const int64_t pitch = values + kSlack, room = s.reach(pixel), line_bytes = s.rows_at_once() * room;
-  const auto addresses = static_cast<int64_t>(sizeof(uint8_t*)) * 2 * s.vertical.most;
-  uint8_t* const memory = scratch.get(static_cast<size_t>(addresses + line_bytes + (rows + 1) * pitch));
-  auto** const each = reinterpret_cast<const uint8_t**>(memory);
-  uint8_t* const lines = memory + addresses;
-  uint8_t* const middle = lines + line_bytes;
-  uint8_t* const result = middle + rows * pitch;
-  if (s.wide) std::memset(lines, 0, static_cast<size_t>(line_bytes));
-  s.filter_source(src, lines, room, pixel, middle, pitch);
-  const Region& wanted = s.sizes.wanted;
-  if (!s.tall) {
-    sink.take(sink.to, 0, wanted.y1 - wanted.y0, middle, pitch);
-    return true;
-  }
-  for (int64_t y = wanted.y0; y < wanted.y1; ++y) {
-    down(s.vertical, y, middle, pitch, rows - 1, values, each, result);
-    sink.take(sink.to, y - wanted.y0, y - wanted.y0 + 1, result, pitch);
-  }
+  const int64_t room = s.reach(pixel), line_bytes = s.rows_at_once() * room;
+  const ByRows rows(*this, scratch, line_bytes);
+  if (s.wide) std::memset(rows.lines_, 0, static_cast<size_t>(line_bytes));
+  s.filter_source(src, rows.lines_, room, pixel, rows.middle_, rows.pitch_);
+  rows.finish(sink);
   return true;
 }
 

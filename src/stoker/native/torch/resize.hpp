@@ -47,6 +47,27 @@ class Resize {
   // false without a call of the sink if the window has another size or type.
   bool run(const View& src, const Sink& sink, Scratch& scratch) const;
 
+  // A run whose source arrives a few rows at a time, while they are in the cache. The memory is that of `scratch`.
+  class ByRows {
+   public:
+    ByRows(const Resize& resize, Scratch& scratch);
+    int64_t rows_at_once() const;  // rows of each call of `take` but the last are a multiple of this
+    int64_t reach() const;  // bytes that are read from each row's begin on; those after the pixels may have any value
+    // Take rows of the needed window, contiguous pixels, in order.
+    void take(const uint8_t* pixels, int64_t pitch, int64_t count);
+    // Pass the result to the sink, once all rows have been taken.
+    void finish(const Sink& sink) const;
+
+   private:
+    friend class Resize;
+    ByRows(const Resize& resize, Scratch& scratch, int64_t line_bytes);
+
+    const Resize& resize_;
+    const uint8_t** each_;
+    uint8_t *lines_, *middle_, *result_;
+    int64_t pitch_, taken_ = 0;
+  };
+
  private:
   struct State;
   std::unique_ptr<State> state_;
