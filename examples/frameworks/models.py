@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One small network in NumPy, PyTorch, JAX, TensorFlow (Keras) and Paddle: the same layers, first weights and updates.
+"""One small network in NumPy, PyTorch, JAX (Flax), TensorFlow (Keras) and Paddle: the same layers and first weights.
 
-A model's ``step(images, labels)`` takes a batch of its framework, changes the weights once by gradient descent, and
-returns the loss.
+A model's ``step(images, labels)`` takes a batch of its framework, changes the weights once by gradient descent, in all
+frameworks in the same way, and returns the loss.
 """
 
 from __future__ import annotations
@@ -72,28 +72,35 @@ class TorchModel:
 
 
 class JaxModel:
-    """The network in JAX, compiled."""
+    """The network in JAX, compiled, with layers of Flax and an optimizer of Optax."""
 
     def __init__(self, features: int, classes: int) -> None:
+        import flax.linen as nn
         import jax
-        import jax.numpy as jnp
+        import optax
 
-        def loss_of(weights: Any, images: Any, labels: Any) -> Any:
-            w1, b1, w2, b2 = weights
-            hidden = jax.nn.relu(images.reshape(len(images), -1) @ w1 + b1)
-            logs = jax.nn.log_softmax(hidden @ w2 + b2)
-            return -jnp.take_along_axis(logs, labels[:, None], axis=1).mean()
+        model = nn.Sequential([nn.Dense(HIDDEN), nn.relu, nn.Dense(classes)])
+        optimizer = optax.sgd(LEARNING_RATE)
+
+        def loss_of(variables: Any, images: Any, labels: Any) -> Any:
+            scores = model.apply(variables, images.reshape(len(images), -1))
+            return optax.softmax_cross_entropy_with_integer_labels(scores, labels).mean()
 
         @jax.jit
-        def update(weights: Any, images: Any, labels: Any) -> Any:
-            loss, gradients = jax.value_and_grad(loss_of)(weights, images, labels)
-            return loss, [w - LEARNING_RATE * g for w, g in zip(weights, gradients, strict=True)]
+        def update(variables: Any, state: Any, images: Any, labels: Any) -> Any:
+            loss, gradients = jax.value_and_grad(loss_of)(variables, images, labels)
+            changes, state = optimizer.update(gradients, state)
+            return loss, optax.apply_updates(variables, changes), state
 
         self.update = update
-        self.weights = [jnp.asarray(w) for w in first_weights(features, classes)]
+        variables = model.init(jax.random.key(0), np.zeros((1, features), np.float32))
+        weights = iter(first_weights(features, classes))
+        for layer in variables["params"].values():
+            layer.update(kernel=next(weights), bias=next(weights))
+        self.variables, self.state = variables, optimizer.init(variables)
 
     def step(self, images: Any, labels: Any) -> float:
-        loss, self.weights = self.update(self.weights, images, labels)
+        loss, self.variables, self.state = self.update(self.variables, self.state, images, labels)
         return float(loss)
 
 
