@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -303,3 +304,25 @@ def test_a_damaged_file_is_an_error_of_its_row() -> None:
 
     with decoding() as pipe, pytest.raises(DataError, match=r"expected a frame of MPEG audio.*row 1"):
         pipe.run()
+
+
+def test_without_files_in_memory_the_samples_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = encoded()
+    samples, opened = decode(whole), len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0
+    for _ in range(3):
+        decode(whole)
+        with pytest.raises(DataError):
+            decode(b"no file of sounds, but long enough to be one")
+    if opened:
+        assert len(list(Path("/proc/self/fd").iterdir())) == opened
+    monkeypatch.setattr("stoker.ops.audio._soundfile._file_in_memory", lambda content: None)
+    np.testing.assert_array_equal(decode(whole), samples)
+
+
+def test_a_system_that_refuses_files_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> int:
+        raise OSError(name)
+
+    samples = decode(encoded())
+    monkeypatch.setattr("os.memfd_create", refuse, raising=False)
+    np.testing.assert_array_equal(decode(encoded()), samples)

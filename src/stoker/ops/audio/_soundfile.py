@@ -5,11 +5,13 @@ AAC and containers of video files go to PyAV, all others go to libsndfile.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import io
 import math
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,15 +45,49 @@ def _reason(error: Exception) -> str:
     return str(getattr(error, "error_string", error))
 
 
-def _opened(data: Any) -> Any:
-    soundfile, mp3 = _soundfile(), checked(bytes(data))
+@contextlib.contextmanager
+def _opened(data: Any) -> Iterator[Any]:
+    """Open the bytes of a file with libsndfile.
+
+    libsndfile reads them from a file in memory, if the system has such files: for a Python object it would call back
+    into Python for each read, and threads would wait for the GIL in turn.
+    """
+    soundfile, content = _soundfile(), checked(bytes(data))
+    descriptor = _file_in_memory(content)
     try:
-        return soundfile.SoundFile(io.BytesIO(mp3))
-    except (RuntimeError, TypeError) as error:
-        raise UnreadableFile(
-            "expected an audio file that libsndfile reads (WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF) or PyAV (M4A, AAC, "
-            f"Matroska, WMA, WavPack), got {len(data)} bytes that begin with {bytes(data[:8])!r}: {_reason(error)}"
-        ) from None
+        try:
+            source = io.BytesIO(content) if descriptor is None else descriptor
+            file = soundfile.SoundFile(source, closefd=False)
+        except (RuntimeError, TypeError) as error:
+            raise UnreadableFile(
+                "expected an audio file that libsndfile reads (WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF) or PyAV (M4A, "
+                f"AAC, Matroska, WMA, WavPack), got {len(data)} bytes that begin with {bytes(data[:8])!r}: "
+                f"{_reason(error)}"
+            ) from None
+        with file:
+            yield file
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _file_in_memory(content: bytes) -> int | None:
+    """Return the descriptor of a file in memory with a content; None where the system has none."""
+    if not hasattr(os, "memfd_create"):
+        return None
+    try:
+        descriptor = os.memfd_create("stoker-audio")
+    except OSError:  # a sandbox forbids the call, or all descriptors are in use
+        return None
+    try:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def twin_header(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
