@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,14 +22,18 @@ def drawn(element: Any, key: int, stream: int) -> Any:
     return out.view(np.uint32)
 
 
-def philox(element: Any, key: int, stream: int) -> Any:
-    """Return the first word of Philox2x32-10 in NumPy."""
+def block(element: Any, key: int, stream: int) -> tuple[Any, Any]:
+    """Return the two words of Philox2x32-10 in NumPy."""
     low, high = element.astype(np.uint64), np.uint64(stream)
     for _ in range(10):
         product = low * np.uint64(0xD256D193)
         low, high = (product >> np.uint64(32)) ^ np.uint64(key) ^ high, product & np.uint64(0xFFFFFFFF)
         key = (key + 0x9E3779B9) & 0xFFFFFFFF
-    return low.astype(np.uint32)
+    return low.astype(np.uint32), high.astype(np.uint32)
+
+
+def philox(element: Any, key: int, stream: int) -> Any:
+    return block(element, key, stream)[0]
 
 
 @pytest.mark.parametrize(
@@ -48,6 +54,32 @@ def test_random_bits_of_many_elements(isa: str) -> None:
     elements = values("uint32", n=4999)
     for key, stream in ((1, 2), (0x80000000, 0xFFFFFFFF), (0xDEADBEEF, 0)):
         same(drawn(elements, key, stream), philox(elements, key, stream))
+
+
+def normal(element: Any, key: int, stream: int) -> Any:
+    asm = Asm(["int32"], ["float32"])
+    asm.store(asm.emit("Normal", asm.load(), asm.uniform(key), asm.uniform(stream), type="f32"))
+    out = np.empty(element.shape, np.float32)
+    assert asm.run([element.view(np.int32)], [out])
+    return out
+
+
+def test_normal_numbers_are_those_of_box_and_muller(isa: str) -> None:
+    elements = np.arange(1 << 20, dtype=np.uint32)
+    first, second = ((word >> 8).astype(np.float64) * 2.0**-24 for word in block(elements, 3, 4))
+    radius, angle = np.sqrt(-2 * np.log(1 - first)), math.tau * second
+    got = normal(elements, 3, 4)
+    # The square root doubles the precision of small radii; the cosine's error is an absolute one.
+    assert np.all(np.abs(got - radius * np.cos(angle)) <= radius * 2.5e-7)
+    assert abs(got.mean()) < 0.003
+    assert abs(got.std() - 1) < 0.003
+    neighbours = np.corrcoef(got[:-1], got[1:])[0, 1]
+    assert abs(neighbours) < 0.004
+
+
+def test_normal_numbers_have_the_same_bits_with_every_instruction_set(isa: str) -> None:
+    got = normal(np.arange(4999, dtype=np.uint32), 0x80000000, 0xFFFFFFFF)
+    assert hashlib.sha256(got.tobytes()).hexdigest()[:16] == "d28f52c6248998ba"
 
 
 def looked_up(index: Any, table: Any, dtype: str, length: float) -> Any:

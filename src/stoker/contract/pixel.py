@@ -40,7 +40,7 @@ UNSIGNED = {
 class Px:
     """Typed pixel expression.
 
-    ``op``: load, uniform, coordinate, random, table, entry, cast, convert, select, or a name of BINARY or UNARY.
+    ``op``: load, uniform, coordinate, random, normal, table, entry, cast, convert, select, or a name of BINARY or UNARY.
     """
 
     op: str
@@ -101,6 +101,14 @@ def random(element: Px, key: Px, stream: Px) -> Px:
     function is Philox (``native/shared/element_random.hpp``).
     """
     return Px("random", DType.INT32, (element, key, stream))
+
+
+def normal(element: Px, key: Px, stream: Px) -> Px:
+    """Return a number from the standard normal distribution for each element, FLOAT (``native/shared/element_normal.hpp``).
+
+    The operands are those of :func:`random`.
+    """
+    return Px("normal", DType.FLOAT, (element, key, stream))
 
 
 def lookup(dtype: DType, port: int, index: Px, length: Scalar) -> Px:
@@ -303,6 +311,8 @@ class _Program:
             return self._from_port(x, operands)
         if x.op == "random":
             return self.emit("Random", x.dtype, operands=operands)
+        if x.op == "normal":
+            return self.emit("Normal", x.dtype, operands=operands)
         if x.op == "select":
             condition, a, b = operands
             return self.emit("Select", x.dtype, operands=[a, b, condition])

@@ -24,7 +24,7 @@ _BYTES = 1
 _COMPARISONS = frozenset(["Eq", "Ne", "Lt", "Le", "Gt", "Ge", "ULt", "ULe", "UGt", "UGe"])
 _CONVERSIONS = frozenset(["Cvt", "UCvt", "Cast", "UCast", "Wrap"])
 _FROM_PORTS = frozenset(["Load", "Coordinate", "Lookup"])
-_TERNARY = frozenset(["Random", "Select"])
+_TERNARY = frozenset(["Normal", "Random", "Select"])
 _DIVISIONS = frozenset(["IDiv", "IMod", "UDiv", "UMod"])
 _NAMES = {"Not": "bit_not", "And": "bit_and", "Or": "bit_or", "Xor": "bit_xor"}
 _UNARY = frozenset(
@@ -151,7 +151,8 @@ class _Text:
         op, element = self.names[number], ELEMENTS[dtype]
         if op in _FROM_PORTS:
             return self.from_port(instruction, op, element)
-        first = self.operand(a, bool(flags & 1), source if op in _CONVERSIONS else kind)
+        taken = source if op in _CONVERSIONS else _I32 if op == "Normal" else kind
+        first = self.operand(a, bool(flags & 1), taken)
         if op == "Store":
             # Storing rounds again without effect, so the value before the first rounding can be stored instead.
             if not flags & 1 and self.rounded.get(a, ("", ""))[0] == element:
@@ -163,7 +164,7 @@ class _Text:
             return self.define(self.computes, dst, kind, first)
         arguments = [first]
         if op not in _UNARY:
-            arguments.append(self.operand(b, bool(flags & 2), kind))
+            arguments.append(self.operand(b, bool(flags & 2), taken))
         if op in _TERNARY:
             arguments.append(self.operand(c, bool(flags & 4), _I32))
         if op in _DIVISIONS:

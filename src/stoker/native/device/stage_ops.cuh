@@ -3,6 +3,7 @@
 // meaning; where the GPU has an instruction with exactly this meaning, it is used.
 #pragma once
 #include "shared/device.cuh"
+#include "shared/element_normal.hpp"
 #include "shared/element_random.hpp"
 #include "shared/pixel_scalar.hpp"
 
@@ -213,6 +214,30 @@ inline double ceil(double x) { return round_up(x); }
 inline double trunc(double x) { return truncate(x); }
 inline double round(double x) { return round_nearest(x); }
 inline double sqrt(double x) { return square_root(x); }
+
+struct NormalLane {
+  using F = float;
+  using I = int32_t;
+  static I bits(F x) {
+    I i;
+    memcpy(&i, &x, sizeof i);
+    return i;
+  }
+  static F from_bits(I i) {
+    F x;
+    memcpy(&x, &i, sizeof x);
+    return x;
+  }
+  static F to_float(I x) { return static_cast<float>(x); }
+  static F where(bool c, F a, F b) { return c ? a : b; }
+  static F square_root(F x) { return op::sqrt(x); }
+};
+
+inline float normal(int32_t element, int32_t key, int32_t stream) {
+  const auto words =
+      element_random::words(static_cast<uint32_t>(element), static_cast<uint32_t>(key), static_cast<uint32_t>(stream));
+  return element_random::normal<NormalLane>(static_cast<int32_t>(words.first), static_cast<int32_t>(words.second));
+}
 
 #define STOKER_FUNCTION(name, function)                      \
   template <class T>                                         \

@@ -12,12 +12,15 @@
 
 #include "pixel/kernels.hpp"
 #include "shared/element_random.hpp"
+#include "shared/fused.hpp"
 #include "shared/half.hpp"
 #include "shared/xmath.hpp"
 
 // This include comes last, so that no inline function of the standard library is compiled for AVX2: the linker might
 // keep that copy for all files, also on machines without AVX2.
 #include "base/target_begin_avx2.hpp"
+
+#include "shared/element_normal.hpp"  // its vectors are those of the target
 
 namespace stoker::pixel {
 namespace {

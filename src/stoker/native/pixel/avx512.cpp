@@ -12,10 +12,13 @@
 
 #include "pixel/kernels.hpp"
 #include "shared/element_random.hpp"
+#include "shared/fused.hpp"
 #include "shared/half.hpp"
 #include "shared/xmath.hpp"
 
 #include "base/target_begin_avx512.hpp"
+
+#include "shared/element_normal.hpp"  // its vectors are those of the target
 
 namespace stoker::pixel {
 namespace {

@@ -166,7 +166,11 @@ void select4(const Micro& m, int lanes) {
 
 // shared/element_random.hpp for a vector of elements. The multiplication is that of 32 bits to 64, of the even lanes and of
 // the odd ones; as a product with a constant, the compiler would expand it to shifts and additions.
-inline V<uint32_t> random_words(V<uint32_t> element, V<uint32_t> key, V<uint32_t> stream) {
+struct RandomWords {
+  V<uint32_t> first, second;
+};
+
+inline RandomWords random_words(V<uint32_t> element, V<uint32_t> key, V<uint32_t> stream) {
   using Wide = V<uint64_t>;
   constexpr uint64_t kLow = 0xFFFFFFFFu;
   V<uint32_t> low = element, high = stream;
@@ -176,17 +180,46 @@ inline V<uint32_t> random_words(V<uint32_t> element, V<uint32_t> key, V<uint32_t
     low = (V<uint32_t>)((even >> 32) | (odd & ~kLow)) ^ key ^ high;
     high = (V<uint32_t>)((even & kLow) | (odd << 32));
   }
-  return low;
+  return {low, high};
 }
 
-void random_bits(const Micro& m, int lanes) {
+// Calls `from(element, key, stream)` for vectors of elements.
+template <class T, class F>
+inline void map_elements(const Micro& m, int lanes, F from) {
   using U = V<uint32_t>;
   const auto* a = reinterpret_cast<const U*>(m.arg[0]);
   const auto* b = reinterpret_cast<const U*>(m.arg[1]);
   const auto* c = reinterpret_cast<const U*>(m.arg[2]);
-  auto* d = reinterpret_cast<Loose<uint32_t>*>(m.dst);
-  for (int i = 0; i < lanes; i += kLanes<uint32_t>, a += m.step[0], b += m.step[1], c += m.step[2], ++d)
-    *d = random_words(*a, *b, *c);
+  auto* d = reinterpret_cast<Loose<T>*>(m.dst);
+  for (int i = 0; i < lanes; i += kLanes<T>, a += m.step[0], b += m.step[1], c += m.step[2], ++d) *d = from(*a, *b, *c);
+}
+
+void random_bits(const Micro& m, int lanes) {
+  using U = V<uint32_t>;
+  map_elements<uint32_t>(m, lanes, [](U a, U b, U c) -> U { return random_words(a, b, c).first; });
+}
+
+inline V<float> vector_root(V<float> x) { return square_root(x); }
+
+struct NormalLanes {
+  using F = V<float>;
+  using I = V<int32_t>;
+  STOKER_INLINED static I bits(F x) { return (I)x; }
+  STOKER_INLINED static F from_bits(I x) { return (F)x; }
+  STOKER_INLINED static F to_float(I x) { return __builtin_convertvector(x, F); }
+  STOKER_INLINED static F square_root(F x) { return vector_root(x); }
+  template <class Condition>
+  STOKER_INLINED static F where(Condition c, F a, F b) {
+    return c ? a : b;
+  }
+};
+
+void normal_numbers(const Micro& m, int lanes) {
+  using U = V<uint32_t>;
+  map_elements<float>(m, lanes, [](U a, U b, U c) -> V<float> {
+    const RandomWords words = random_words(a, b, c);
+    return element_random::normal<NormalLanes>((V<int32_t>)words.first, (V<int32_t>)words.second);
+  });
 }
 
 // Adding 1.5 * 2^23 leaves no bits for a fraction, so that the addition rounds half to even, and the integer is in the
@@ -445,6 +478,7 @@ void fill_loops(Kernels& k) {
   fill_pairs(k, std::make_integer_sequence<int, kPaired * kPaired>{});
   fill_casts(k);
   k.op[at(Op::Random)][at(Type::I32)] = random_bits;
+  k.op[at(Op::Normal)][at(Type::F32)] = normal_numbers;
   fill_accesses(k);
   k.count = count;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pixel/kernels.hpp"
+#include "shared/element_normal.hpp"
 #include "shared/element_random.hpp"
 #include "shared/half.hpp"
 #include "shared/xmath.hpp"

@@ -49,6 +49,7 @@ int arity(Op op) {
     case Op::Load:
     case Op::Coordinate: return 0;
     case Op::Random:
+    case Op::Normal:
     case Op::Select: return 3;
     case Op::Store:
     case Op::Copy:
@@ -65,7 +66,7 @@ int arity(Op op) {
 }
 
 Type operand_type(const Instr& in, int k) {
-  if ((in.op == Op::Select && k == 2) || in.op == Op::Lookup) return Type::I32;
+  if ((in.op == Op::Select && k == 2) || in.op == Op::Lookup || in.op == Op::Normal) return Type::I32;
   return converts(in.op) ? in.from : in.type;
 }
 Type result_type(const Instr& in) { return compares(in.op) ? Type::I32 : in.type; }
@@ -82,6 +83,7 @@ float cost_of(const Instr& in) {
     case Op::UPow: return 20.f;
     case Op::Pow: return 80.f;
     case Op::Random: return 8.f;
+    case Op::Normal: return 14.f;
     case Op::Lookup: return 1.5f;
     case Op::Div:
     case Op::Sqrt: return wide ? 1.5f : .7f;

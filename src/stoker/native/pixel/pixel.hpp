@@ -48,6 +48,8 @@ constexpr Type type_of(DType t) {
 //               Wrap before), except F16 and BF16, which are rounded here, half to even
 //   Coordinate  dst = the coordinate that input[port] stands at (I32); see shared/coordinate.hpp
 //   Random      dst = 32 random bits (I32) of element a in the stream (b, c), all I32; see shared/element_random.hpp
+//   Normal      dst = a number (F32) from the standard normal distribution for element a in the stream (b, c), all
+//               three I32; see shared/element_normal.hpp
 //   Lookup      dst = element a (I32) of input[port], which is a table of b elements (a uniform, I32); 0 if there is
 //               none. type = type_of(dtype); dtype = the port's. No other operation uses the port
 //   Copy        dst = a (also turns a uniform into a register)
@@ -77,7 +79,7 @@ constexpr Type type_of(DType t) {
   X(Eq) X(Ne) X(Lt) X(Le) X(Gt) X(Ge) X(ULt) X(ULe) X(UGt) X(UGe) X(Select)                                       \
   X(Floor) X(Ceil) X(Trunc) X(Round) X(Sqrt) X(Rsqrt) X(Cbrt) X(Exp) X(Log) X(Log2) X(Log10) X(Sin) X(Cos) X(Tan) \
   X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Tanh) X(Asinh) X(Acosh) X(Atanh) X(Atan2)                             \
-  X(Cvt) X(UCvt) X(Cast) X(UCast) X(Wrap) X(Coordinate) X(Random) X(Lookup)
+  X(Cvt) X(UCvt) X(Cast) X(UCast) X(Wrap) X(Coordinate) X(Random) X(Normal) X(Lookup)
 
 enum class Op : uint8_t {
 #define STOKER_PIXEL_NAME(name) name,

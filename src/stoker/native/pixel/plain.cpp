@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block kernels for the build's baseline instruction set (SSE2, NEON, or none).
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <limits>
@@ -9,6 +10,7 @@
 
 #include "base/simd.hpp"
 #include "pixel/kernels.hpp"
+#include "shared/element_normal.hpp"
 #include "shared/element_random.hpp"
 #include "shared/half.hpp"
 
@@ -27,6 +29,11 @@ void store_f16(void* __restrict dst, const void* __restrict src, int n) {
 }
 
 V<uint64_t> multiply_words(V<uint64_t> x, uint32_t by) { return (x & 0xFFFFFFFFu) * uint64_t{by}; }
+
+V<float> square_root(V<float> x) {
+  for (int i = 0; i < kLanes<float>; ++i) x[i] = std::sqrt(x[i]);
+  return x;
+}
 
 #include "pixel/loops.ipp"
 

@@ -11,8 +11,12 @@ namespace stoker::element_random {
 constexpr uint32_t kMultiplier = 0xD256D193u, kKeyStep = 0x9E3779B9u;
 constexpr int kRounds = 10;
 
-// Return the first word of the block.
-inline uint32_t word(uint32_t element, uint32_t key, uint32_t stream) {
+struct Words {
+  uint32_t first, second;
+};
+
+// Return the block of an element.
+inline Words words(uint32_t element, uint32_t key, uint32_t stream) {
   uint32_t low = element, high = stream;
   for (int i = 0; i < kRounds; ++i) {
     const uint64_t product = uint64_t{kMultiplier} * low;
@@ -20,7 +24,9 @@ inline uint32_t word(uint32_t element, uint32_t key, uint32_t stream) {
     high = static_cast<uint32_t>(product);
     key += kKeyStep;
   }
-  return low;
+  return {low, high};
 }
+
+inline uint32_t word(uint32_t element, uint32_t key, uint32_t stream) { return words(element, key, stream).first; }
 
 }  // namespace stoker::element_random

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
-from ...contract.pixel import Px, binary, coordinate, random, unary, uniform
+from ...contract.pixel import Px, binary, coordinate, normal, random, uniform
 from ...contract.types import DType
 
 Floats = npt.NDArray[np.float32]
@@ -58,14 +58,12 @@ class ElementDraws:
         """Return a number in [0, 1) for each element, FLOAT."""
         return self.whole(stream).cast(DType.FLOAT) * 2.0**-_BITS
 
-    def normal(self, first: int, second: int) -> Px:
+    def normal(self, stream: int) -> Px:
         """Return a number from the standard normal distribution for each element, FLOAT, by Box and Muller's method.
 
         Every operation is rounded to float32. The largest possible number is 5.77.
         """
-        above_zero = (uniform(1 << _BITS, DType.INT32) - self.whole(first)).cast(DType.FLOAT) * 2.0**-_BITS
-        radius = unary("sqrt", unary("log", above_zero) * -2.0)
-        return radius * unary("cos", self.uniform(second) * float(np.float32(math.tau)))
+        return normal(self._element, *self._words[2 * stream : 2 * stream + 2])
 
 
 class ElementDrawsReference:
@@ -78,6 +76,9 @@ class ElementDrawsReference:
         self._words = [row.stream.word() for _ in range(2 * streams)]
 
     def bits(self, stream: int) -> npt.NDArray[np.uint32]:
+        return self._block(stream)[0]
+
+    def _block(self, stream: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
         low = self._element & np.uint64(0xFFFFFFFF)
         high = np.full_like(low, self._words[2 * stream + 1])
         key = self._words[2 * stream]
@@ -85,14 +86,16 @@ class ElementDrawsReference:
             product = low * np.uint64(0xD256D193)
             low, high = (product >> np.uint64(32)) ^ np.uint64(key) ^ high, product & np.uint64(0xFFFFFFFF)
             key = key + 0x9E3779B9 & 0xFFFFFFFF
-        return np.broadcast_to(low.astype(np.uint32), self._shape)
+        first, second = (np.broadcast_to(word.astype(np.uint32), self._shape) for word in (low, high))
+        return first, second
 
     def uniform(self, stream: int) -> Floats:
-        return (self.bits(stream) >> 8).astype(np.float32) * np.float32(2.0**-_BITS)
+        return _fraction(self.bits(stream))
 
-    def normal(self, first: int, second: int) -> Floats:
-        above_zero = np.float32(1) - self.uniform(first)
-        radius = np.sqrt(np.log(above_zero.astype(np.float64)).astype(np.float32) * np.float32(-2))
-        angle = self.uniform(second) * np.float32(math.tau)
-        cosine: Any = np.cos(angle.astype(np.float64)).astype(np.float32)
-        return radius * cosine  # type: ignore[no-any-return]
+    def normal(self, stream: int) -> Floats:
+        first, second = (_fraction(word).astype(np.float64) for word in self._block(stream))
+        return (np.sqrt(-2 * np.log(1 - first)) * np.cos(math.tau * second)).astype(np.float32)  # type: ignore[no-any-return]
+
+
+def _fraction(words: npt.NDArray[np.uint32]) -> Floats:
+    return (words >> 8).astype(np.float32) * np.float32(2.0**-_BITS)
