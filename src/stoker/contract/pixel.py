@@ -40,7 +40,8 @@ UNSIGNED = {
 class Px:
     """Typed pixel expression.
 
-    ``op``: load, uniform, coordinate, random, normal, table, entry, cast, convert, select, or a name of BINARY or UNARY.
+    ``op``: load, uniform, coordinate, random, normal, table, entry, cast, convert, select, or a name of BINARY or
+    UNARY.
     """
 
     op: str
@@ -104,9 +105,9 @@ def random(element: Px, key: Px, stream: Px) -> Px:
 
 
 def normal(element: Px, key: Px, stream: Px) -> Px:
-    """Return a number from the standard normal distribution for each element, FLOAT (``native/shared/element_normal.hpp``).
+    """Return a number from the standard normal distribution for each element, FLOAT.
 
-    The operands are those of :func:`random`.
+    The operands are those of :func:`random`. The function is in ``native/shared/element_normal.hpp``.
     """
     return Px("normal", DType.FLOAT, (element, key, stream))
 
