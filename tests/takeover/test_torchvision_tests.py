@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.idle_clock import HANG_S
-from tests.takeover.torchvision_tests import Outcome, compare, summary
+from tests.takeover.torchvision_tests import Outcome, combine, compare, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = """
 import io
+import unittest
 
 import numpy as np
 from PIL import Image
@@ -36,6 +38,15 @@ def test_different():
 
 def test_always_fails():
     raise ValueError
+
+class TestParts(unittest.TestCase):
+    def test_last_part_is_different(self):
+        import stoker.torchvision
+        for part in range(3):
+            with self.subTest(part=part):
+                if part == 0:
+                    self.skipTest("not this one")
+                assert part == 1 or not stoker.torchvision.is_enabled()
 """
 
 
@@ -54,9 +65,13 @@ def test_only_faults_of_the_take_over_are_counted(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 1, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "fetching: 4 tests, 2 failed, 2 passed"
-    assert lines[1].endswith("test_tv_tensors.py::test_different: passed -> failed")
-    assert lines[-1] == "1 tests pass untouched and fail taken over"
+    assert lines[0] == "fetching: 5 tests, 3 failed, 2 passed"
+    differences = [line for line in lines if line.endswith(": passed -> failed")]
+    assert [line.split("::")[-1] for line in differences] == [
+        "test_last_part_is_different: passed -> failed",
+        "test_different: passed -> failed",
+    ]
+    assert lines[-1] == "2 tests pass untouched and fail taken over"
 
 
 def test_differences(capsys: object) -> None:
@@ -65,6 +80,13 @@ def test_differences(capsys: object) -> None:
     taken_over = {"a": failed, "b": passed, "d": skipped}
     assert compare(untouched, taken_over, "fetching") == 2, "a fails, c is missing"
     assert summary(untouched) == "4 tests, 1 failed, 2 passed, 1 skipped"
+
+
+def test_outcomes_of_parts_in_any_order() -> None:
+    passed, failed, skipped = ("a", "passed", ""), ("a", "failed", "why"), ("a", "skipped", "")
+    for records in itertools.permutations((passed, failed, skipped)):
+        assert combine(records) == {"a": Outcome("failed", "why")}
+    assert combine([skipped, passed]) == combine([passed, skipped]) == {"a": Outcome("passed", "")}
 
 
 def test_a_folder_without_tests_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,6 +57,7 @@ def run(tests: list[Path], mode: str, part: str, options: list[str], only: list[
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]),
             "OMP_NUM_THREADS": "1",
+            "PYTHONHASHSEED": "0",  # some tests take their settings from a set
             "PLUGIN_MODE": mode,
             "PLUGIN_PART": part,
             "PLUGIN_OUTCOMES": str(outcomes),
@@ -69,11 +71,18 @@ def run(tests: list[Path], mode: str, part: str, options: list[str], only: list[
         done = subprocess.run(command, cwd=tests[0].parent, env=environment, capture_output=True, text=True)
         if not outcomes.exists():
             sys.exit(f"{mode}: pytest ran no test:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-        found = {}
-        for line in outcomes.read_text(encoding="utf-8").splitlines():
-            test, name, text = json.loads(line)
-            found.setdefault(test, Outcome(name, text))
-        return found
+        return combine(json.loads(line) for line in outcomes.read_text(encoding="utf-8").splitlines())
+
+
+def combine(records: Iterable[tuple[str, str, str]]) -> Outcomes:
+    """Return one outcome per test from all records of it: subtests and steps. A failure counts most, then a pass."""
+    found: Outcomes = {}
+    order = ("failed", "passed", "skipped")
+    for test, name, text in records:
+        before = found.get(test)
+        if before is None or order.index(name) < order.index(before.name):
+            found[test] = Outcome(name, text)
+    return found
 
 
 def compare(untouched: Outcomes, taken_over: Outcomes, mode: str) -> int:
