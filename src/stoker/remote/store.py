@@ -21,8 +21,8 @@ from .block_cache import BLOCK_BYTES, BlockCache, RemoteObject, write_pieces
 from .client import Client
 
 _CONNECTIONS = 32
-# Bytes in flight for blocks that no row waits for: at first, because further blocks delay those of the first rows, and if
-# more than `_ENOUGH_BYTES` have arrived.
+# Bytes in flight for blocks that no row waits for: at first, because further blocks delay those of the first rows, and
+# if more than `_ENOUGH_BYTES` have arrived.
 _FIRST_BYTES, _FEW_BYTES, _ENOUGH_BYTES = 4 << 20, 8 << 20, 32 << 20
 _WAIT_NS = 1_000_000  # a shorter wait of a row is no reason for more bytes in flight
 _CLOSED = "the pipeline is closed"
