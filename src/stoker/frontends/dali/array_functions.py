@@ -277,9 +277,10 @@ def jax_function(
         return functools.partial(jax_function, sharding=sharding, **both, **on_gpu)
     if sharding is not None and device == "gpu":
         raise UnsupportedError(
-            f"`jax_function`: expected no `sharding` on a GPU, got {brief(sharding)}: batches there come in any order, "
-            "and processes that exchange data would wait for each other. Deliver sharded batches with "
-            "`stoker.jax.Loader(pipeline, sharding=...)`, and call the function on these"
+            f"`jax_function`: expected no `sharding` on a GPU, got {brief(sharding)}: all processes must launch the "
+            "programs of a GPU that exchange data in one order, and a pipeline calls the function ahead of the "
+            "training loop. Deliver sharded batches with `stoker.jax.Loader(pipeline, sharding=...)`, and call the "
+            "function on these"
         )
     if device != "gpu":
         _on_cpu("jax_function", device, "The other device is gpu")
