@@ -113,15 +113,15 @@ class ClipPixels:
             text = f"expected frames of one size in a clip, got {sizes[k]} and {(height, width)}"
             misfits.setdefault(k, DataError(text))
             return pixels
+        written: Pixels = clip[at]
         if pixels is not None:
-            clip[at] = pixels
+            written[:] = pixels
         elif self.resize is not None:
-            self.resize.write(frame, self.order, turns, clip[at])
+            self.resize.write(frame, self.order, turns, written)
         elif turns:
             stored = np.empty((frame.height, frame.width, 3), self.dtype)
             write_pixels(frame, self.order, stored)
-            clip[at] = np.rot90(stored, turns)
+            written[:] = np.rot90(stored, turns)
         else:
-            write_pixels(frame, self.order, clip[at])
-        written: Pixels = clip[at]
+            write_pixels(frame, self.order, written)
         return written

@@ -22,7 +22,7 @@ from ..contract.errors import DataError
 from .disposable import disposable_of
 from .frame_index import CORRUPT, KEY, LEADING, NO_TIME, FrameIndex
 from .motion_jpeg import CODEC, MotionJpegContext
-from .pyav import DECODER_OPTIONS, FileErrors, Source, name_of, open_container, pyav, state_of
+from .pyav import DECODER_OPTIONS, FileErrors, Source, name_of, open_container, pyav, raise_data_error, state_of
 from .reduction import reducing_options
 
 Take = Callable[[int, Any], None]
@@ -70,6 +70,9 @@ class PacketDecoder:
         self._is_fresh = container is None  # no packet was read from the container
         self._packets: Iterator[Any] = iter(())
         self._numbers: Mapping[tuple[int, int, int, int], int] = {}
+        # An item of a view is a Python number; one of an array is first made a scalar of NumPy.
+        facts = (index.packet_pos, index.packet_size, index.packet_flags)
+        self._positions, self._sizes, self._flags = (memoryview(np.ascontiguousarray(x)) for x in facts)
         self.handle = -1  # descriptor of a file whose packets are contiguous
         self._packet_type = pyav().Packet
         if container is None and not (index.codec and index.is_contiguous):
@@ -153,15 +156,15 @@ class PacketDecoder:
             OSError: the file cannot be read.
         """
         number = self.next
-        if number >= len(self.index.packet_pts):
+        if number >= len(self._flags):
             return self.drain()
         self.next += 1
-        flags = int(self.index.packet_flags[number])
+        flags = self._flags[number]
         if flags & CORRUPT:
             raise DataError(f"packet {number} of {name_of(self.source)} is damaged")
         if flags & KEY:
             self.last_key = number
-        with FileErrors(self.source):
+        try:  # no scope of FileErrors, whose two calls are a part of what a small picture costs
             packet = self._current = self._packet(number)
             if flags & LEADING and self.last_key == self.start:
                 return ()  # it needs pictures that were not decoded
@@ -170,6 +173,9 @@ class PacketDecoder:
                 return ()
             packet.pts = packet.dts = number
             return list(self._context.decode(packet))
+        except Exception as error:
+            raise_data_error(self.source, error)
+            raise
 
     @property
     def is_disposable(self) -> bool:
@@ -187,7 +193,7 @@ class PacketDecoder:
             if packet is None:
                 raise DataError(f"expected packet {number} in {name_of(self.source)}, got its end")
             return packet
-        pos, size = int(self.index.packet_pos[number]), int(self.index.packet_size[number])
+        pos, size = self._positions[number], self._sizes[number]
         if isinstance(self.source, str):
             content = os.pread(self.handle, size, pos)
         else:
@@ -197,7 +203,7 @@ class PacketDecoder:
         packet = self._packet_type(size)  # with zeros after it, which decoders read; `Packet(content)` has none
         packet.update(content)
         # FFmpeg's PNG decoder adds pictures to the one before unless their packets are key packets.
-        packet.is_keyframe = bool(self.index.packet_flags[number] & KEY)
+        packet.is_keyframe = bool(self._flags[number] & KEY)
         return packet
 
     # ---- packets of containers that scatter them ----
@@ -477,26 +483,27 @@ class VideoDecoder:
         Raises:
             DataError: a packet is damaged, or a frame is missing among those that come out.
         """
-        packets, known = self._packets, self._known
-        while packet in request.pending:
+        packets, known, pending = self._packets, self._known, request.pending
+        while packet in pending:
             if packets.is_drained:
                 raise _MissingFrame(packets.source, number, packet)
-            if 0 <= stop < packets.next and packets.next in known:  # packets without a frame belong to the one before
+            own = known.get(packets.next)
+            if own is not None and 0 <= stop < packets.next:  # packets without a frame belong to the one before
                 frames = packets.drain()
             else:
-                own = known.get(packets.next)
-                frames = packets.feed(skips=own is not None and own < max(limit, request.first))
+                frames = packets.feed(skips=own is not None and (own < limit or own < request.first))
             for frame in frames:
-                found = known.get(frame.pts)
+                at = frame.pts
+                found = known.get(at)
                 if found is None:  # the file says that it is not shown
                     continue
                 missing, self._last = self._last + 1, found
                 if 0 < missing < found:
                     self._require_none(missing, found)
-                if found > number and packet in request.pending:
+                if found > number and packet in pending:
                     raise _MissingFrame(packets.source, number, packet)
-                if frame.pts in request.pending:
-                    request.hand_over(frame, packets.source)
+                if at in pending:
+                    request.hand_over(at, frame, packets.source)
 
     def _require_none(self, begin: int, end: int) -> None:
         """Check that frames that did not come out were left out, or have packets that were not decoded.
@@ -527,13 +534,17 @@ class _Request:
     @property
     def first(self) -> int:
         """Return the smallest number; -1 if there is none."""
-        while self._order and self._order[0][1] not in self.pending:
-            self._order.popleft()
-        return self._order[0][0] if self._order else -1
+        order, pending = self._order, self.pending
+        while order:
+            number, packet = order[0]
+            if packet in pending:
+                return number
+            order.popleft()
+        return -1
 
-    def hand_over(self, frame: Any, source: Source) -> None:
-        """Give a frame to its taker."""
-        number = self.pending.pop(frame.pts)
+    def hand_over(self, packet: int, frame: Any, source: Source) -> None:
+        """Give the frame of a packet to its taker."""
+        number = self.pending.pop(packet)
         try:
             if frame.is_corrupt:
                 raise DataError(f"frame {number} of {name_of(source)} is damaged")

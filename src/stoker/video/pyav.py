@@ -71,16 +71,26 @@ class FileErrors:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None or isinstance(error, (DataError, MemoryError)):
-            return
-        av, source = pyav(), self._source
-        if not isinstance(error, (av.error.FFmpegError, OSError, ValueError, EOFError)):
-            return
-        is_of_data = isinstance(error, (av.error.InvalidDataError, ValueError)) or not isinstance(source, str)
-        if isinstance(error, OSError) and not is_of_data:
-            return
-        text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise DataError(f"cannot read {name_of(source)}: {text}") from None
+        if error is not None:
+            raise_data_error(self._source, error)
+
+
+def raise_data_error(source: Source, error: BaseException) -> None:
+    """Raise a DataError for an error of PyAV about the contents of a file. Return if it is another error.
+
+    Raises:
+        DataError: the error is about the contents.
+    """
+    if isinstance(error, (DataError, MemoryError)):
+        return
+    av = pyav()
+    if not isinstance(error, (av.error.FFmpegError, OSError, ValueError, EOFError)):
+        return
+    is_of_data = isinstance(error, (av.error.InvalidDataError, ValueError)) or not isinstance(source, str)
+    if isinstance(error, OSError) and not is_of_data:
+        return
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    raise DataError(f"cannot read {name_of(source)}: {text}") from None
 
 
 @functools.cache
