@@ -47,6 +47,12 @@ def device(request: pytest.FixtureRequest) -> Any:
     return request.getfixturevalue("fake_video_engines") if request.param == "null" else None
 
 
+@pytest.fixture(autouse=True)
+def _patient_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `close` wait longer: the fake engines decode on the processor, the clips of prefetched batches too."""
+    monkeypatch.setattr("stoker.executor.run._CLOSE_S", 60.0)
+
+
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets the number of clips of each request that the engines have decoded."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -295,6 +299,61 @@ def test_close_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
         warnings.simplefilter("error")
         pipe.close()
     assert function.after == 2  # type: ignore[attr-defined]
+
+
+_STOPPED = """
+import os, sys, warnings
+import numpy as np
+from stoker import fn, pipeline_def
+from stoker.executor import run as run_module
+
+run_module._CLOSE_S = 2.0
+ends, counts = os.fdopen(int(sys.argv[1]), "rb"), []
+
+def function(x):
+    counts.append(0)
+    if len(counts) == 2:
+        print("entered", flush=True)
+        ends.read(1)
+    return x
+
+@pipeline_def(batch_size=1, num_threads=1, prefetch_queue_depth=1)
+def pipeline():
+    return fn.python_function(fn.external_source(source=lambda: [np.zeros(1, np.uint8)], batch=True), function=function)
+
+warnings.simplefilter("error")
+pipe = pipeline()
+pipe.run()
+print("closing", sys.stdin.readline(), flush=True)
+pipe.close()
+"""
+
+
+def test_time_in_which_the_process_is_stopped_does_not_count() -> None:
+    """`close` waits for a function. The process is stopped for longer than `close` waits, and then the function ends."""
+    reads, writes = os.pipe()
+    command = [sys.executable, "-c", _STOPPED, str(reads)]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=[reads])
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        assert child.stdout.readline() == "entered\n"
+        child.stdin.write("now\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "closing now\n"
+        time.sleep(0.3)  # `close` begins to wait
+        child.send_signal(signal.SIGSTOP)
+        time.sleep(3)
+        os.write(writes, b"1")
+        child.send_signal(signal.SIGCONT)
+        assert child.wait(120) == 0, "`close` warned of a function that could not run"
+    finally:
+        child.kill()
+        child.wait()
+        child.stdin.close()
+        child.stdout.close()
+        os.close(reads)
+        os.close(writes)
 
 
 def test_two_consumers_share_a_pipeline(files: list[str]) -> None:

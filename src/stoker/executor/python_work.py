@@ -104,12 +104,16 @@ class PythonWork:
         return True
 
     def join(self, wait_s: float) -> bool:
-        """Wait for the threads to end after the engine was closed. Return False if the user's code still runs."""
-        until = time.monotonic() + wait_s
+        """Wait for the threads to end after the engine was closed. Return False if the user's code still runs.
+
+        Args:
+            wait_s: seconds, without those in which the process is stopped.
+        """
+        left = _Seconds(wait_s)
         # The serving thread first: it may still start others.
-        if self._thread is not None and not _join(self._thread, until):
+        if self._thread is not None and not left.join(self._thread):
             return False
-        if not all(_join(thread, until) for thread in self._helpers):
+        if not all(left.join(thread) for thread in self._helpers):
             return False
         self._thread = None
         self._helpers.clear()
@@ -358,12 +362,27 @@ def _help(engine: Any, owner: weakref.ref[PythonWorkOwner]) -> None:
         del run, work
 
 
-def _join(thread: threading.Thread, until: float) -> bool:
-    """Wait for a thread, unless it is the caller's own. Return False if it still runs at ``until``."""
-    if thread is threading.current_thread():
-        return True
-    thread.join(max(until - time.monotonic(), 0))
-    return not thread.is_alive()
+_SLICE_S = 0.05
+
+
+class _Seconds:
+    """Seconds that are left for waiting. Those in which the process is stopped do not count: the clock goes on then,
+    and the threads do not.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+
+    def join(self, thread: threading.Thread) -> bool:
+        """Wait for a thread, unless it is the caller's own. Return False if it still runs when no time is left."""
+        if thread is threading.current_thread():
+            return True
+        while self._left > 0 and thread.is_alive():
+            began = time.monotonic()
+            thread.join(min(self._left, _SLICE_S))
+            # Much longer than a slice: the process was stopped, or got no processor.
+            self._left -= min(time.monotonic() - began, 2 * _SLICE_S)
+        return not thread.is_alive()
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:
