@@ -330,7 +330,7 @@ pipe.close()
 
 
 def test_time_in_which_the_process_is_stopped_does_not_count() -> None:
-    """`close` waits for a function. The process is stopped for longer than `close` waits, and then the function ends."""
+    """The process is stopped for longer than `close` waits for a function, and then the function ends."""
     reads, writes = os.pipe()
     command = [sys.executable, "-c", _STOPPED, str(reads)]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=[reads])

@@ -72,7 +72,7 @@ class PacketDecoder:
         self._numbers: Mapping[tuple[int, int, int, int], int] = {}
         # An item of a view is a Python number; one of an array is first made a scalar of NumPy.
         facts = (index.packet_pos, index.packet_size, index.packet_flags)
-        self._positions, self._sizes, self._flags = (memoryview(np.ascontiguousarray(x)) for x in facts)
+        self._positions, self._sizes, self._flags = (np.ascontiguousarray(x).data for x in facts)
         self.handle = -1  # descriptor of a file whose packets are contiguous
         self._packet_type = pyav().Packet
         if container is None and not (index.codec and index.is_contiguous):
