@@ -10,7 +10,7 @@ import emulated_stages
 import numpy as np
 import pytest
 
-from stoker import ArgumentError, Batch, UnsupportedError, eager, types
+from stoker import ArgumentError, Batch, Pipeline, UnsupportedError, eager, fn, types
 from stoker.device.gpu import Gpu
 from stoker.frontends import eager as calls
 from stoker.frontends.eager_gpu import GPUS
@@ -94,6 +94,63 @@ def test_data_that_the_cpu_reads_are_copied_to_it() -> None:
     (got,) = calls.batches_of("_index", [IMAGES, index], {"spec": "i", "device": "gpu"}, 3)
     for row, image in zip(got.as_cpu(), IMAGES, strict=True):
         np.testing.assert_array_equal(row, image[2])
+
+
+@pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR"])
+@pytest.mark.parametrize("fill", [9.0, None])
+def test_images_without_pixels(interp: str, fill: float | None) -> None:
+    for shape in ((0, 5, 3), (5, 0, 3), (0, 0, 1)):
+        for dtype in (np.uint8, np.float32):
+            image, settings = np.zeros(shape, dtype), {"interp_type": interp, "fill_value": fill}
+            for name, arguments in (
+                ("warp_affine", {"matrix": (0.5, 0.1, 0, 0.2, 1.0, 0), "size": (4, 6), **settings}),
+                ("warp_affine", {"matrix": (2.0, 0, 0, 0, 2.0, 0), "size": (4, 6), **settings}),
+                ("rotate", {"angle": 30.0, "size": (4, 6), **settings}),
+                ("rotate", {"angle": 30.0, **settings}),
+            ):
+                call = getattr(eager, name)
+                want = call([image, image], **arguments)
+                got = call([image, image], device="gpu", **arguments).as_cpu()
+                assert got.shape() == want.shape()
+                np.testing.assert_array_equal(got[0], want[0])
+
+
+@pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR"])
+def test_resized_rows_without_pixels(interp: str) -> None:
+    shapes = [(9, 8, 3), (0, 5, 3), (5, 0, 3), (0, 0, 3)]
+    rows = [np.full(shape, 7 + i, np.uint8) for i, shape in enumerate(shapes)]
+
+    def run(device_id: int | None) -> Any:
+        pipe = Pipeline(batch_size=len(rows), num_threads=1, device_id=device_id)
+        with pipe:
+            x = fn.external_source(source=lambda: rows, layout="HWC", dtype=np.uint8, ndim=3)
+            x = x if device_id is None else x.gpu()
+            images = fn.resize(x, size=(4, 6), interp_type=interp, allow_empty=True)
+            pipe.set_outputs(images, fn.brightness(fn.flip(images), brightness=2.0), fn.resize(x, resize_shorter=5, allow_empty=True))
+        with pipe:
+            return pipe.run()
+
+    for got, want in zip(run(0), run(None), strict=True):
+        assert got.as_cpu().shape() == want.shape()
+        for i in range(len(rows)):
+            np.testing.assert_array_equal(got.as_cpu()[i], want[i])
+    assert run(0)[0].shape() == [(4, 6, 3), (0, 6, 3), (4, 0, 3), (0, 0, 3)]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float32])
+def test_extremes_of_no_elements(dtype: Any) -> None:
+    image = np.zeros((0, 5, 3), dtype)
+    for call in (eager.reductions.max, eager.reductions.min):
+        for axes in ([0], [1], [0, 1, 2]):
+            np.testing.assert_array_equal(host(call(image, axes=axes, device="gpu")), call(image, axes=axes))
+
+
+def test_tensors_of_eight_axes() -> None:
+    x = np.arange(3 * 2**7, dtype=np.int32).reshape(3, *(2,) * 7)
+    perm = [7, 2, 5, 0, 3, 6, 1, 4]
+    rows = eager.transpose([x, x + 1], perm=perm, device="gpu").as_cpu()
+    np.testing.assert_array_equal(rows[1], (x + 1).transpose(perm))
+    np.testing.assert_array_equal(host(eager.cast(x, dtype=types.FLOAT, device="gpu")), x.astype(np.float32))
 
 
 def test_threads_may_call_concurrently() -> None:

@@ -64,7 +64,7 @@ FAULTS: dict[str, tuple[Define, str]] = {
     "remainder": (lambda: half(image() % fed(np.asarray(0, np.int32))), "`%`: expected a non-zero divisor"),
     "resize": (lambda: half(fn.resize(image(EMPTY), size=(4, 4))), "`resize`: expected a region (or image)"),
     "rotate": (
-        lambda: half(fn.rotate(image(EMPTY), angle=9.0, size=(4, 4))),
+        lambda: half(fn.rotate(image(EMPTY), angle=9.0, size=(4, 4), interp_type="INTERP_CUBIC")),
         "`rotate`: expected an image with pixels",
     ),
     "index": (lambda: half(image()[fed(np.asarray(9, np.int32))]), "`[]`: expected an index in [-6, 6), got 9"),

@@ -18,6 +18,7 @@ import pytest
 import stoker
 import stoker.dali.experimental.dynamic as ndd
 from stoker import ArgumentError, DataError, StateError, UnsupportedError, dali
+from stoker.contract.errors import UnknownArgumentError
 from stoker.contract.types import DType
 from stoker.dali import fn, ops, pipeline_def, types
 from stoker.frontends.dali.catalogue import ALIASES, NAMES, class_name
@@ -30,13 +31,13 @@ MODULES = [
     "backend", "data_node", "experimental", "experimental.dynamic", "experimental.dynamic.capture",
     "experimental.dynamic.checkpoint", "experimental.dynamic.pytorch",
     "experimental.dynamic.math", "experimental.dynamic.random", "experimental.dynamic.readers",
-    "external_source", "fn", "math", "ops", "pipeline", "pipeline.experimental", "plugin",
+    "external_source", "fn", "math", "ops", "pickling", "pipeline", "pipeline.experimental", "plugin",
     "plugin.base_iterator", "plugin.numba", "plugin.numba.fn", "plugin.numba.fn.experimental",
     "plugin.pytorch", "plugin.pytorch.experimental", "plugin.pytorch.experimental.proxy", "plugin.pytorch.fn",
     "plugin.pytorch.loader_evaluator", "plugin.pytorch.torch_utils", "plugin_manager", "tensors", "tfrecord", "types",
 ]  # fmt: skip
 REFUSED = [
-    "experimental.torchvision", "internal", "pickling", "plugin.mxnet", "reducers", "sysconfig",
+    "experimental.torchvision", "internal", "plugin.mxnet", "reducers", "sysconfig",
 ]  # fmt: skip
 
 
@@ -279,7 +280,7 @@ def test_readers_states_and_files(jpegs: Path, tmp_path: Path) -> None:
     assert again.run()[1].as_array().tolist() == wanted
     pipe.save_graph_to_dot_file(str(tmp_path / "graph.dot"))
     assert (tmp_path / "graph.dot").read_text().startswith("digraph")
-    assert pipe.executor_statistics()["batches"] == 2
+    assert pipe.executor_statistics() == {} and pipe.report().to_dict()["batches"] == 2
     for p in (pipe, other, again):
         p.close()
 
@@ -434,6 +435,19 @@ def test_lists_without_rows() -> None:
     assert (typed.dtype, typed.as_array().shape) == (types.INT64, (0, 3))
 
 
+class Exported:
+    """Object that exports a capsule."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
 @pytest.mark.parametrize(
     ("owner", "name"),
     [(dali, "reducers"), (dali.backend, "GetSchema"),
@@ -445,6 +459,27 @@ def test_other_names_are_refused_too(owner: Any, name: str) -> None:
         getattr(owner, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         owner.nothing  # noqa: B018
+
+
+def test_functions_of_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    from stoker.dali import backend
+    from stoker.frontends.dali import backend_calls
+
+    capsule = np.zeros(3).__dlpack__()
+    assert backend.CheckDLPackCapsule(capsule) == (True, False)
+    np.from_dlpack(Exported(capsule))
+    assert backend.CheckDLPackCapsule(capsule) == backend.CheckDLPackCapsule(3) == (False, False), "it was taken"
+    absent = [backend.GetCufftVersion(), backend.GetNppVersion(), backend.GetNvjpegVersion()]
+    assert [*absent, backend.GetNvimgcodecVersion()] == [-1] * 4 and backend.GetOpenCVVersion() == ""
+    assert backend.LoadDefaultPlugins() is backend.check_cuda_runtime() is None
+    assert backend.RestrictPinnedMemUsage() is False
+    assert backend.IsDriverInitialized() == (backend.GetCUDADeviceCount() > 0)
+    assert (backend.GetCudaVersion() >= 11000) >= backend.IsDriverInitialized()
+    for call in (backend.LoadLibrary, backend.LoadDirectory):
+        with pytest.raises(RuntimeError, match="compiled for DALI, which are not loaded"):
+            call("/lib.so")
+    monkeypatch.setattr(backend_calls._native.gpu, "count_cuda", lambda: 2)
+    assert backend.GetCUDADeviceCount() == 2 and backend.IsDriverInitialized() is True
 
 
 def test_missing_attributes_of_objects() -> None:
@@ -595,8 +630,14 @@ def test_errors_are_of_the_classes_that_dali_raises_and_survive_pickling() -> No
     with pytest.raises(ArgumentError) as error:
         fn.resize(3, sise=4)
     assert isinstance(error.value, RuntimeError) and isinstance(error.value, TypeError)
+    assert isinstance(error.value, KeyError) and str(error.value).startswith("`resize`: unknown argument `sise`")
     again = pickle.loads(pickle.dumps(error.value))
-    assert type(again) is ArgumentError and str(again) == str(error.value)
+    assert type(again) is UnknownArgumentError and str(again) == str(error.value)
+    with pytest.raises(NotImplementedError, match=r"got `\.\.\.`: write `:` for each axis"):
+        fn.external_source(name="x")[..., 0]
+    with pytest.raises(ArgumentError) as other:
+        fn.resize(3, size="x")
+    assert not isinstance(other.value, (KeyError, NotImplementedError))
     for kind in (RuntimeError, ValueError, TypeError):
         with pytest.raises(kind, match="no outputs yet"):
             dali.Pipeline(1, 1, None).build()

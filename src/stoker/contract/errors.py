@@ -3,6 +3,7 @@
 
 StokerError
 ├── ArgumentError (ValueError)    an argument is wrong; raised where the pipeline is defined or built
+│   └── UnknownArgumentError      an operator has no argument of this name
 ├── DataError (RuntimeError)      a sample is wrong; raised at its batch
 ├── UnsupportedError              something that Stoker does not do (yet)
 ├── DeviceError (RuntimeError)    a GPU is missing, or a call to it fails
@@ -47,6 +48,10 @@ class StokerError(Exception):
 
 class ArgumentError(StokerError, ValueError):
     """An argument is wrong."""
+
+
+class UnknownArgumentError(ArgumentError):
+    """An operator has no argument of this name."""
 
 
 class DataError(StokerError, RuntimeError):

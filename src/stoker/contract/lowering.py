@@ -33,7 +33,7 @@ from .step import (
 from .text import brief
 from .types import DType
 
-MAX_RANK = 7  # native code takes eight axes, and the batch adds one
+MAX_RANK = 8  # as kMaxRank in native/base/tensor.hpp; a batch of rows with eight axes is a list
 MAX_UNIFORMS = 256  # as kMaxUniforms in native/kernels/stage.hpp
 SMALL = 16  # constants up to this many elements are known as numbers while planning
 

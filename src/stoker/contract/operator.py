@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .argument import COMMON, REQUIRED, SEED, Argument
-from .errors import ArgumentError, UnsupportedError, did_you_mean
+from .errors import ArgumentError, UnknownArgumentError, UnsupportedError, did_you_mean
 from .random import Stream
 from .samples import Rows
 from .types import DType
@@ -264,7 +264,7 @@ class Operator:
         for key, value in given.items():
             if key not in known:
                 hint = did_you_mean(key, known) or f"it takes {', '.join(known)}"
-                raise ArgumentError(f"`{cls.name}`: unknown argument `{key}`; {hint}")
+                raise UnknownArgumentError(f"`{cls.name}`: unknown argument `{key}`; {hint}")
             try:
                 values[key] = known[key].convert(value)
             except (TypeError, ValueError, OverflowError) as error:

@@ -3,6 +3,24 @@
 
 from typing import NoReturn
 
+from ..frontends.dali.backend_calls import CheckDLPackCapsule as CheckDLPackCapsule
+from ..frontends.dali.backend_calls import CUDAStreamSynchronize as CUDAStreamSynchronize
+from ..frontends.dali.backend_calls import DLDeviceType as DLDeviceType
+from ..frontends.dali.backend_calls import GetCUDACurrentDevice as GetCUDACurrentDevice
+from ..frontends.dali.backend_calls import GetCUDADeviceCount as GetCUDADeviceCount
+from ..frontends.dali.backend_calls import GetCUDAStreamDevice as GetCUDAStreamDevice
+from ..frontends.dali.backend_calls import GetCudaVersion as GetCudaVersion
+from ..frontends.dali.backend_calls import GetCufftVersion as GetCufftVersion
+from ..frontends.dali.backend_calls import GetNppVersion as GetNppVersion
+from ..frontends.dali.backend_calls import GetNvimgcodecVersion as GetNvimgcodecVersion
+from ..frontends.dali.backend_calls import GetNvjpegVersion as GetNvjpegVersion
+from ..frontends.dali.backend_calls import GetOpenCVVersion as GetOpenCVVersion
+from ..frontends.dali.backend_calls import IsDriverInitialized as IsDriverInitialized
+from ..frontends.dali.backend_calls import LoadDefaultPlugins as LoadDefaultPlugins
+from ..frontends.dali.backend_calls import LoadDirectory as LoadDirectory
+from ..frontends.dali.backend_calls import LoadLibrary as LoadLibrary
+from ..frontends.dali.backend_calls import RestrictPinnedMemUsage as RestrictPinnedMemUsage
+from ..frontends.dali.backend_calls import check_cuda_runtime as check_cuda_runtime
 from ..frontends.dali.catalogue import refuse as _refuse
 from ..frontends.dali.executors import GetDeviceBufferGrowthFactor as GetDeviceBufferGrowthFactor
 from ..frontends.dali.executors import GetHostBufferGrowthFactor as GetHostBufferGrowthFactor
@@ -19,13 +37,6 @@ from ..frontends.dali.tensors import TensorCPU as TensorCPU
 from ..frontends.dali.tensors import TensorGPU as TensorGPU
 from ..frontends.dali.tensors import TensorListCPU as TensorListCPU
 from ..frontends.dali.tensors import TensorListGPU as TensorListGPU
-
-
-def GetCUDADeviceCount() -> int:
-    """Return the number of CUDA GPUs that this process sees."""
-    from ..native import _native
-
-    return int(_native.gpu.count_cuda())
 
 
 def RegisteredCPUOps(internal_ops: bool = False) -> list[str]:

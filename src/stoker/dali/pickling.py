@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nvidia.dali.pickling``: not here; importing it says why, and what to do instead."""
+"""Serialization of sources for spawned processes (like ``nvidia.dali.pickling``)."""
 
-from ..frontends.dali.missing import refuse_module
-
-refuse_module("pickling")
+from ..frontends.dali.by_value import pickle_by_value as pickle_by_value

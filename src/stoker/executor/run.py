@@ -17,6 +17,7 @@ from ..contract.errors import DataError, DeviceError, ResourceError, StateError,
 from ..contract.feed import GpuArray
 from ..contract.gpu import KernelsOnGpu
 from ..contract.live_objects import LiveObjects
+from ..contract.lowering import MAX_RANK
 from ..contract.step import PyCall
 from ..contract.warning import warn
 from ..graph.load import LoadedPlan
@@ -157,7 +158,7 @@ class Run:
             if value is None:
                 continue
             flight.keep_alive.append(data)
-            if isinstance(data, np.ndarray):
+            if isinstance(data, np.ndarray) and data.ndim <= MAX_RANK:  # others are fed row by row
                 job.feed_rows(value, data)
                 continue
             if isinstance(data, GpuArray):

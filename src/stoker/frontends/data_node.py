@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..contract.errors import ArgumentError, message
+from ..contract.errors import ArgumentError, UnsupportedError, message
 from ..contract.text import brief
 from ..contract.types import DType
 from ..contract.whole_number import as_whole_number
@@ -305,6 +305,8 @@ def _index(x: DataNode, items: tuple[Any, ...]) -> DataNode:
         elif isinstance(item, (int, np.integer, DataNode)):
             spec.append("i")
             nodes.append(item)
+        elif item is Ellipsis:
+            raise UnsupportedError("expected whole numbers, slices or nodes as index, got `...`: write `:` for each axis")
         else:
             raise ArgumentError(f"expected whole numbers, slices or nodes as index, got {brief(item)}")
     return x.builder.call("_index", [x, *nodes], {"spec": ",".join(spec)})  # type: ignore[no-any-return]

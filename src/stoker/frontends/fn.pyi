@@ -3340,6 +3340,7 @@ def resize(
     dtype: DTypeLike | None = None,
     image_type: ImageType | None = None,
     save_attrs: Literal[False] = False,
+    allow_empty: bool = False,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
     preserve: bool = False,
@@ -3375,6 +3376,10 @@ def resize(
         roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
         dtype: Element type of the output; by default the input's.
         save_attrs: Also output the input's shape, int32.
+        allow_empty: Whether images without pixels are accepted: an axis without pixels stays so, and the
+            output's shape depends on the data. No effect on volumes, and where the number of channels is known
+            before the run (images of decoders, layout HW, eager calls): an image without pixels is an error of
+            its row there.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -3407,6 +3412,7 @@ def resize(
     dtype: DTypeLike | None = None,
     image_type: ImageType | None = None,
     save_attrs: Literal[True],
+    allow_empty: bool = False,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
     preserve: bool = False,
@@ -3442,6 +3448,10 @@ def resize(
         roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
         dtype: Element type of the output; by default the input's.
         save_attrs: Also output the input's shape, int32.
+        allow_empty: Whether images without pixels are accepted: an axis without pixels stays so, and the
+            output's shape depends on the data. No effect on volumes, and where the number of channels is known
+            before the run (images of decoders, layout HW, eager calls): an image without pixels is an error of
+            its row there.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -5129,6 +5139,7 @@ class experimental:
         dtype: DTypeLike | None = None,
         image_type: ImageType | None = None,
         save_attrs: Literal[False] = False,
+        allow_empty: bool = False,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -5158,6 +5169,10 @@ class experimental:
             roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
             dtype: Element type of the output; by default the input's.
             save_attrs: Also output the input's shape, int32.
+            allow_empty: Whether images without pixels are accepted: an axis without pixels stays so, and the
+                output's shape depends on the data. No effect on volumes, and where the number of channels is known
+                before the run (images of decoders, layout HW, eager calls): an image without pixels is an error of
+                its row there.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -5191,6 +5206,7 @@ class experimental:
         dtype: DTypeLike | None = None,
         image_type: ImageType | None = None,
         save_attrs: Literal[True],
+        allow_empty: bool = False,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -5220,6 +5236,10 @@ class experimental:
             roi_relative: Whether the region is in shares of the input's extents (0 to 1) instead of pixels.
             dtype: Element type of the output; by default the input's.
             save_attrs: Also output the input's shape, int32.
+            allow_empty: Whether images without pixels are accepted: an axis without pixels stays so, and the
+                output's shape depends on the data. No effect on volumes, and where the number of channels is known
+                before the run (images of decoders, layout HW, eager calls): an image without pixels is an error of
+                its row there.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -8963,7 +8983,8 @@ class reductions:
     ) -> DataNode:
         """Return the largest element along some axes. Input: any shape and type. Output: the same type.
 
-        Exact. -0 is below 0. If there is a NaN, the result is NaN.
+        Exact. -0 is below 0. If there is a NaN, the result is NaN. That of no elements is the type's smallest value, for
+        floats minus infinity.
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
@@ -9048,7 +9069,8 @@ class reductions:
     ) -> DataNode:
         """Return the smallest element along some axes. Input: any shape and type. Output: the same type.
 
-        Exact. -0 is below 0. If there is a NaN, the result is NaN.
+        Exact. -0 is below 0. If there is a NaN, the result is NaN. That of no elements is the type's largest value, for
+        floats infinity.
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.

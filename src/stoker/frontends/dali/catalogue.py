@@ -94,9 +94,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "experimental.readers.video": {"adjust_orientation": False},
     "readers.video": {"adjust_orientation": False},
     "readers.video_resize": {"adjust_orientation": False, "subpixel_scale": True},
-    "experimental.resize": {"subpixel_scale": True},
+    "experimental.resize": {"subpixel_scale": True, "allow_empty": True},
     "fast_resize_crop_mirror": {"subpixel_scale": True, "antialias": False},
-    "resize": {"subpixel_scale": True},
+    "resize": {"subpixel_scale": True, "allow_empty": True},
     "resize_crop_mirror": {"subpixel_scale": True},
 }
 # Classes in `ops` whose names differ from their operators' names.
@@ -126,15 +126,28 @@ _REFUSED = {
     "dali.plugin.pytorch": "TorchPythonFunction",
     "dali.plugin.tf": "",
     "dali.backend": (
-        "CUDAStreamSynchronize CheckDLPackCapsule DLDeviceType ExternalContextCheckpoint GetCUDACurrentDevice "
-        "GetCUDAStreamDevice GetCudaVersion GetCufftVersion GetCxx11AbiFlag GetNppVersion GetNvimgcodecVersion "
-        "GetNvjpegVersion GetOpenCVVersion GetSchema GetSchemaAndTarget Init IsDriverInitialized "
-        "LoadDefaultPlugins LoadDirectory LoadLibrary OpSchema OpSpec PipelineDebug RestrictPinnedMemUsage "
-        "SetCUDACurrentDevice SharedMem Stream TryGetSchema check_cuda_runtime"
+        "ExternalContextCheckpoint GetCxx11AbiFlag GetSchema GetSchemaAndTarget Init OpSchema OpSpec PipelineDebug "
+        "SetCUDACurrentDevice SharedMem Stream TryGetSchema"
     ),
     "Tensor": "stream device_id",
     "TensorList": "stream device_id",
     "Pipeline": "",
+}
+_SCHEMA = "`help` and `inspect.signature` of an operator in `fn` show its declaration"
+_INTERNAL = "It is a part of DALI's own executor"
+_WAYS_OUT = {
+    "ExternalContextCheckpoint": "Checkpoints are bytes of `Pipeline.checkpoint`",
+    "GetCxx11AbiFlag": "It is for compiling operators for DALI, which are not loaded here",
+    "GetSchema": _SCHEMA,
+    "GetSchemaAndTarget": _SCHEMA,
+    "Init": "There is nothing to initialize",
+    "OpSchema": _SCHEMA,
+    "OpSpec": _INTERNAL,
+    "PipelineDebug": "Call operators on arrays with `stoker.eager`, or use `experimental.dynamic`",
+    "SetCUDACurrentDevice": "Pipelines take a `device_id`; in the imperative mode use `with Device(...)`",
+    "SharedMem": _INTERNAL,
+    "Stream": "The imperative mode has `experimental.dynamic.Stream`",
+    "TryGetSchema": _SCHEMA,
 }
 NAMES = frozenset(f"{group}.{name}".lstrip(".") for group, names in _OPERATORS.items() for name in names.split())
 
@@ -156,7 +169,8 @@ def refuse(where: str, name: str) -> NoReturn:
         refuse_module(module)
     if name in _REFUSED[where].split():
         kind = UnsupportedError if where.startswith("dali") else _MissingAttributeError
-        raise kind(f"`{where}.{name}` of DALI is not in Stoker (yet); see docs/migrating_from_dali.md")
+        way_out = f". {_WAYS_OUT[name]}" if where == "dali.backend" else ""
+        raise kind(f"`{where}.{name}` of DALI is not in Stoker (yet){way_out}; see docs/migrating_from_dali.md")
     raise AttributeError(f"`{where}` has no attribute {name!r}")
 
 

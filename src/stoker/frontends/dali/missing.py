@@ -10,8 +10,10 @@ from ...contract.errors import UnsupportedError
 _WAYS_OUT = {
     "experimental.torchvision": "For torchvision scripts use `stoker.torchvision`",
     "internal": "It is DALI's own",
-    "pickling": "For sources in processes give the pipeline `py_callback_pickler=cloudpickle`, or any other pickler",
-    "reducers": "For sources in processes give the pipeline `py_callback_pickler=cloudpickle`, or any other pickler",
+    "reducers": (
+        "Functions are sent to processes by value without it; for other objects give the pipeline "
+        "`py_callback_pickler=cloudpickle`, or any other pickler"
+    ),
     "sysconfig": (
         "It is for compiling operators for DALI, which are not loaded here: write them in Python "
         "(`stoker.Operator`, `stoker.register`), or use `fn.python_function`"

@@ -16,6 +16,7 @@ from ..data_node import DataNode
 from ..decorator import define_as
 from ..definition import current
 from ..pipeline import Pipeline as _Pipeline
+from .by_value import ByValuePickler
 from .catalogue import refuse
 from .errors import error_class, raises_as_dali, raising_as_dali
 from .nodes import DataNode as _DataNode
@@ -37,7 +38,8 @@ class Pipeline(_Pipeline):
     It is defined by a function under :func:`pipeline_def`, between ``with pipe:`` and ``set_outputs``, or by a subclass
     with ``define_graph``. ``exec_dynamic``, ``set_affinity``, ``bytes_per_sample``, ``stream_policy`` and similar
     arguments are accepted without effect: they choose between DALI's executors, and Stoker has one. ``output_dtype``,
-    ``output_ndim`` and ``output_layout`` are compared with the actual outputs.
+    ``output_ndim`` and ``output_layout`` are compared with the actual outputs. Without a ``py_callback_pickler``,
+    spawned processes get lambdas and functions inside of functions by value.
 
     Args:
         batch_size: maximum number of rows in a batch; required.
@@ -65,6 +67,8 @@ class Pipeline(_Pipeline):
         self._asynchronous, self._pipelined = exec_async, exec_pipelined
         state = _read_state(checkpoint) if isinstance(checkpoint, (bytes, str)) else checkpoint
         self._has_checkpoints = bool(settings.get("enable_checkpointing", False))
+        if settings.get("py_callback_pickler") is None:
+            settings["py_callback_pickler"] = ByValuePickler
         super().__init__(
             batch_size, None if num_threads is None or num_threads < 1 else num_threads,
             None if device_id is None or device_id < 0 else device_id, seed,
@@ -295,8 +299,8 @@ class Pipeline(_Pipeline):
         """Return None: batches are in host memory."""
 
     def executor_statistics(self) -> dict[str, Any]:
-        """Return :meth:`report` as a dictionary."""
-        return self.report().to_dict()
+        """Return {}, as DALI's default executor does. :meth:`report` has this pipeline's measurements."""
+        return {}
 
     def external_source_shm_statistics(self) -> dict[str, list[int]]:
         """Return the bytes of workers' shared memory: {"capacities": [...], "per_sample_capacities": [...]}."""

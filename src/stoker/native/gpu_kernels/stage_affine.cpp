@@ -54,7 +54,7 @@ bool GpuAffine::describe(const Call& c, const Views& v) const {
   View image = v.out[0];
   image.dtype = v.in[0].dtype;
   image.shape[2] = v.in[0].shape[2];
-  if (v.in[0].elements() == 0 || !warp::can_sample(v.in[0], p, image)) {
+  if (!warp::can_sample(v.in[0], p, image)) {
     *c.error = kCannotWarp;
     return false;
   }
@@ -65,13 +65,14 @@ bool GpuAffine::describe(const Call& c, const Views& v) const {
   s.width = image.shape[1];
   const bool linear = p[6] != 0, has_fill = p[7] != 0;
   s.fill = has_fill ? in_type(p[8], v.in[0].dtype) : 0.0;
-  s.clamp = !has_fill;
+  const bool empty = v.in[0].elements() == 0;  // every point is outside
+  s.clamp = !has_fill && !empty;
   s.walk = linear                                   ? Walk::Linear
            : p[1] == 0 && p[3] == 0                 ? Walk::Scale
            : warp::fits_fixed(p, s.width, s.height) ? Walk::Fixed
                                                     : Walk::Steps;
   const bool rgb = v.in[0].dtype == DType::U8 && (packed_rgb(s.source) || word_rgb(s.source));
-  s.quick = linear && rgb && s.source.row > 0 && near(s) ? s.source.pixel : 0;
+  s.quick = linear && rgb && !empty && s.source.row > 0 && near(s) ? s.source.pixel : 0;
   std::memcpy(c.slot + sizeof(Slot), &s, sizeof s);
   return true;
 }

@@ -202,7 +202,7 @@ class Stage : public Kernel {
     double p[9];
     for (int i = 0; i < 9; ++i) p[i] = c.params[spec_.interpolator_params[i]];
     const View image = image_of(c, v);
-    if (in[0].elements() == 0 || !warp::affine(in[0], p, p[6] != 0, p[7] != 0 ? p + 8 : nullptr, 0, image, c.work[1])) {
+    if (!warp::affine(in[0], p, p[6] != 0, p[7] != 0 ? p + 8 : nullptr, 0, image, c.work[1])) {
       *c.error = stage::kCannotWarp;
       return Outcome::Error;
     }

@@ -135,6 +135,8 @@ def resize_array(
     if own not in (np.uint8, np.uint16, np.int16, np.int32, np.float32):
         x = x.astype(np.float32)
     at = [layout.index(a) for a in "HW"]
+    if 0 in [int(n) for n in out]:
+        return np.zeros([int(out[at.index(i)]) if i in at else n for i, n in enumerate(x.shape)], own)
     axes = [
         _Axis(x.shape[at[i]], int(out[i]), float(low[i]), float(high[i]), int(kinds[i])) for i in (0, 1)
     ]  # fmt: skip

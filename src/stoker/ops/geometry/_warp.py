@@ -111,6 +111,12 @@ def warped_type(own: DType, dtype: DType, linear: bool, fill: float | None) -> D
     return carrier if moves else DType.FLOAT
 
 
+def require_sampled(c: Lowering, height: Scalar, width: Scalar) -> None:
+    """Require an image with pixels for cubic sampling. Of other images without pixels every point is outside."""
+    if c.const("interp_type") == InterpType.INTERP_CUBIC:
+        c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
+
+
 def warp(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width: Scalar) -> Value:
     """Warp the image by ``matrix`` (canvas pixel to source point, pixel corners at the integers)."""
     carrier_type(c, x)

@@ -39,10 +39,11 @@ class _Numbers:
         self.given, self.scalar, self.const = given, scalar, const
 
 
-def output_size(a: Any, extents: Sequence[Any], require: Any) -> Size:
+def output_size(a: Any, extents: Sequence[Any], require: Any, may_be_empty: bool = False) -> Size:
     """Apply DALI's size rules: half away from zero, at least 1; 0 means "not given", negative mirrors.
 
-    ``extents`` are those of the image, (y, x), or of the volume, (z, y, x).
+    ``extents`` are those of the image, (y, x), or of the volume, (z, y, x). If the image ``may_be_empty``, an axis
+    without pixels stays so, and its requested size says nothing about the other axes; else such an image is refused.
     """
     low, high = [0 for _ in extents], list(extents)
     if a.given("roi_start") or a.given("roi_end"):
@@ -56,13 +57,16 @@ def output_size(a: Any, extents: Sequence[Any], require: Any) -> Size:
             low[i], high[i] = ex.clamp(low[i], 0, n), ex.clamp(high[i], 0, n)
     wanted = _requested(a, len(extents), require)
     source = [ex.absolute(h - lo) for lo, h in zip(low, high, strict=True)]
-    for n in source:
-        require(n > 0, "expected a region (or image) with at least one pixel, got an extent of {0}", n)
-    exact = _scaled(a, wanted, source)
+    empty = [ex.equal(n, 0) if may_be_empty else False for n in extents]
+    for n, is_empty in zip(source, empty, strict=True):
+        text = "expected a region (or image) with at least one pixel, got an extent of {0}"
+        require(ex.either(is_empty, n > 0) if may_be_empty else n > 0, text, n)
+    exact = _scaled(a, wanted, source) if not may_be_empty else _scaled_if_any(a, wanted, source, empty)
     out = []
     for i, e in enumerate(exact):
         require(ex.isfinite(e), "expected a finite size, got {0}", e)
         magnitude = ex.maximum(ex.round_away(ex.absolute(e)), 1)
+        magnitude = ex.where(empty[i], 0, magnitude) if may_be_empty else magnitude
         require(magnitude <= 1 << 24, "expected a size of at most 2**24, got {0}", magnitude)
         if a.const("subpixel_scale"):
             # The region grows or shrinks about its centre by the effect of rounding on the size.
@@ -125,6 +129,17 @@ def _scaled(a: Any, wanted: list[Any], source: list[Any]) -> list[Any]:
         unchanged = ex.same(scale[i], ratio[i]) or ex.equal(scale[i], ratio[i])
         exact.append(sign[i] * ex.where(unchanged, ex.absolute(wanted[i]), scale[i] * source[i]))
     return exact
+
+
+def _scaled_if_any(a: Any, wanted: list[Any], source: list[Any], empty: list[Any]) -> list[Any]:
+    """Return the size before rounding of images that may have ``empty`` axes, whose own size has no meaning."""
+    if not all(map(is_static, source)):
+        exact = _scaled(a, wanted, source)
+        if all(map(is_static, exact)):  # every size is given, and no axis has a part in that of another one
+            return exact
+    source = [ex.where(is_empty, 1, n) for n, is_empty in zip(source, empty, strict=True)]
+    wanted = [ex.where(is_empty, 0, w) for w, is_empty in zip(wanted, empty, strict=True)]
+    return _scaled(a, wanted, source)
 
 
 def _completed(ratio: list[Any], missing: list[Any]) -> list[Any]:
@@ -216,7 +231,7 @@ def _resize_volume_array(x: Any, size: Size, kinds: list[int], antialias: bool) 
     return resize_array(x, "HWxy", out, low, high, (kinds[0], InterpType.INTERP_NN), antialias)
 
 
-def sampling_reference(row: RowContext, *extents: int) -> tuple[Size, list[int]]:
+def sampling_reference(row: RowContext, *extents: int, may_be_empty: bool = False) -> tuple[Size, list[int]]:
     """Return the results of :func:`output_size` and :func:`filters` for one row, in numbers."""
 
     def require(condition: Any, text: str, *values: Any) -> None:
@@ -224,7 +239,7 @@ def sampling_reference(row: RowContext, *extents: int) -> tuple[Size, list[int]]
             raise ValueError(text.format(*values))
 
     numbers = _Numbers(lambda n: row[n] is not None, lambda n, i=0: row.number(n, i), lambda n: row[n])
-    size = output_size(numbers, extents, require)
+    size = output_size(numbers, extents, require, may_be_empty)
     return size, [int(f) for f in filters(numbers, size, require)]
 
 
@@ -242,6 +257,12 @@ class Resize(ResizeArguments, name="resize"):
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
     image_type = arg("image_type", None, doc="Accepted; has no effect.")
     save_attrs = arg("bool", False, doc="Also output the input's shape, int32.")
+    allow_empty = arg(
+        "bool", False,
+        doc="Whether images without pixels are accepted: an axis without pixels stays so, and the output's shape depends "
+        "on the data. No effect on volumes, and where the number of channels is known before the run (images of "
+        "decoders, layout HW, eager calls): an image without pixels is an error of its row there.",
+    )  # fmt: skip
     cases = (
         {"size": (7, 9)},
         {"resize_x": 12, "interp_type": "INTERP_CUBIC"},
@@ -250,6 +271,7 @@ class Resize(ResizeArguments, name="resize"):
         {"size": (8, 8), "roi_start": (1.5, 2.0), "roi_end": (9.0, 11.25), "interp_type": "INTERP_BOX"},
         {"size": (20, 5), "mode": "not_larger", "interp_type": "INTERP_HAMMING"},
         {"size": (8, 6), "dtype": "float32", "antialias": False},
+        {"size": (8, 6), "allow_empty": True},
     )
 
     def count_outputs(self, args: Any) -> int:
@@ -259,16 +281,26 @@ class Resize(ResizeArguments, name="resize"):
         axes = spatial_axes(c, x)
         check_arguments(c, axes)
         extents = [c.extent(x, name) for name in axes]
-        size = output_size(c, extents, c.require)
+        size = output_size(c, extents, c.require, self._may_be_empty(c, x, axes))
         out = resample(c, x, size, c.const("dtype"))
         if not c.const("save_attrs"):
             return out
         return out, c.numbers(extents, DType.INT32)
 
+    @staticmethod
+    def _may_be_empty(c: Lowering, x: Value, axes: str) -> bool:
+        """Return whether images without pixels are accepted: on request, and if the output has no fixed shape anyway.
+
+        The rows of a batch with a fixed shape are one array in memory that is planned ahead. An image without pixels
+        would need another shape there.
+        """
+        others = [n for name, n in zip(c.layout(x), x.shape, strict=True) if name not in axes]
+        return c.const("allow_empty") and "D" not in axes and not all(map(is_static, others))
+
     def reference(self, row: RowContext, x: Any) -> Any:
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
         extents = [x.shape[layout.index(name)] for name in "DHW" if name in layout]
-        size, kinds = sampling_reference(row, *extents)
+        size, kinds = sampling_reference(row, *extents, may_be_empty=row["allow_empty"] and len(extents) == 2)
         dtype = DType.of(x.dtype) if row["dtype"] is None else row["dtype"]
         nearest = set(kinds) == {InterpType.INTERP_NN}
         if len(extents) == 3:

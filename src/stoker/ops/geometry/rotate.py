@@ -17,7 +17,7 @@ from ...contract.operator import RowContext
 from ...contract.pixel import uniform
 from ...contract.step import Value
 from ...contract.types import DType
-from ._warp import WarpArguments, carrier_type, requested_size, requested_volume, warp, warp_array
+from ._warp import WarpArguments, carrier_type, requested_size, requested_volume, require_sampled, warp, warp_array
 from ._warp_volume import about_centre, rotated_size, rotation_of, volume_extents, warp_volume, warp_volume_array
 
 
@@ -58,7 +58,7 @@ class Rotate(WarpArguments, name="rotate"):
             raise ArgumentError("`rotate`: `axis` is for volumes, whose layout has a D; images need just `angle`")
         height, width, angle = c.extent(x, "H"), c.extent(x, "W"), c.scalar("angle")
         c.require(ex.isfinite(angle), "expected a finite `angle`, got {0}", angle)
-        c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
+        require_sampled(c, height, width)
         cos, sin = turn(angle)
         out_height, out_width = self._canvas(c, x, cos, sin)
         return warp(c, x, matrix(cos, sin, height, width, out_height, out_width), out_height, out_width)

@@ -12,7 +12,16 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
 from ...contract.step import Value
-from ._warp import WarpArguments, carrier_type, matrix_numbers, requested_size, requested_volume, warp, warp_array
+from ._warp import (
+    WarpArguments,
+    carrier_type,
+    matrix_numbers,
+    requested_size,
+    requested_volume,
+    require_sampled,
+    warp,
+    warp_array,
+)
 from ._warp_volume import inverse_volume, volume_extents, warp_volume, warp_volume_array
 
 _ELEMENTS = 6
@@ -51,7 +60,7 @@ class WarpAffine(WarpArguments, name="warp_affine"):
         if "D" in c.layout(x):
             return self._volume(c, x, matrix)
         height, width = c.extent(x, "H"), c.extent(x, "W")
-        c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
+        require_sampled(c, height, width)
         m = matrix_numbers(c, matrix, _ELEMENTS)
         for number in m:
             c.require(ex.isfinite(number), "expected a finite matrix, got {0}", number)

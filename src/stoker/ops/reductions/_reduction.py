@@ -48,9 +48,6 @@ class Reduction(Operator, ABC):
     def lower(self, c: Lowering, x: Value, mean: Value | None = None) -> Value:
         gone = _axes(c.const("axes"), c.const("axis_names"), x.layout, x.rank, self.name)
         keep = c.const("keep_dims")
-        if self.what in ("min", "max"):
-            for axis in gone:
-                c.require(x.shape[axis] > 0, "expected at least one element, got an empty axis")
         shape = [1 if i in gone else n for i, n in enumerate(x.shape) if keep or i not in gone]
         layout = "".join(name for i, name in enumerate(x.layout) if keep or i not in gone)
         if mean is not None:
@@ -73,6 +70,15 @@ class Reduction(Operator, ABC):
     @abstractmethod
     def reduce(self, row: RowContext, values: Any, mean: Any) -> Any:
         """Reduce the last axis in NumPy."""
+
+
+def extremes(dtype: Any) -> tuple[Any, Any]:
+    """Return the smallest and the largest value of a type of NumPy's."""
+    if dtype.kind == "b":
+        return False, True
+    if dtype.kind == "f":
+        return dtype.type(-np.inf), dtype.type(np.inf)
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
 class FloatReduction(Reduction):

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of ``stoker.dali`` on a GPU: constants, copies, subscripts, shapes and arrays of other libraries. On the null
+device with emulated kernels they have the elements of the same nodes on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import emulated_stages
+import numpy as np
+import pytest
+
+from stoker import UnsupportedError
+from stoker.dali import fn, pipeline_def, types
+from stoker.dali.backend import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
+from stoker.device.gpu import Gpu
+from stoker.frontends.dali import gpu_memory
+from stoker.native import _native
+
+IMAGES = [np.random.default_rng(h).integers(0, 256, (h, h + 7, 3), np.uint8) for h in (5, 8)]
+
+
+@pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)], autouse=True)
+def gpu(request: pytest.FixtureRequest, folder: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Use the null device as GPU 0, unless there is a GPU."""
+    if request.param == "null":
+        monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, limit=None: emulated_stages.EmulatedGpu(folder)))
+        null = _native.gpu.open_null()
+        monkeypatch.setattr(gpu_memory, "open_device", lambda number: null)
+    return request.param
+
+
+class Foreign:
+    """Array of another library in the null device's memory, with CUDA's array interface."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.ndim = array, array.ndim
+
+    def copy(self) -> Foreign:
+        return Foreign(self.array.copy())
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        a = self.array
+        return {"shape": a.shape, "typestr": a.dtype.str, "data": (a.ctypes.data, False), "strides": a.strides,
+                "version": 3, "stream": None}  # fmt: skip
+
+
+def on_device(array: np.ndarray, gpu: str) -> Any:
+    """Return the array in the GPU's memory, as an object of another library."""
+    if gpu == "null":
+        return Foreign(array)
+    import torch
+
+    return torch.as_tensor(array).cuda()
+
+
+def run(define: Callable[[Any], Any], on_gpu: bool, source: Any = None) -> list[Any]:
+    """Return the outputs of a pipeline whose input is images, on the CPU or on the GPU."""
+
+    @pipeline_def(batch_size=len(IMAGES), num_threads=1, device_id=0 if on_gpu else None, seed=1)
+    def defined() -> Any:
+        device = "gpu" if on_gpu else "cpu"
+        x = fn.external_source(source=lambda: IMAGES if source is None else source, layout="HWC", device=device)
+        return define(x)
+
+    pipe = defined()
+    outputs = list(pipe.run())
+    pipe.close()
+    return outputs
+
+
+def move(x: Any, on_gpu: bool) -> Any:
+    return x.gpu() if on_gpu else x.cpu()
+
+
+DEFINITIONS: dict[str, Callable[[bool], Callable[[Any], Any]]] = {
+    "a constant on the device": lambda g: lambda x: (
+        x + types.Constant([1, 2, 3], dtype=types.UINT8, device="gpu" if g else "cpu")
+    ),
+    "a constant that is copied": lambda g: lambda x: (
+        move(types.Constant(np.float32([0.5, 2, 3]), device="cpu"), g) * x
+    ),
+    "a number that is a node": lambda g: lambda x: x - types.Constant(7, device="gpu" if g else "cpu"),
+    "a scalar": lambda g: lambda x: x // types.Constant(3),
+    "a constant as output": lambda g: lambda x: move(
+        fn.constant(fdata=[1.0, 2.0, 4.0], shape=[3]) if not g else types.Constant([1.0, 2.0, 4.0]), g
+    ),
+    "draws that are copied": lambda g: lambda x: x * move(fn.random.uniform(range=(1, 2)), g),
+    "subscripts": lambda g: lambda x: (x[1:3, 2], x[-1], x[:, ::2], x[:, :, fn.random.uniform(values=[0, 2], dtype=types.INT32)]),
+    "shapes": lambda g: lambda x: (x.shape(device="gpu" if g else "cpu"), x.shape(dtype=types.INT32)),
+    "copies of copies": lambda g: lambda x: move(move(x, g) + 1, g),
+    "tuples": lambda g: lambda x: (1, 2, 4) / (x + 1),
+}
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_nodes_have_the_elements_of_the_cpu(name: str) -> None:
+    wanted = run(DEFINITIONS[name](False), on_gpu=False)
+    found = run(DEFINITIONS[name](True), on_gpu=True)
+    assert any(isinstance(x, TensorListGPU) for x in found)
+    for got, want in zip(found, wanted, strict=True):
+        assert (got.dtype, got.layout()) == (want.dtype, want.layout())
+        host = got.as_cpu() if isinstance(got, TensorListGPU) else got
+        for i in range(len(want)):
+            np.testing.assert_array_equal(np.asarray(host[i]), np.asarray(want[i]))
+
+
+def test_data_do_not_return_from_a_gpu() -> None:
+    with pytest.raises(UnsupportedError, match="cpu"):
+        run(lambda x: x.cpu(), on_gpu=True)
+
+
+@pytest.mark.parametrize("form", ["rows", "tensor"])
+def test_a_source_returns_arrays_in_a_gpus_memory(form: str, gpu: str) -> None:
+    stacked = np.stack([IMAGES[1], IMAGES[1] + 1])
+    rows = list(stacked) if form == "tensor" else IMAGES
+    source = on_device(stacked, gpu) if form == "tensor" else [on_device(row, gpu) for row in IMAGES]
+    same, flipped = run(lambda x: (x, fn.flip(x)), on_gpu=True, source=source)
+    for i, row in enumerate(rows):
+        np.testing.assert_array_equal(np.asarray(same.as_cpu()[i]), row)
+        np.testing.assert_array_equal(np.asarray(flipped.as_cpu()[i]), row[:, ::-1])
+
+
+def test_tensors_show_and_take_cudas_array_interface(gpu: str) -> None:
+    image = np.ascontiguousarray(IMAGES[0])
+    tensor = TensorGPU(on_device(image, gpu), "HWC")
+    shown = tensor.__cuda_array_interface__
+    assert (shown["shape"], shown["typestr"]) == (image.shape, "|u1")
+    assert shown["data"][0] == tensor.data_ptr()
+    again = TensorGPU(tensor)
+    assert again.data_ptr() == tensor.data_ptr()
+    np.testing.assert_array_equal(np.asarray(again.as_cpu()), image)
+    rows = TensorListGPU([on_device(np.ascontiguousarray(row), gpu) for row in IMAGES], "HWC")
+    for i, row in enumerate(IMAGES):
+        np.testing.assert_array_equal(np.asarray(rows.as_cpu()[i]), row)
+    np.testing.assert_array_equal(np.asarray(TensorCPU(image, "HWC")._as_gpu().as_cpu()), image)
+    assert TensorListCPU(IMAGES, "HWC")._as_gpu().shape() == [row.shape for row in IMAGES]
