@@ -77,19 +77,19 @@ def move(x: Any, on_gpu: bool) -> Any:
 
 
 DEFINITIONS: dict[str, Callable[[bool], Callable[[Any], Any]]] = {
-    "a constant on the device": lambda g: lambda x: (
-        x + types.Constant([1, 2, 3], dtype=types.UINT8, device="gpu" if g else "cpu")
+    "a constant on the device": lambda g: (
+        lambda x: x + types.Constant([1, 2, 3], dtype=types.UINT8, device="gpu" if g else "cpu")
     ),
-    "a constant that is copied": lambda g: lambda x: (
-        move(types.Constant(np.float32([0.5, 2, 3]), device="cpu"), g) * x
-    ),
+    "a constant that is copied": lambda g: lambda x: move(types.Constant(np.float32([0.5, 2, 3]), device="cpu"), g) * x,
     "a number that is a node": lambda g: lambda x: x - types.Constant(7, device="gpu" if g else "cpu"),
     "a scalar": lambda g: lambda x: x // types.Constant(3),
-    "a constant as output": lambda g: lambda x: move(
-        fn.constant(fdata=[1.0, 2.0, 4.0], shape=[3]) if not g else types.Constant([1.0, 2.0, 4.0]), g
+    "a constant as output": lambda g: (
+        lambda x: move(fn.constant(fdata=[1.0, 2.0, 4.0], shape=[3]) if not g else types.Constant([1.0, 2.0, 4.0]), g)
     ),
     "draws that are copied": lambda g: lambda x: x * move(fn.random.uniform(range=(1, 2)), g),
-    "subscripts": lambda g: lambda x: (x[1:3, 2], x[-1], x[:, ::2], x[:, :, fn.random.uniform(values=[0, 2], dtype=types.INT32)]),
+    "subscripts": lambda g: (
+        lambda x: (x[1:3, 2], x[-1], x[:, ::2], x[:, :, fn.random.uniform(values=[0, 2], dtype=types.INT32)])
+    ),
     "shapes": lambda g: lambda x: (x.shape(device="gpu" if g else "cpu"), x.shape(dtype=types.INT32)),
     "copies of copies": lambda g: lambda x: move(move(x, g) + 1, g),
     "tuples": lambda g: lambda x: (1, 2, 4) / (x + 1),

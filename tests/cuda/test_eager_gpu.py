@@ -126,7 +126,9 @@ def test_resized_rows_without_pixels(interp: str) -> None:
             x = fn.external_source(source=lambda: rows, layout="HWC", dtype=np.uint8, ndim=3)
             x = x if device_id is None else x.gpu()
             images = fn.resize(x, size=(4, 6), interp_type=interp, allow_empty=True)
-            pipe.set_outputs(images, fn.brightness(fn.flip(images), brightness=2.0), fn.resize(x, resize_shorter=5, allow_empty=True))
+            pipe.set_outputs(
+                images, fn.brightness(fn.flip(images), brightness=2.0), fn.resize(x, resize_shorter=5, allow_empty=True)
+            )
         with pipe:
             return pipe.run()
 

@@ -46,15 +46,15 @@ def test_an_axis_without_pixels_stays_so(arguments: dict[str, Any], want: list[t
 
 
 def test_sizes_that_are_known_before_the_run_need_pixels() -> None:
-    with pytest.raises(DataError, match="region .* with at least one pixel"):
+    with pytest.raises(DataError, match=r"region .* with at least one pixel"):
         resized([np.zeros((5, 5, 3), np.uint8)], size=(4, 4), roi_start=(2, 2), roi_end=(2, 4))
-    with pytest.raises(DataError, match="region .* with at least one pixel, got an extent of 0"):
+    with pytest.raises(DataError, match=r"region .* with at least one pixel, got an extent of 0"):
         resized([np.zeros((0, 5), np.uint8)], layout="HW", size=(4, 4))
-    with pytest.raises(DataError, match="region .* with at least one pixel, got an extent of 0"):
+    with pytest.raises(DataError, match=r"region .* with at least one pixel, got an extent of 0"):
         resized([np.zeros((0, 5, 5, 3), np.uint8)], layout="DHWC", size=(4, 4, 4))
-    with pytest.raises(DataError, match="region .* with at least one pixel, got an extent of 0"):
+    with pytest.raises(DataError, match=r"region .* with at least one pixel, got an extent of 0"):
         eager.resize(np.zeros((0, 5, 3), np.uint8), size=(4, 4), allow_empty=True)
-    with pytest.raises(DataError, match="region .* with at least one pixel, got an extent of 0"):
+    with pytest.raises(DataError, match=r"region .* with at least one pixel, got an extent of 0"):
         resized([np.zeros((0, 5, 3), np.uint8)], allow_empty=False, size=(4, 4))
 
 

@@ -32,9 +32,7 @@ def scaled(i: int) -> int:
 def results(source: Any, **settings: Any) -> list[list[float]]:
     """Return two batches of a source in two spawned processes."""
 
-    @pipeline_def(
-        batch_size=2, num_threads=1, device_id=None, py_num_workers=2, py_start_method="spawn", **settings
-    )
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None, py_num_workers=2, py_start_method="spawn", **settings)
     def pipe() -> Any:
         return fn.external_source(source=source, parallel=True, batch=False, dtype=types.FLOAT)
 
@@ -60,7 +58,7 @@ def test_lambdas_and_local_functions_run_in_spawned_processes() -> None:
 
 def test_what_cannot_be_sent_is_refused_with_the_way_out() -> None:
     lock = (i for i in range(3))  # a generator is not pickled, by no pickler
-    with pytest.raises(ArgumentError, match="sent to another process, got one that cannot: .*generator"):
+    with pytest.raises(ArgumentError, match=r"sent to another process, got one that cannot: .*generator"):
         results(lambda info: np.float32(next(lock)))
 
 
@@ -82,12 +80,12 @@ def test_closures_keep_their_variables() -> None:
     assert (up(), twice(), up()) == (1, 5, 4)
 
     def unset() -> Any:
-        return later  # noqa: F821 - it has no value yet
+        return later
 
     with pytest.raises(NameError):
         copied(unset)()
     if SCALE == 0:
-        later = 1  # noqa: F841 - makes it a variable of this function
+        later = 1
 
 
 def test_defaults_attributes_and_globals() -> None:

@@ -306,7 +306,9 @@ def _index(x: DataNode, items: tuple[Any, ...]) -> DataNode:
             spec.append("i")
             nodes.append(item)
         elif item is Ellipsis:
-            raise UnsupportedError("expected whole numbers, slices or nodes as index, got `...`: write `:` for each axis")
+            raise UnsupportedError(
+                "expected whole numbers, slices or nodes as index, got `...`: write `:` for each axis"
+            )
         else:
             raise ArgumentError(f"expected whole numbers, slices or nodes as index, got {brief(item)}")
     return x.builder.call("_index", [x, *nodes], {"spec": ",".join(spec)})  # type: ignore[no-any-return]

@@ -259,9 +259,9 @@ class Resize(ResizeArguments, name="resize"):
     save_attrs = arg("bool", False, doc="Also output the input's shape, int32.")
     allow_empty = arg(
         "bool", False,
-        doc="Whether images without pixels are accepted: an axis without pixels stays so, and the output's shape depends "
-        "on the data. No effect on volumes, and where the number of channels is known before the run (images of "
-        "decoders, layout HW, eager calls): an image without pixels is an error of its row there.",
+        doc="Whether images without pixels are accepted: an axis without pixels stays so, and the output's shape "
+        "depends on the data. No effect on volumes, and where the number of channels is known before the run (images "
+        "of decoders, layout HW, eager calls): an image without pixels is an error of its row there.",
     )  # fmt: skip
     cases = (
         {"size": (7, 9)},
