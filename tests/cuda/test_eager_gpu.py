@@ -174,6 +174,7 @@ def test_wrong_places_are_refused() -> None:
     on_gpu = eager.copy(IMAGES[0], device="gpu")
     for call, text in (
         (lambda: eager.flip(IMAGES[0], device="tpu"), "cpu, gpu or mixed"),
+        (lambda: eager.flip(IMAGES[0], device=np.zeros(2, "u1,u1")), "cpu, gpu or mixed"),
         (lambda: eager.flip(IMAGES[0], device="gpu", device_id=-1), "number of a GPU"),
         (lambda: eager.flip(IMAGES[0], device_id=0), '`device_id` with `device="gpu"`'),
         (lambda: eager.flip([IMAGES[0], on_gpu], device="gpu"), "all samples in host memory, or all"),

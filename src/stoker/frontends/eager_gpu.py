@@ -75,7 +75,7 @@ def take_gpu(name: str, arguments: dict[str, Any]) -> OpenGpu | None:
         DeviceError: the GPU cannot be used.
     """
     device, number = arguments.pop("device", None), arguments.pop("device_id", None)
-    if device not in (None, "cpu", "gpu", "mixed"):
+    if device is not None and not (isinstance(device, str) and device in ("cpu", "gpu", "mixed")):
         raise ArgumentError(f"`eager.{name}`: expected cpu, gpu or mixed as `device`, got {brief(device)}")
     given = as_whole_number(number)
     if number is not None and (given is None or given < 0):
