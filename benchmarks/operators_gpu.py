@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m benchmarks.operators_gpu``: single operators on a GPU, compared with DALI's and with the memory's rate.
 
-256 images of 375x500 and 256 clips of 16 s at 16 kHz are on the GPU before the measurement; each operator is a pipeline
-of its own that is fed with them without a copy. Stoker and DALI alternate in one process. The floor of an operator
-is the time that a copy between two tensors of torch takes for as many bytes as the operator reads and writes.
-``benchmarks.detection_gpu`` has the operators for detection.
+256 images of 375x500 (or those of ``--batch`` and ``--size``) and as many clips of 16 s at 16 kHz are on the GPU before
+the measurement; each operator is a pipeline of its own that is fed with them without a copy. Stoker and DALI alternate
+in one process. The floor of an operator is the time that a copy between two tensors of torch takes for as many bytes as
+the operator reads and writes. ``benchmarks.detection_gpu`` has the operators for detection.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def main() -> int:
     parser.add_argument("--dali", type=Path, help="folder to import nvidia.dali from, if it is not installed")
     parser.add_argument("--seconds", type=float, default=0.25, help="length of a round")
     parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=BATCH, help="samples of a batch")
+    parser.add_argument("--size", type=int, nargs=2, default=(HEIGHT, WIDTH), help="height and width of the images")
     arguments = parser.parse_args()
     if arguments.dali:
         sys.path.insert(0, str(arguments.dali))
@@ -42,8 +44,8 @@ def main() -> int:
     bandwidth = measure_bandwidth()
     print(f"copy between tensors: {bandwidth / 1e12:.2f} TB/s, read and written\n", flush=True)
     print("| operator | per second | DALI's | ratio | part of the memory's rate |\n|---|---|---|---|---|", flush=True)
-    images = torch.randint(0, 256, (BATCH, HEIGHT, WIDTH, 3), dtype=torch.uint8, device="cuda")
-    clips = torch.randn((BATCH, RATE * SECONDS), device="cuda") / 4
+    images = torch.randint(0, 256, (arguments.batch, *arguments.size, 3), dtype=torch.uint8, device="cuda")
+    clips = torch.randn((arguments.batch, RATE * SECONDS), device="cuda") / 4
     stoker, dali = library("stoker"), _dali()
     ours, theirs = _calls(stoker), _calls(dali) if dali else {}
     for name in arguments.names or ours:
@@ -66,8 +68,9 @@ class Pipeline:
     def __init__(self, lib: Any, function: Callable[[Any], Any], data: Any, layout: str, threads: int) -> None:
         self.refusal, self.bytes = "", 0
         self.rates: list[float] = []
+        self.batch = len(data)
 
-        @lib.pipeline_def(batch_size=BATCH, num_threads=threads, device_id=0, prefetch_queue_depth=2)  # type: ignore[untyped-decorator]
+        @lib.pipeline_def(batch_size=self.batch, num_threads=threads, device_id=0, prefetch_queue_depth=2)  # type: ignore[untyped-decorator]
         def one_operator() -> Any:
             fed = {"layout": layout} if layout else {}
             return function(lib.fn.external_source(source=lambda: data, device="gpu", no_copy=True, **fed))
@@ -84,7 +87,7 @@ class Pipeline:
     def run(self, seconds: float) -> None:
         """Run one round."""
         if not self.refusal:
-            self.rates.append(BATCH * _rate(lambda: self._pipeline.run(), seconds))
+            self.rates.append(self.batch * _rate(lambda: self._pipeline.run(), seconds))
 
     def close(self) -> None:
         """Release the memory of the pipeline."""
@@ -108,7 +111,7 @@ def compare(name: str, contenders: Sequence[Pipeline], seconds: float, bandwidth
     for peer in peers:
         cells += [peer.refusal or f"{peer.rate:,.0f}", f"{own.rate / peer.rate:.2f}" if own.rate and peer.rate else ""]
     cells += [""] * (4 - len(cells))
-    cells.append(f"{own.rate / BATCH * own.bytes / bandwidth:.0%}" if own.rate else "")
+    cells.append(f"{own.rate / own.batch * own.bytes / bandwidth:.0%}" if own.rate else "")
     print(f"| {' | '.join(cells)} |", flush=True)
     for contender in contenders:
         contender.close()
