@@ -21,6 +21,7 @@
 //   load_halves(p), store_halves(p, x)    float16 in memory, float32 in registers
 //   load_last_halves(d, p, n), store_last_halves(p, s, n)   the same for n < kLanes<float> of them
 //   multiply_words(x, by)                 64-bit products of the low 32 bits of each 64-bit lane
+//   multiply_add(x, y, z)                 x y + z of doubles, fused or not
 //   square_root(x)                        of floats
 //   any_lane(x)                           whether a 64-bit lane is not 0
 //   ByteTable                             256 bytes, looked up by a vector of indices

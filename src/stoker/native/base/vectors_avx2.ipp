@@ -67,6 +67,14 @@ inline V<uint64_t> multiply_words(V<uint64_t> x, uint32_t by) {
   return (V<uint64_t>)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi64x(by));
 }
 
+#if defined(STOKER_VECTOR_FMA)
+inline V<double> multiply_add(V<double> x, V<double> y, V<double> z) {
+  return (V<double>)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
+}
+#else
+inline V<double> multiply_add(V<double> x, V<double> y, V<double> z) { return x * y + z; }
+#endif
+
 inline V<float> square_root(V<float> x) { return (V<float>)_mm256_sqrt_ps((__m256)x); }
 inline bool any_lane(V<int64_t> x) { return !_mm256_testz_si256((__m256i)x, (__m256i)x); }
 

@@ -72,6 +72,10 @@ inline V<uint64_t> multiply_words(V<uint64_t> x, uint32_t by) {
   return (V<uint64_t>)_mm512_maskz_mul_epu32(0xFF, (__m512i)x, _mm512_set1_epi64(by));
 }
 
+inline V<double> multiply_add(V<double> x, V<double> y, V<double> z) {
+  return (V<double>)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z);
+}
+
 inline V<float> square_root(V<float> x) { return (V<float>)_mm512_maskz_sqrt_ps(0xFFFF, (__m512)x); }
 inline bool any_lane(V<int64_t> x) { return _mm512_test_epi64_mask((__m512i)x, (__m512i)x); }
 

@@ -59,6 +59,10 @@ inline V<uint64_t> multiply_words(V<uint64_t> x, uint32_t by) {
   return (V<uint64_t>)vmull_u32(vmovn_u64((uint64x2_t)x), vdup_n_u32(by));
 }
 
+inline V<double> multiply_add(V<double> x, V<double> y, V<double> z) {
+  return (V<double>)vfmaq_f64((float64x2_t)z, (float64x2_t)x, (float64x2_t)y);
+}
+
 inline V<float> square_root(V<float> x) { return (V<float>)vsqrtq_f32((float32x4_t)x); }
 inline bool any_lane(V<int64_t> x) { return vmaxvq_u32((uint32x4_t)x) != 0; }
 

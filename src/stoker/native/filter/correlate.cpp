@@ -226,20 +226,25 @@ struct Room {
   // one sum.
   Room(const View& src, const View& dst, int64_t width, int64_t height, int64_t values, int64_t widened,
        int64_t most_taps, Scratch& scratch) {
-    padded = values + kTile;
-    const int64_t row = dst.shape[1] * dst.shape[2] + kTile, widest = std::max(src.shape[1] * src.shape[2], row);
+    // Rows begin cache lines: half of the vectors of other rows would cross one.
+    padded = in_lines(values + kTile);
+    const int64_t row = in_lines(dst.shape[1] * dst.shape[2] + kTile),
+                  widest = std::max(src.shape[1] * src.shape[2], row);
     const auto floats = static_cast<size_t>(padded * height + row + widened + kTile);
     const auto words = static_cast<size_t>(width + height);
-    uint8_t* room = scratch.get(words * 8 + static_cast<size_t>(most_taps) * sizeof(Tap) + floats * sizeof(float) +
-                                static_cast<size_t>(widest) * sizeof(float));
+    uint8_t* room = scratch.get(words * 8 + kLine + static_cast<size_t>(most_taps) * sizeof(Tap) +
+                                floats * sizeof(float) + static_cast<size_t>(widest) * sizeof(float));
     columns = reinterpret_cast<int64_t*>(room);
     rows = reinterpret_cast<float**>(columns + width);
     taps = reinterpret_cast<Tap*>(rows + height);
-    kept = reinterpret_cast<float*>(taps + most_taps);
+    const auto end = reinterpret_cast<uintptr_t>(taps + most_taps);
+    kept = reinterpret_cast<float*>((end + kLine - 1) / kLine * kLine);
     sums = kept + padded * height;
     wide = sums + row;
     staged = reinterpret_cast<uint8_t*>(wide + widened + kTile);
   }
+  static constexpr int64_t kLine = 64;
+  static int64_t in_lines(int64_t floats) { return (floats + kLine / 4 - 1) / (kLine / 4) * (kLine / 4); }
   // Row `y` of the source is kept until row y + height replaces it.
   float* row(int64_t y, int64_t height) const { return kept + y % height * padded; }
 };

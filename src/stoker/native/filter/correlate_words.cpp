@@ -64,7 +64,7 @@ bool sum_in_words(const View& src, const Window (&across)[2], const Window (&dow
   const PaddedRows source(src, left, left, Border::Reflect101);
   uint8_t *padded = nullptr, *staged = nullptr;
   int16_t *words = nullptr, *kept = nullptr;
-  const int64_t row = count + kWordSlack;
+  const int64_t row = (count + kWordSlack + 31) / 32 * 32;  // rows begin cache lines
   const auto carve = [&](Carver c) {
     padded = c.take<uint8_t>(static_cast<size_t>(source.values() + kWordSlack));
     words = c.take<int16_t>(static_cast<size_t>(source.values() + 2 * kWordSlack));

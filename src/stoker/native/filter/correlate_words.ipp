@@ -24,10 +24,11 @@ inline V<int16_t> plus_product(V<int16_t> sum, V<int16_t> x, int16_t weight) {
   return (V<int16_t>)((V<uint16_t>)sum + (V<uint16_t>)x * static_cast<uint16_t>(weight));
 }
 
-template <class At>
+// kTaps: the number of weights, which then stay in registers; 0: any number.
+template <int kTaps, class At>
 inline Pair sum_pair(int64_t taps, const int16_t* weights, At&& at) {
   Pair sum{};
-  for (int64_t i = 0; i < taps; ++i) {
+  for (int64_t i = 0; i < (kTaps ? kTaps : taps); ++i) {
     const int16_t* from = at(i);
     sum.a = plus_product(sum.a, load_vector<int16_t>(from), weights[i]);
     sum.b = plus_product(sum.b, load_vector<int16_t>(from + kLanes<int16_t>), weights[i]);
@@ -35,12 +36,25 @@ inline Pair sum_pair(int64_t taps, const int16_t* weights, At&& at) {
   return sum;
 }
 
-void across_row(const WordRow& r) {
+template <int kTaps>
+void across_taps(const WordRow& r) {
   constexpr int64_t kStep = 2 * kLanes<int16_t>;
+  int16_t own[kTaps ? kTaps : 1];
+  if constexpr (kTaps > 0) std::memcpy(own, r.weights, sizeof own);
+  const int16_t* const weights = kTaps ? own : r.weights;
   for (int64_t x = 0; x < r.count; x += kStep) {
-    const Pair sum = sum_pair(r.taps, r.weights, [&](int64_t i) { return r.from + i * r.step + x; });
+    const Pair sum = sum_pair<kTaps>(r.taps, weights, [&](int64_t i) { return r.from + i * r.step + x; });
     store_vector<int16_t>(r.out + x, sum.a);
     store_vector<int16_t>(r.out + x + kLanes<int16_t>, sum.b);
+  }
+}
+
+void across_row(const WordRow& r) {
+  switch (r.taps) {
+    case 1: return across_taps<1>(r);
+    case 3: return across_taps<3>(r);
+    case 5: return across_taps<5>(r);
+    default: return across_taps<0>(r);
   }
 }
 
@@ -56,10 +70,20 @@ inline void store_bytes(uint8_t* to, V<int16_t> x) {
 }
 
 // The outputs have room for whole vectors.
-void down_columns(const WordColumns& c) {
+template <int kTaps>
+void down_taps(const WordColumns& c) {
   constexpr int64_t kStep = 2 * kLanes<int16_t>;
+  constexpr int kOwn = kTaps ? kTaps : 1;
+  int16_t own[kOwn];
+  const int16_t* rows[kOwn];
+  if constexpr (kTaps > 0) {
+    std::memcpy(own, c.weights, sizeof own);
+    std::memcpy(rows, c.from, sizeof rows);
+  }
+  const int16_t* const weights = kTaps ? own : c.weights;
+  const int16_t* const* const from = kTaps ? rows : c.from;
   for (int64_t x = 0; x < c.count; x += kStep) {
-    const Pair sum = sum_pair(c.taps, c.weights, [&](int64_t i) { return c.from[i] + x; });
+    const Pair sum = sum_pair<kTaps>(c.taps, weights, [&](int64_t i) { return from[i] + x; });
     if (c.bytes) {
       store_bytes(c.bytes + x, sum.a);
       store_bytes(c.bytes + x + kLanes<int16_t>, sum.b);
@@ -69,6 +93,14 @@ void down_columns(const WordColumns& c) {
     store_vector<int16_t>(words, sum.a);
     store_vector<int16_t>(words + kLanes<int16_t>, sum.b);
     for (int64_t k = 0; k < kStep; ++k) c.floats[x + k] = static_cast<float>(words[k]);
+  }
+}
+
+void down_columns(const WordColumns& c) {
+  switch (c.taps) {
+    case 4: return down_taps<4>(c);
+    case 6: return down_taps<6>(c);
+    default: return down_taps<0>(c);
   }
 }
 

@@ -225,7 +225,9 @@ void median_of(const View& src, int64_t height, int64_t width, Keys keys, const 
   const KeyRows<T> rows(src, w, keys, 0, dst);
   const int64_t channels = src.shape[2], n = rows.count();
   constexpr int64_t kMore = kSlack / static_cast<int64_t>(sizeof(T));
-  const auto wide = static_cast<size_t>(rows.values() + kMore);
+  // Rows begin cache lines: half of the vectors of other rows would cross one.
+  constexpr size_t kLine = 64 / sizeof(T);
+  const size_t wide = (static_cast<size_t>(rows.values() + kMore) + kLine - 1) / kLine * kLine;
   const bool sorts = height == width && (height == 3 || height == 5);
   const bool counts = sizeof(T) == 1 && height * width >= kLeastCounted && height * width <= kMostCounted;
   Histogram* columns_of_bytes = nullptr;
@@ -273,8 +275,10 @@ void median_of(const View& src, int64_t height, int64_t width, Keys keys, const 
     } else if (!sorts) {
       loop.window(out, window, height, width, channels, n);
     } else if (height == 3) {
-      loop.sort3(columns, window, rows.values());
-      loop.median3(out, columns, channels, n);
+      if (!loop.median3_of_rows || !loop.median3_of_rows(out, window, channels, n)) {
+        loop.sort3(columns, window, rows.values());
+        loop.median3(out, columns, channels, n);
+      }
     } else {
       loop.sort5(columns, window, rows.values());
       loop.median5(out, columns, channels, n);

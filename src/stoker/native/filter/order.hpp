@@ -55,6 +55,9 @@ struct Loops {
   void (*sort5)(T* const* out, const T* const* rows, int64_t n);
   // Medians of windows whose columns are sorted. A pixel has `step` elements.
   void (*median3)(T* out, const T* const* sorted, int64_t step, int64_t n);
+  // The same for three rows, whose columns are not sorted. Return false if pixels have another size than the loop takes.
+  // Optional.
+  bool (*median3_of_rows)(T* out, const T* const* rows, int64_t step, int64_t n) = nullptr;
   void (*median5)(T* out, const T* const* sorted, int64_t step, int64_t n);
   // Median of any window.
   void (*window)(T* out, const T* const* rows, int64_t height, int64_t width, int64_t step, int64_t n);

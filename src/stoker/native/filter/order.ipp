@@ -88,19 +88,69 @@ void sort_columns(T* const* out, const T* const* rows, int64_t n) {
 }
 
 // The median of nine numbers in sorted columns: the median of the largest of the minima, the median of the medians, and
-// the smallest of the maxima.
+// the smallest of the maxima. x[k] has the numbers k of the columns.
+template <class T>
+inline V<T> median_of_columns(const V<T> (&x)[3][3]) {
+  V<T> low = most<T>(most<T>(x[0][0], x[0][1]), x[0][2]), high = least<T>(least<T>(x[2][0], x[2][1]), x[2][2]);
+  const V<T> middle = most<T>(least<T>(x[1][0], x[1][1]), least<T>(most<T>(x[1][0], x[1][1]), x[1][2]));
+  exchange<T>(low, high);
+  return most<T>(low, least<T>(middle, high));
+}
+
 template <class T>
 void median_of_nine(T* out, const T* const* sorted, int64_t step, int64_t n) {
   store_row(out, n, [&](int64_t i) {
     V<T> x[3][3];
     for (int k = 0; k < 3; ++k)
       for (int j = 0; j < 3; ++j) x[k][j] = load_vector<T>(sorted[k] + i + j * step);
-    V<T> low = most<T>(most<T>(x[0][0], x[0][1]), x[0][2]), high = least<T>(least<T>(x[2][0], x[2][1]), x[2][2]);
-    const V<T> middle = most<T>(least<T>(x[1][0], x[1][1]), least<T>(most<T>(x[1][0], x[1][1]), x[1][2]));
-    exchange<T>(low, high);
-    return most<T>(low, least<T>(middle, high));
+    return median_of_columns<T>(x);
   });
 }
+
+#if defined(STOKER_SHIFTED)
+// Sorted columns stay in registers: those of the next pixels are shifted in from the next vector.
+template <class T, int kStep>
+void median_of_pixels(T* out, const T* const* rows, int64_t n) {
+  constexpr int64_t kVector = kLanes<T>;
+  constexpr int kBytes = kStep * static_cast<int>(sizeof(T));
+  const auto sorted = [&](int64_t i, V<T>(&x)[3]) {
+    for (int k = 0; k < 3; ++k) x[k] = load_vector<T>(rows[k] + i);
+    sort_three<T>(x);
+  };
+  V<T> now[3], next[3];
+  const auto median = [&] {
+    V<T> x[3][3];
+    for (int k = 0; k < 3; ++k) {
+      x[k][0] = now[k];
+      shift_in<kBytes>(now[k], next[k], x[k][1], x[k][2]);
+    }
+    return median_of_columns<T>(x);
+  };
+  sorted(0, now);
+  int64_t i = 0;
+  for (; i + kVector <= n; i += kVector) {
+    sorted(i + kVector, next);
+    store_vector<T>(out + i, median());
+    for (int k = 0; k < 3; ++k) now[k] = next[k];
+  }
+  if (i == n) return;
+  if (n >= kVector) sorted(n - kVector, now);
+  sorted(n >= kVector ? n : kVector, next);
+  const V<T> x = median();
+  if (n >= kVector) store_vector<T>(out + n - kVector, x);
+  else std::memcpy(out, &x, static_cast<size_t>(n) * sizeof(T));
+}
+
+template <class T>
+bool median_of_rows(T* out, const T* const* rows, int64_t step, int64_t n) {
+  switch (step) {
+    case 1: median_of_pixels<T, 1>(out, rows, n); return true;
+    case 3: median_of_pixels<T, 3>(out, rows, n); return true;
+    case 4: median_of_pixels<T, 4>(out, rows, n); return true;
+    default: return false;
+  }
+}
+#endif
 
 // Merge sorted sequences by Batcher's odd-even merge: two and one, two and two, three and three, four and three.
 template <class T>
@@ -225,6 +275,9 @@ void fill_loops(Loops<T>& loops) {
   loops.sort5 = sort_columns<T, 5>;
   loops.median3 = median_of_nine<T>;
   loops.median5 = median_of_25<T>;
+#if defined(STOKER_SHIFTED)
+  if constexpr (sizeof(T) < 4) loops.median3_of_rows = median_of_rows<T>;
+#endif
   loops.window = window_row_of<T>;
 }
 

@@ -231,12 +231,14 @@ void Bound::resolve_tables(const ScratchLayout& layout) {
   }
 }
 
-// Bind the program as a copy. Return false if it is none, or its memory has another layout.
+// Bind the program as a copy or as a conversion. Return false if it is none, or its memory has another layout.
 bool Bound::resolve_copy() {
-  if (!plan_->moves || plan_->stores.size() != 1) return false;
+  if (!plan_->casts || plan_->stores.size() != 1) return false;
   const Access& store = plan_->stores[0];
-  const int source = plan_->sources[store.source[0]].port;
-  if (!bind_copy(*plan_, store, place(inputs_ + store.port), place(source), &stores_[0])) return false;
+  const PortStrides to = place(inputs_ + store.port), from = place(plan_->sources[store.source[0]].port);
+  if (!(plan_->moves ? bind_copy(*plan_, store, to, from, &stores_[0])
+                     : bind_cast(kernels(), *plan_, store, to, from, &stores_[0])))
+    return false;
   load_count_ = compute_count_ = 0;
   store_count_ = 1;
   return true;

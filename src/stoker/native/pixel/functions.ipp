@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of floats in vectors, with the bits of shared/xmath.hpp. Part of pixel/moves.ipp.
+// Elementary functions of floats in vectors, with the bits of shared/xmath.hpp. Part of pixel/moves.ipp and pixel/fma.cpp.
 //
 // Those functions compute in double and round once. Here a shorter formula gives the double with a relative error far
-// below 2^-40. If no number within this error rounds to another float, the float is theirs too. Otherwise, in one lane of
-// about 2^15, and for arguments outside of the formula's range, the lane is computed by xmath.hpp itself (Ziv's method).
+// below 2^-40: the series end where their rest is below 2^-44, and products may be fused with sums. If no number within
+// this error rounds to another float, the float is theirs too. Otherwise, in one lane of about 2^15, and for arguments
+// outside of the formula's range, the lane is computed by xmath.hpp itself (Ziv's method).
 
 typedef float HalfFloats __attribute__((vector_size(STOKER_VECTOR_BYTES / 2), aligned(4), may_alias));
 
@@ -17,7 +18,7 @@ struct Approximation {
 template <int N>
 inline V<double> polynomial(V<double> x, const double (&c)[N]) {
   V<double> sum = V<double>{} + c[N - 1];
-  for (int i = N - 2; i >= 0; --i) sum = c[i] + x * sum;
+  for (int i = N - 2; i >= 0; --i) sum = multiply_add(x, sum, V<double>{} + c[i]);
   return sum;
 }
 
@@ -33,29 +34,29 @@ struct LogOf {
     const V<double> k = (V<double>)(exponent + 0x4338000000000000) - kShifter;
     const V<double> m = (V<double>)((fraction | 0x3FF0000000000000) + (V<int64_t>)((V<uint64_t>)above << 52));
     const V<double> f = m - 1.0, s = f / (f + 2.0), z = s * s;
-    constexpr double kSeries[] = {2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11,
-                                  2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21};
-    const V<double> low = z * s * polynomial(z, kSeries) + k * 0x1.a39ef35793c76p-33;
+    constexpr double kSeries[] = {2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17};
+    const V<double> low = multiply_add(z * s, polynomial(z, kSeries), k * 0x1.a39ef35793c76p-33);
     const V<int64_t> inside = (x > 0.0) & (x < __builtin_inf());
-    return {k * 0x1.62e42fee00000p-1 + (2.0 * s + low), ~inside};
+    return {multiply_add(k, V<double>{} + 0x1.62e42fee00000p-1, 2.0 * s + low), ~inside};
   }
 };
 
-// The argument is k pi/2 + r, with pi/2 in three parts; the products of the first two with k are exact.
+// The argument is k pi/2 + r, with pi/2 in three parts; the products of the first two with k are exact or fused.
 template <bool kCos>
 struct SineOf {
   static double exact(double x) { return kCos ? xm::cos(x) : xm::sin(x); }
   static Approximation near(V<double> x) {
     const V<double> shifted = x * 0.6366197723675814 + kShifter, k = shifted - kShifter;
     const V<int64_t> quadrant = (V<int64_t>)shifted + (kCos ? 1 : 0);
-    const V<double> r = ((x - k * 0x1.921fb54400000p+0) - k * 0x1.0b4611a600000p-34) - k * 0x1.3198a2e000000p-69;
+    V<double> r = multiply_add(k, V<double>{} - 0x1.921fb54400000p+0, x);
+    r = multiply_add(k, V<double>{} - 0x1.0b4611a600000p-34, r);
+    r = multiply_add(k, V<double>{} - 0x1.3198a2e000000p-69, r);
     const V<double> z = r * r;
-    constexpr double kSine[] = {-1.0 / 6,        1.0 / 120,          -1.0 / 5040,           1.0 / 362880,
-                                -1.0 / 39916800, 1.0 / 6227020800.0, -1.0 / 1307674368000.0};
-    constexpr double kCosine[] = {1.0 / 24,          -1.0 / 720,           1.0 / 40320,           -1.0 / 3628800,
-                                  1.0 / 479001600.0, -1.0 / 87178291200.0, 1.0 / 20922789888000.0};
-    const V<double> sine = r + r * z * polynomial(z, kSine);
-    const V<double> cosine = 1.0 - 0.5 * z + z * z * polynomial(z, kCosine);
+    constexpr double kSine[] = {-1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800, 1.0 / 6227020800.0};
+    constexpr double kCosine[] = {1.0 / 24,       -1.0 / 720,        1.0 / 40320,
+                                  -1.0 / 3628800, 1.0 / 479001600.0, -1.0 / 87178291200.0};
+    const V<double> sine = multiply_add(r * z, polynomial(z, kSine), r);
+    const V<double> cosine = multiply_add(z * z, polynomial(z, kCosine), 1.0 - 0.5 * z);
     const V<double> value = (quadrant & 1) != 0 ? cosine : sine;
     const V<uint64_t> sign = (V<uint64_t>)(quadrant & 2) << 62;
     const V<double> size = magnitude(x);
@@ -71,10 +72,10 @@ struct ExpOf {
   static double exact(double x) { return xm::exp(x); }
   static Approximation near(V<double> x) {
     const V<double> shifted = x * 1.4426950408889634 + kShifter, k = shifted - kShifter;
-    const V<double> r = (x - k * 0x1.62e42fee00000p-1) - k * 0x1.a39ef35793c76p-33;
-    constexpr double kSeries[] = {
-        1.0,        1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,       1.0 / 120,         1.0 / 720,
-        1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600.0, 1.0 / 6227020800.0};
+    V<double> r = multiply_add(k, V<double>{} - 0x1.62e42fee00000p-1, x);
+    r = multiply_add(k, V<double>{} - 0x1.a39ef35793c76p-33, r);
+    constexpr double kSeries[] = {1.0,       1.0,        1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,
+                                  1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800};
     const V<uint64_t> power = (V<uint64_t>)shifted << 52;
     const V<int64_t> good = magnitude(x) < 87.0;  // the result is a normal float
     return {(V<double>)((V<uint64_t>)polynomial(r, kSeries) + power), ~good};
@@ -101,13 +102,8 @@ void function_f32(const Micro& m, int lanes) {
   }
 }
 
-void sqrt_f32(const Micro& m, int lanes) {
-  map1<float, float>(m, lanes, [](V<float> x) -> V<float> { return square_root(x); });
-}
-
-void fill_functions(Kernels& k) {
+void fill_double_functions(Kernels& k) {
   const int f32 = at(Type::F32);
-  k.op[at(Op::Sqrt)][f32] = sqrt_f32;
   k.op[at(Op::Log)][f32] = function_f32<LogOf>;
   k.op[at(Op::Sin)][f32] = function_f32<SineOf<false>>;
   k.op[at(Op::Cos)][f32] = function_f32<SineOf<true>>;

@@ -109,6 +109,7 @@ void fill_general(Kernels& k);  // 64-bit ints, integer division, transcendental
 void fill_plain(Kernels& k);
 #if defined(__x86_64__)
 void fill_avx2(Kernels& k);
+void fill_fma(Kernels& k);  // on top of AVX2
 void fill_avx512(Kernels& k);
 void fill_vbmi(Kernels& k);  // on top of AVX-512
 #elif defined(__aarch64__)

@@ -164,39 +164,49 @@ void select4(const Micro& m, int lanes) {
     *d = *c != 0 ? *a : *b;
 }
 
-// shared/element_random.hpp for a vector of elements. The multiplication is that of 32 bits to 64, of the even lanes and of
-// the odd ones; as a product with a constant, the compiler would expand it to shifts and additions.
+// shared/element_random.hpp for a vector of elements. The multiplication is that of 32 bits to 64; as a product with a
+// constant, the compiler would expand it to shifts and additions. Even and odd lanes are words of two vectors of 64-bit
+// lanes, whose upper halves hold any bits: multiplications do not read them.
 struct RandomWords {
   V<uint32_t> first, second;
 };
 
+// kOneKey: all lanes of `key` are equal.
+template <bool kOneKey>
 inline RandomWords random_words(V<uint32_t> element, V<uint32_t> key, V<uint32_t> stream) {
   using Wide = V<uint64_t>;
   constexpr uint64_t kLow = 0xFFFFFFFFu;
-  V<uint32_t> low = element, high = stream;
-  for (int i = 0; i < element_random::kRounds; ++i, key += element_random::kKeyStep) {
-    const Wide even = multiply_words((Wide)low, element_random::kMultiplier);
-    const Wide odd = multiply_words((Wide)low >> 32, element_random::kMultiplier);
-    low = (V<uint32_t>)((even >> 32) | (odd & ~kLow)) ^ key ^ high;
-    high = (V<uint32_t>)((even & kLow) | (odd << 32));
-  }
-  return {low, high};
+  Wide low[2] = {(Wide)element, (Wide)element >> 32}, high[2] = {(Wide)stream, (Wide)stream >> 32};
+  for (int i = 0; i < element_random::kRounds; ++i, key += element_random::kKeyStep)
+    for (int k = 0; k < 2; ++k) {
+      const Wide product = multiply_words(low[k], element_random::kMultiplier);
+      low[k] = (product >> 32) ^ (k && !kOneKey ? (Wide)key >> 32 : (Wide)key) ^ high[k];
+      high[k] = product;
+    }
+  const auto joined = [](const Wide(&x)[2]) { return (V<uint32_t>)((x[0] & kLow) | (x[1] << 32)); };
+  return {joined(low), joined(high)};
 }
 
-// Calls `from(element, key, stream)` for vectors of elements.
-template <class T, class F>
-inline void map_elements(const Micro& m, int lanes, F from) {
+// Calls `from(words)` for vectors of elements.
+template <class T, bool kOneKey, class F>
+inline void map_words(const Micro& m, int lanes, F from) {
   using U = V<uint32_t>;
   const auto* a = reinterpret_cast<const U*>(m.arg[0]);
   const auto* b = reinterpret_cast<const U*>(m.arg[1]);
   const auto* c = reinterpret_cast<const U*>(m.arg[2]);
   auto* d = reinterpret_cast<Loose<T>*>(m.dst);
-  for (int i = 0; i < lanes; i += kLanes<T>, a += m.step[0], b += m.step[1], c += m.step[2], ++d) *d = from(*a, *b, *c);
+  for (int i = 0; i < lanes; i += kLanes<T>, a += m.step[0], b += m.step[1], c += m.step[2], ++d)
+    *d = from(random_words<kOneKey>(*a, *b, *c));
+}
+
+template <class T, class F>
+inline void map_elements(const Micro& m, int lanes, F from) {
+  if (m.step[1]) map_words<T, false>(m, lanes, from);
+  else map_words<T, true>(m, lanes, from);
 }
 
 void random_bits(const Micro& m, int lanes) {
-  using U = V<uint32_t>;
-  map_elements<uint32_t>(m, lanes, [](U a, U b, U c) -> U { return random_words(a, b, c).first; });
+  map_elements<uint32_t>(m, lanes, [](const RandomWords& words) -> V<uint32_t> { return words.first; });
 }
 
 inline V<float> vector_root(V<float> x) { return square_root(x); }
@@ -215,9 +225,7 @@ struct NormalLanes {
 };
 
 void normal_numbers(const Micro& m, int lanes) {
-  using U = V<uint32_t>;
-  map_elements<float>(m, lanes, [](U a, U b, U c) -> V<float> {
-    const RandomWords words = random_words(a, b, c);
+  map_elements<float>(m, lanes, [](const RandomWords& words) -> V<float> {
     return element_random::normal<NormalLanes>((V<int32_t>)words.first, (V<int32_t>)words.second);
   });
 }

@@ -8,7 +8,7 @@ constexpr int kMixVectors = 4, kMixPixels = 16 * kParts;
 // The loads of a step end this many bytes after its pixels.
 constexpr int kMixBeyond = 4;
 
-template <int kCount, bool kOffsets, bool kFloors>
+template <int kCount, bool kBefore, bool kAfter, bool kFloors>
 void mix_rgb(uint8_t* to, const uint8_t* pixels, const uint8_t* channels, const Mix* mixes, int n) {
   V<uint8_t> spread[kMixed];
   V<float> weight[kCount][kMixed], before[kCount], after[kCount];
@@ -34,10 +34,10 @@ void mix_rgb(uint8_t* to, const uint8_t* pixels, const uint8_t* channels, const 
         x[k] = __builtin_convertvector((V<int32_t>)shuffle_parts(bytes, spread[k]), V<float>);
       for (int c = 0; c < kCount; ++c) {
         V<float> sum = x[0] * weight[c][0];
-        if constexpr (kOffsets) sum = sum + before[c];
+        if constexpr (kBefore) sum = sum + before[c];
         sum = sum + x[1] * weight[c][1];
         sum = sum + x[2] * weight[c][2];
-        if constexpr (kOffsets) sum = sum + after[c];
+        if constexpr (kAfter) sum = sum + after[c];
         // Floor and truncation differ for negative numbers only, which become 0.
         whole[c][v] = kFloors ? __builtin_convertvector(sum, V<int32_t>) : round_small_ints(sum);
       }
@@ -66,11 +66,19 @@ void mix_rgb(uint8_t* to, const uint8_t* pixels, const uint8_t* channels, const 
   }
 }
 
+template <int kCount, bool kFloors>
+void mix_with(bool before, bool after, uint8_t* to, const uint8_t* pixels, const uint8_t* channels, const Mix* mixes,
+              int n) {
+  if (before && after) return mix_rgb<kCount, true, true, kFloors>(to, pixels, channels, mixes, n);
+  if (before) return mix_rgb<kCount, true, false, kFloors>(to, pixels, channels, mixes, n);
+  if (after) return mix_rgb<kCount, false, true, kFloors>(to, pixels, channels, mixes, n);
+  mix_rgb<kCount, false, false, kFloors>(to, pixels, channels, mixes, n);
+}
+
 void mix_pixels(uint8_t* to, const uint8_t* pixels, const uint8_t* channels, const Mix* mixes, int count, int n) {
-  bool offsets = false;
-  for (int c = 0; c < count; ++c) offsets |= mixes[c].before != 0 || mixes[c].after != 0;
-  if (count == kMixed)
-    (offsets ? mix_rgb<kMixed, true, false> : mix_rgb<kMixed, false, false>)(to, pixels, channels, mixes, n);
-  else if (mixes[0].floors) mix_rgb<1, true, true>(to, pixels, channels, mixes, n);
-  else (offsets ? mix_rgb<1, true, false> : mix_rgb<1, false, false>)(to, pixels, channels, mixes, n);
+  bool before = false, after = false;
+  for (int c = 0; c < count; ++c) before |= mixes[c].before != 0, after |= mixes[c].after != 0;
+  if (count == kMixed) mix_with<kMixed, false>(before, after, to, pixels, channels, mixes, n);
+  else if (mixes[0].floors) mix_with<1, true>(before, after, to, pixels, channels, mixes, n);
+  else mix_with<1, false>(before, after, to, pixels, channels, mixes, n);
 }

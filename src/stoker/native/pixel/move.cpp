@@ -148,6 +148,10 @@ void copy_lanes(const Mover& m, uint8_t* const* at, int, int n) {
   std::memmove(at[m.port] + m.offset, at[m.source_port] + m.source_offset, static_cast<size_t>(n * m.stride));
 }
 
+void cast_lanes(const Mover& m, uint8_t* const* at, int, int n) {
+  m.convert(at[m.port] + m.offset, at[m.source_port] + m.source_offset, n * m.count);
+}
+
 // Planes of interleaved pixels are staged; others are used where they are.
 void mix_bytes(const Mover& m, uint8_t* const* at, int, int n) {
   const uint8_t* from[kMixed];
@@ -225,27 +229,49 @@ Mover bind_lookup(const Kernels& k, const Access& a, int channel, const Source& 
   return m;
 }
 
-bool bind_copy(const Plan& plan, const Access& a, const PortStrides& place, const PortStrides& source_place,
-               Mover* out) {
-  const int64_t element = size_of(a.dtype);
-  const auto dense = [&](const PortStrides& p) {
+namespace {
+
+// Bind a store whose channels are loaded ones in the same order, contiguous in both places.
+bool bind_dense(const Plan& plan, const Access& a, const PortStrides& place, const PortStrides& source_place,
+                Mover* out) {
+  const Source& first = plan.sources[a.source[0]];
+  const auto dense = [&](const PortStrides& p, int64_t element) {
     return p.lane_stride == a.count * element && (a.count == 1 || p.channel_stride == element);
   };
-  const Source& first = plan.sources[a.source[0]];
   for (int c = 0; c < a.count; ++c) {
     const Source& s = plan.sources[a.source[c]];
-    if (s.port != first.port || s.channel != first.channel + c) return false;
+    if (s.port != first.port || s.channel != first.channel + c || s.dtype != first.dtype) return false;
   }
-  if (!dense(place) || !dense(source_place)) return false;
+  if (!dense(place, size_of(a.dtype)) || !dense(source_place, size_of(first.dtype))) return false;
   Mover m;
-  m.run = copy_lanes;
   m.port = place.port;
   m.source_port = source_place.port;
   m.offset = a.first * place.channel_stride;
   m.source_offset = first.channel * source_place.channel_stride;
   m.stride = place.lane_stride;
+  m.count = a.count;
   *out = m;
   return true;
+}
+
+}  // namespace
+
+bool bind_copy(const Plan& plan, const Access& a, const PortStrides& place, const PortStrides& source_place,
+               Mover* out) {
+  if (!bind_dense(plan, a, place, source_place, out)) return false;
+  out->run = copy_lanes;
+  return true;
+}
+
+bool bind_cast(const Kernels& k, const Plan& plan, const Access& a, const PortStrides& place,
+               const PortStrides& source_place, Mover* out) {
+  const DType from = plan.sources[a.source[0]].dtype;
+  const auto is_plain = [&](DType d) { return type_of(d) == a.type && size_of(d) == register_size(a.type); };
+  if (!is_plain(a.dtype) && !is_plain(from)) return false;
+  if (!bind_dense(plan, a, place, source_place, out)) return false;
+  out->convert = is_plain(a.dtype) ? k.load[at(from)][at(a.type)] : k.store[at(a.dtype)][at(a.type)];
+  out->run = cast_lanes;
+  return out->convert != nullptr;
 }
 
 bool bind_mix(const Kernels& k, const Plan& plan, const PortStrides& place, const PortStrides& source_place,

@@ -61,6 +61,10 @@ Mover bind_lookup(const Kernels& k, const Access& a, int channel, const Source& 
 // or the channels in another order.
 bool bind_copy(const Plan& plan, const Access& a, const PortStrides& place, const PortStrides& source_place,
                Mover* out);
+// Bind a store of loaded elements whose type differs as one conversion from memory to memory. Return false if the lanes
+// are not contiguous in both places, the channels in another order, or both the load and the store convert.
+bool bind_cast(const Kernels& k, const Plan& plan, const Access& a, const PortStrides& place,
+               const PortStrides& source_place, Mover* out);
 // Bind all channels of a store that are mixes of bytes; the caller sets the mixes and the stage, which has room for
 // 2 * kMixed planes. Return false if the kernel does not exist or cannot reach the bytes.
 bool bind_mix(const Kernels& k, const Plan& plan, const PortStrides& place, const PortStrides& source_place,

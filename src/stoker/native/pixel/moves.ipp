@@ -309,9 +309,14 @@ void lookup_bytes(void* dst, const uint8_t* src, const void* table, int n) {
 
 #include "pixel/functions.ipp"
 
+void sqrt_f32(const Micro& m, int lanes) {
+  map1<float, float>(m, lanes, [](V<float> x) -> V<float> { return square_root(x); });
+}
+
 void fill_moves(Kernels& k) {
   fill_loops(k);
-  fill_functions(k);
+  fill_double_functions(k);
+  k.op[at(Op::Sqrt)][at(Type::F32)] = sqrt_f32;
   const int i32 = at(Type::I32), f32 = at(Type::F32);
   for (const DType d : {DType::U8, DType::Bool}) {
     k.load[at(d)][i32] = load_bytes<int32_t>;

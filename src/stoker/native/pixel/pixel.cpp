@@ -33,6 +33,20 @@ bool Bound::store_directly(const Mover& m, const Cursor& cursor) const {
   return direct;
 }
 
+// Return how many lanes of a stretch precede the first whole cache line of the memory that a computation stores to
+// directly; 0 if none does. An unaligned vector of a line's size always crosses two lines.
+int Bound::lanes_before_line(uint8_t* const* row) const {
+  constexpr uintptr_t kLine = 64;
+  for (int i = 0; i < store_count_; ++i) {
+    const Mover& m = stores_[i];
+    if (m.producer < 0) continue;
+    const uintptr_t rest = -reinterpret_cast<uintptr_t>(row[m.port] + m.offset) % kLine;
+    const auto element = static_cast<uintptr_t>(m.element);
+    return rest % element ? 0 : static_cast<int>(rest / element);
+  }
+  return 0;
+}
+
 // Zero the lanes up to the next whole unit: leftovers there may be subnormal numbers, which are slow.
 void Bound::pad(int lanes) const {
   const int rest = -lanes & (kLaneUnit - 1);
@@ -72,18 +86,23 @@ void Bound::walk(uint8_t* const* base, const Axis* axes, int count) {
     piece = (piece / pieces + 63) & ~int64_t{63};
     piece = std::min<int64_t>(piece, block_);
   }
+  const auto flush = [&] {
+    if (cursor.lanes) step(cursor);
+    cursor.lanes = cursor.runs = 0;
+  };
   for (;;) {
-    for (int64_t x = 0; x < lane_axis.extent; x += piece) {
-      const int n = static_cast<int>(std::min(piece, lane_axis.extent - x));
-      if (cursor.lanes + n > block_ || cursor.runs == kMaxRuns) {
-        step(cursor);
-        cursor.lanes = cursor.runs = 0;
-      }
+    // Blocks of a long stretch begin where direct stores are aligned.
+    int64_t first = lane_axis.extent > piece ? lanes_before_line(row) : 0;
+    for (int64_t x = 0, n_lanes; x < lane_axis.extent; x += n_lanes, first = 0) {
+      n_lanes = first ? first : std::min(piece, lane_axis.extent - x);
+      const int n = static_cast<int>(n_lanes);
+      if (cursor.lanes + n > block_ || cursor.runs == kMaxRuns) flush();
       uint8_t** at = cursor.at[cursor.runs];
       for (int p = 0; p < ports_; ++p) at[p] = row[p] + x * lane_axis.stride[p];
       cursor.lane[cursor.runs] = cursor.lanes;
       cursor.n[cursor.runs++] = n;
       cursor.lanes += n;
+      if (first) flush();
     }
     int i = count - 2;
     for (; i >= 0; --i) {
@@ -94,7 +113,7 @@ void Bound::walk(uint8_t* const* base, const Axis* axes, int count) {
     }
     if (i < 0) break;
   }
-  if (cursor.lanes) step(cursor);
+  flush();
 }
 
 bool Bound::run() {

@@ -209,6 +209,7 @@ class Bound {
   void walk(uint8_t* const* base, const Axis* axes, int count);
   void step(const Cursor& cursor);
   void pad(int lanes) const;
+  int lanes_before_line(uint8_t* const* row) const;
   bool store_directly(const Mover& mover, const Cursor& cursor) const;
 
   const Plan* plan_ = nullptr;

@@ -84,6 +84,7 @@ const Kernels& avx2_kernels() {
   static const Kernels table = [] {
     Kernels k = plain_kernels();
     fill_avx2(k);
+    if (__builtin_cpu_supports("fma")) fill_fma(k);
     return k;
   }();
   return table;

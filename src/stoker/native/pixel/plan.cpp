@@ -315,9 +315,10 @@ void Planner::trace_sources() {
     source_[i] = static_cast<int>(plan_.sources.size());
     plan_.sources.push_back({nodes_[i].in.port, nodes_[i].in.channel, nodes_[i].in.dtype});
   }
-  plan_.moves = !stores_.empty();
+  plan_.moves = plan_.casts = !stores_.empty();
   for (const int i : stores_) {
     const Node& stored = nodes_[nodes_[i].arg[0].index];
+    plan_.casts &= stored.in.op == Op::Load;
     plan_.moves &= stored.in.op == Op::Load && stored.in.dtype == nodes_[i].in.dtype;
   }
   const auto merge = [&](int i) {

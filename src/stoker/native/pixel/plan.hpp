@@ -78,6 +78,7 @@ struct Plan {
   int store_lanes = 0;   // the same for stores
   bool tabular = false;  // every store depends on exactly one byte
   bool moves = false;    // every store takes a loaded element of its own type
+  bool casts = false;    // every store takes a loaded element; loads and stores convert it
   // If the program has one store, and all its channels are sums of the same three bytes, in the same order: the recipes,
   // and the channels of the bytes in `mixed_port`. Else no recipes.
   std::vector<MixRecipe> mixes;

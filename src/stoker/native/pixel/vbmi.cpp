@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interleaved bytes of three channels to planes and back, and lookups of bytes, with the byte permutations of AVX-512
-// VBMI: 64 pixels at a time.
+// Interleaved bytes of three channels to planes and back, mixes of them, and lookups of bytes, with the byte permutations
+// of AVX-512 VBMI: 64 pixels at a time.
 #if defined(__x86_64__)
 #include <immintrin.h>
+
+#include <cstring>
 
 #include "pixel/kernels.hpp"
 
@@ -42,7 +44,21 @@ constexpr Permutation make_weave() {
   return way;
 }
 
-constexpr Permutation kDeal = make_deal(), kWeave = make_weave();
+// Where pack_sums() puts the sums of pixel i.
+constexpr int packed_place(int i) { return 16 * (i % 16 / 4) + 4 * (i / 16) + i % 4; }
+
+// The same as make_weave(), for planes in the order of pack_sums().
+constexpr Permutation make_mixed_weave() {
+  Permutation way{};
+  for (int j = 0; j < 3 * kPixels; ++j) {
+    const int plane = j % 3, block = j / kPixels, i = j % kPixels;
+    way.index[block][i] = static_cast<uint8_t>(packed_place(j / 3) + (plane == 1 ? 64 : 0));
+    if (plane == 2) way.third[block] |= uint64_t{1} << i;
+  }
+  return way;
+}
+
+constexpr Permutation kDeal = make_deal(), kWeave = make_weave(), kMixedWeave = make_mixed_weave();
 
 inline __m512i go(const Permutation& way, int k, const __m512i from[3]) {
   const __m512i index = _mm512_load_si512(way.index[k]);
@@ -76,6 +92,82 @@ void weave_rgb(uint8_t* pixels, const uint8_t* const* planes, int n) {
   for (int c = 0; c < 3; ++c) v[c] = _mm512_maskz_loadu_epi8(first_bits(n - i), planes[c] + i);
   for (int k = 0; k < 3; ++k)
     _mm512_mask_storeu_epi8(pixels + 3 * i + 64 * k, first_bits(3 * (n - i) - 64 * k), go(kWeave, k, v));
+}
+
+inline __m512i pack_sums(const __m512i (&sums)[4]) {
+  return _mm512_packus_epi16(_mm512_packs_epi32(sums[0], sums[1]), _mm512_packs_epi32(sums[2], sums[3]));
+}
+
+// The loads of 64 pixels end this many bytes after them.
+constexpr int kMixBeyond = 16;
+
+// pixel/mixes.ipp with 16 neighbouring pixels in a vector: one load, and a permutation for each channel.
+template <int kCount, bool kBefore, bool kAfter, bool kFloors>
+void mix_rgb(uint8_t* to, const uint8_t* pixels, const uint8_t* channels, const Mix* mixes, int n) {
+  alignas(64) uint8_t place[64];
+  __m512i spread[kMixed];
+  __m512 weight[kCount][kMixed], before[kCount], after[kCount];
+  for (int k = 0; k < kMixed; ++k) {
+    for (int i = 0; i < 64; ++i) place[i] = static_cast<uint8_t>(i / 4 * kMixed + channels[k]);
+    spread[k] = _mm512_load_si512(place);
+  }
+  for (int i = 0; i < kPixels; ++i) place[i] = static_cast<uint8_t>(packed_place(i));
+  const __m512i in_order = _mm512_load_si512(place);
+  for (int c = 0; c < kCount; ++c) {
+    for (int k = 0; k < kMixed; ++k) weight[c][k] = _mm512_set1_ps(mixes[c].weight[k]);
+    before[c] = _mm512_set1_ps(mixes[c].before);
+    after[c] = _mm512_set1_ps(mixes[c].after);
+  }
+  const auto step = [&](uint8_t* out, const uint8_t* in) {
+    constexpr __mmask64 kFirstBytes = 0x1111111111111111;
+    __m512i sums[kCount][4], plane[kCount];
+    for (int v = 0; v < 4; ++v) {
+      const __m512i bytes = _mm512_loadu_si512(in + 48 * v);
+      __m512 x[kMixed];
+      for (int k = 0; k < kMixed; ++k)
+        x[k] = _mm512_maskz_cvtepi32_ps(0xFFFF, _mm512_maskz_permutexvar_epi8(kFirstBytes, spread[k], bytes));
+      for (int c = 0; c < kCount; ++c) {
+        __m512 sum = _mm512_mul_ps(x[0], weight[c][0]);
+        if constexpr (kBefore) sum = _mm512_add_ps(sum, before[c]);
+        sum = _mm512_add_ps(sum, _mm512_mul_ps(x[1], weight[c][1]));
+        sum = _mm512_add_ps(sum, _mm512_mul_ps(x[2], weight[c][2]));
+        if constexpr (kAfter) sum = _mm512_add_ps(sum, after[c]);
+        sums[c][v] = kFloors ? _mm512_maskz_cvttps_epi32(0xFFFF, sum) : _mm512_maskz_cvtps_epi32(0xFFFF, sum);
+      }
+    }
+    for (int c = 0; c < kCount; ++c) plane[c] = pack_sums(sums[c]);
+    if constexpr (kCount == 1) {
+      _mm512_storeu_si512(out, _mm512_maskz_permutexvar_epi8(~__mmask64{0}, in_order, plane[0]));
+    } else {
+      for (int k = 0; k < 3; ++k) _mm512_storeu_si512(out + 64 * k, go(kMixedWeave, k, plane));
+    }
+  };
+  int i = 0;
+  for (; kMixed * (n - i) >= kMixed * kPixels + kMixBeyond; i += kPixels) step(to + kCount * i, pixels + kMixed * i);
+  for (; i < n; i += kPixels) {
+    const auto left = static_cast<size_t>(n - i < kPixels ? n - i : kPixels);
+    uint8_t in[kMixed * kPixels + kMixBeyond] = {}, out[kCount * kPixels];
+    std::memcpy(in, pixels + kMixed * i, kMixed * left);
+    step(out, in);
+    std::memcpy(to + kCount * i, out, kCount * left);
+  }
+}
+
+template <int kCount, bool kFloors>
+void mix_with(bool before, bool after, uint8_t* to, const uint8_t* pixels, const uint8_t* channels, const Mix* mixes,
+              int n) {
+  if (before && after) return mix_rgb<kCount, true, true, kFloors>(to, pixels, channels, mixes, n);
+  if (before) return mix_rgb<kCount, true, false, kFloors>(to, pixels, channels, mixes, n);
+  if (after) return mix_rgb<kCount, false, true, kFloors>(to, pixels, channels, mixes, n);
+  mix_rgb<kCount, false, false, kFloors>(to, pixels, channels, mixes, n);
+}
+
+void mix_pixels(uint8_t* to, const uint8_t* pixels, const uint8_t* channels, const Mix* mixes, int count, int n) {
+  bool before = false, after = false;
+  for (int c = 0; c < count; ++c) before |= mixes[c].before != 0, after |= mixes[c].after != 0;
+  if (count == kMixed) mix_with<kMixed, false>(before, after, to, pixels, channels, mixes, n);
+  else if (mixes[0].floors) mix_with<1, true>(before, after, to, pixels, channels, mixes, n);
+  else mix_with<1, false>(before, after, to, pixels, channels, mixes, n);
 }
 
 // As many whole pixels of Size bytes as fit into a vector, the last one first.
@@ -127,6 +219,7 @@ void fill_vbmi(Kernels& k) {
   k.deal[1][3] = deal_rgb;
   k.weave[1][3] = weave_rgb;
   k.lookup[1] = lookup_bytes;
+  k.mix_pixels = mix_pixels;
 }
 
 }  // namespace stoker::pixel
