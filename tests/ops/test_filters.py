@@ -168,7 +168,5 @@ def test_invalid_reductions_are_refused() -> None:
         eager.reductions.max(x, axes=(0,), axis_names="W")
     with pytest.raises(ArgumentError, match="layout"):
         eager.reductions.max(x, axis_names="F")
-    with pytest.raises((ArgumentError, DataError), match="at least one element"):
-        eager.reductions.min(np.zeros((0, 3), np.uint8))
     with pytest.raises((ArgumentError, DataError), match="elements"):
         eager.reductions.variance(x, np.zeros(2, np.float32))
