@@ -2,6 +2,7 @@
 // Decibels of every element.
 #pragma once
 #include "device/own.cuh"
+#include "shared/one_lane.hpp"
 #include "shared/xmath_float.hpp"
 
 namespace stoker::own {
@@ -10,23 +11,6 @@ namespace stoker::own {
 template <class Ports>
 struct Decibels {
   static constexpr int64_t kElements = 8192;  // of a block; also in ops/audio/to_decibels.py
-
-  struct Lane {
-    using F = float;
-    using I = int32_t;
-    static I bits(F x) {
-      I i;
-      memcpy(&i, &x, sizeof i);
-      return i;
-    }
-    static F from_bits(I i) {
-      F x;
-      memcpy(&x, &i, sizeof x);
-      return x;
-    }
-    static F to_float(I x) { return static_cast<float>(x); }
-    static F where(bool c, F a, F b) { return c ? a : b; }
-  };
 
   static void convert(const Row& row, uint32_t block) {
     const Port &x = row.port(0), &y = row.port(2);
@@ -47,13 +31,13 @@ struct Decibels {
         float found[kEach];
         STOKER_UNROLL for (int k = 0; k < kEach; ++k) found[k] = from[at + k * kThreads] * scale;
         STOKER_UNROLL for (int k = 0; k < kEach; ++k) first[at + k * kThreads] =
-            xm::log2f<Lane>(found[k] < floor ? floor : found[k]) * factor;
+            xm::log2f<xm::OneLane>(found[k] < floor ? floor : found[k]) * factor;
       }
     }
     for (int64_t i = at + gpu::thread_index(); i < end; i += gpu::thread_count()) {
       const int64_t offset = offset_of(x, i);
       const float v = *reinterpret_cast<const float*>(x.data + static_cast<uint64_t>(offset)) * scale;
-      to[i] = xm::log2f<Lane>(v < floor ? floor : v) * factor;
+      to[i] = xm::log2f<xm::OneLane>(v < floor ? floor : v) * factor;
     }
   }
 };

@@ -5,6 +5,7 @@
 #include "shared/device.cuh"
 #include "shared/element_normal.hpp"
 #include "shared/element_random.hpp"
+#include "shared/one_lane.hpp"
 #include "shared/pixel_scalar.hpp"
 
 namespace stoker::stage {
@@ -215,21 +216,7 @@ inline double trunc(double x) { return truncate(x); }
 inline double round(double x) { return round_nearest(x); }
 inline double sqrt(double x) { return square_root(x); }
 
-struct NormalLane {
-  using F = float;
-  using I = int32_t;
-  static I bits(F x) {
-    I i;
-    memcpy(&i, &x, sizeof i);
-    return i;
-  }
-  static F from_bits(I i) {
-    F x;
-    memcpy(&x, &i, sizeof x);
-    return x;
-  }
-  static F to_float(I x) { return static_cast<float>(x); }
-  static F where(bool c, F a, F b) { return c ? a : b; }
+struct NormalLane : xm::OneLane {
   static F square_root(F x) { return op::sqrt(x); }
 };
 
