@@ -2,7 +2,9 @@
 """Time of the take-over for idioms of public scripts, in pairs that take turns.
 
     PYTHONPATH=.:tests python -m benchmarks.takeover_idioms [chain kept truncated processors presets] [--turns 20]
+        [--data FOLDER]
 
+Photographs are synthetic, or with `--data` the JPEG files of a folder, of which processors get 16.
 Processor time does not depend on other programs as wall-clock time does; the least time of all turns is compared.
 Loaders with workers are compared in wall-clock time: run them on an otherwise idle machine.
 
@@ -32,6 +34,7 @@ from photographs import photograph
 from PIL import Image, ImageFile
 
 import tests.takeover.declared  # noqa: F401
+from benchmarks.data import Data
 
 from torchvision import datasets, transforms  # isort: skip
 
@@ -49,7 +52,10 @@ PROCESSORS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def _files(height: int, width: int) -> list[bytes]:
+def _files(data: Path | None, height: int = 480, width: int = 640) -> list[bytes]:
+    """Return the files of a folder, or without one synthetic photographs of a size in pixels."""
+    if data:
+        return Data(data).read()
     files = []
     for number in range(COUNT):
         file = io.BytesIO()
@@ -74,23 +80,25 @@ CHAIN = transforms.Compose(
 )
 
 
-def _write_folder(folder: str, files: list[bytes], copies: int) -> None:
+def _write_folder(folder: str, files: list[bytes], count: int) -> None:
+    """Write a class folder of at least `count` files."""
     (Path(folder) / "class").mkdir()
-    for copy in range(copies):
+    for copy in range(-(-count // len(files))):
         for number, data in enumerate(files):
             (Path(folder) / "class" / f"{copy}_{number}.jpg").write_bytes(data)
 
 
-def compare_chain(turns: int) -> None:
+def compare_chain(turns: int, data: Path | None) -> None:
     """Print the wall-clock time per image of the ImageNet chain, without Stoker and taken over."""
-    for height, width in ((480, 640), (375, 500)):
+    for height, width in ((480, 640), (375, 500)) if data is None else ((0, 0),):
         with tempfile.TemporaryDirectory() as folder:
-            files = _files(height, width)
-            _write_folder(folder, files, 16)
+            files = _files(data, height, width)
+            _write_folder(folder, files, 256)
+            kind = f"{width}x{height}" if data is None else f"{len(files)} photographs"
             size = sum(map(len, files)) / len(files) / 1e3
             for workers in (0, 2):
                 make = functools.partial(_loader, datasets.ImageFolder(folder, CHAIN), workers)
-                _compare(f"ImageNet chain, {width}x{height}, {size:.0f} kB, {workers} workers", make, turns)
+                _compare(f"ImageNet chain, {kind}, {size:.0f} kB, {workers} workers", make, turns)
 
 
 class _Kept(torch.utils.data.Dataset[torch.Tensor]):
@@ -109,10 +117,10 @@ class _Kept(torch.utils.data.Dataset[torch.Tensor]):
         return self.kept[index]
 
 
-def compare_kept(turns: int) -> None:
+def compare_kept(turns: int, data: Path | None) -> None:
     """Print the wall-clock time per image of later epochs of a data set that keeps its tensors."""
     with tempfile.TemporaryDirectory() as folder:
-        _write_folder(folder, _files(480, 640), 8)
+        _write_folder(folder, _files(data), 128)
         for workers in (0, 2):
             _compare(f"kept tensors, {workers} workers", lambda count=workers: _loader(_Kept(folder), count), turns)
 
@@ -121,10 +129,10 @@ def _loader(data: Any, workers: int) -> Any:
     return torch.utils.data.DataLoader(data, batch_size=32, num_workers=workers, persistent_workers=workers > 0)
 
 
-def compare_truncated(turns: int) -> None:
+def compare_truncated(turns: int, data: Path | None) -> None:
     """Print the processor time of an epoch for both settings, and the median of the ratios of neighbouring turns."""
     with tempfile.TemporaryDirectory() as folder, stoker.torchvision.enabled():
-        _write_folder(folder, _files(480, 640), 8)
+        _write_folder(folder, _files(data), 128)
         loader = torch.utils.data.DataLoader(datasets.ImageFolder(folder, CHAIN), batch_size=64, num_workers=0)
 
         def epoch(lenient: bool) -> float:
@@ -140,16 +148,16 @@ def compare_truncated(turns: int) -> None:
             times = {lenient: epoch(lenient) for lenient in (first, not first)}
             pairs.append((times[False], times[True]))
         ImageFile.LOAD_TRUNCATED_IMAGES = False
-    plain, lenient = (min(times) / (8 * COUNT) * 1e3 for times in zip(*pairs, strict=True))
+    plain, lenient = (min(times) / len(loader.dataset) * 1e3 for times in zip(*pairs, strict=True))
     ratio = statistics.median(b / a for a, b in pairs)
     print(f"truncated idiom: {plain:.3f} ms plain, {lenient:.3f} ms with the idiom per image, median ratio {ratio:.3f}")
 
 
-def compare_processors(turns: int) -> None:
+def compare_processors(turns: int, data: Path | None) -> None:
     """Print the processor time per image of each processor, without Stoker and taken over."""
     import transformers
 
-    files = _files(480, 640)
+    files = _files(data)[:COUNT]
     box = {"category_id": 3, "bbox": [10.0, 20.0, 100.0, 90.5], "area": 9000.0, "iscrowd": 0}
     boxes = {"annotations": [{"image_id": at, "annotations": [box]} for at in range(COUNT)]}
 
@@ -173,11 +181,12 @@ def compare_processors(turns: int) -> None:
             print(f"{name}, {source}: {one:.2f} ms, taken over {other:.2f} ms, {one / other:.1f} times")
 
 
-def compare_presets(turns: int) -> None:
+def compare_presets(turns: int, data: Path | None) -> None:
     """Print the wall-clock time per image of each preset with 2 workers, without Stoker and taken over."""
     with tempfile.TemporaryDirectory() as folder:
-        for number, data in enumerate(4 * _files(480, 640)):
-            (Path(folder) / f"{number:02}.jpg").write_bytes(data)
+        files = _files(data)
+        for number in range(4 * COUNT):
+            (Path(folder) / f"{number:02}.jpg").write_bytes(files[number % len(files)])
         for backend in presets.BACKENDS:
             for policy in presets.POLICIES:
                 for parts in ((), ("masks",)):
@@ -226,12 +235,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["truncated", "processors"])
     parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument("--data", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
     np.random.seed(0)
     warnings.simplefilter("ignore")
     for what in options.what:
-        COMPARISONS[what](options.turns)
+        COMPARISONS[what](options.turns, options.data)
 
 
 if __name__ == "__main__":
