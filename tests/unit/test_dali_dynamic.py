@@ -165,7 +165,7 @@ def epoch(reader: Any, batch_size: int | None) -> list[list[int]]:
 
 def test_readers_are_iterables(folder: Path) -> None:
     reader = ndd.readers.File(file_root=str(folder))
-    assert epoch(reader, 3) == [[0, 0, 0], [0, 1, 1], [1]] == epoch(reader, 3)
+    assert epoch(reader, 7) == [[0] * 4 + [1] * 3] == epoch(reader, 7)
     assert epoch(reader, None) == [[0]] * 4 + [[1]] * 3, "another batch size continues with the next epoch"
     assert reader.get_metadata()["epoch_size"] == 7
     for jpegs, labels in reader.next_epoch(batch_size=7):
@@ -178,6 +178,93 @@ def test_readers_are_iterables(folder: Path) -> None:
         reader.next_epoch(batch_size=0)
     with pytest.raises(AttributeError, match="no reader"):
         ndd.readers.Bogus  # noqa: B018
+
+
+STUCK = {"num_shards": 2, "shard_id": 1, "stick_to_shard": True}
+PADDED = {"num_shards": 3, "shard_id": 2, "stick_to_shard": True, "pad_last_batch": True}
+
+
+@pytest.mark.parametrize(
+    ("count", "batch_size", "settings", "want"),
+    [  # three epochs, as DALI 2.4 delivers them
+        (5, 2, {}, [[[0, 1], [2, 3], [4, 0]], [[1, 2], [3, 4], [0, 1]], [[2, 3], [4, 0], [1, 2]]]),
+        (5, 7, {}, [[[0, 1, 2, 3, 4, 0, 1]], [[2, 3, 4, 0, 1, 2, 3]], [[4, 0, 1, 2, 3, 4, 0]]]),
+        (4, 2, {}, [[[0, 1], [2, 3]]] * 3),
+        (5, None, {}, [[0, 1, 2, 3, 4]] * 3),
+        (5, 2, {"pad_last_batch": True}, [[[0, 1], [2, 3], [4, 4]]] * 3),
+        (7, 3, {"pad_last_batch": True}, [[[0, 1, 2], [3, 4, 5], [6, 6, 6]]] * 3),
+        (6, 2, {"num_shards": 2}, [[[0, 1], [2, 3]], [[4, 5], [0, 1]], [[2, 3], [4, 5]]]),
+        (6, 2, {"num_shards": 2, "shard_id": 1}, [[[3, 4], [5, 0]], [[1, 2], [3, 4]], [[5, 0], [1, 2]]]),
+        (6, 2, STUCK, [[[3, 4], [5, 3]], [[4, 5], [3, 4]], [[5, 3], [4, 5]]]),
+        (6, None, STUCK, [[3, 4, 5]] * 3),
+        (7, 3, {"num_shards": 2, "pad_last_batch": True}, [[[0, 1, 2], [2, 2, 2]], [[3, 4, 5], [6, 6, 6]]] * 2),
+        (10, 2, PADDED, [[[6, 7], [8, 9]]] * 3),
+    ],
+)  # fmt: skip
+def test_epochs_are_full_batches(
+    tmp_path: Path, count: int, batch_size: int | None, settings: dict[str, Any], want: list[Any]
+) -> None:
+    files = numbered(tmp_path, count)
+    reader = ndd.readers.File(files=files, sharding="contiguous", **settings)
+    assert [numbers(reader.next_epoch(batch_size=batch_size)) for _ in want] == want
+    reader.close()
+
+
+def numbered(folder: Path, count: int) -> list[str]:
+    """Write files of one byte, their number."""
+    files = [folder / f"{i:02}.bin" for i in range(count)]
+    for i, path in enumerate(files):
+        path.write_bytes(bytes([i]))
+    return [str(path) for path in files]
+
+
+def numbers(rows: Any) -> list[Any]:
+    found = []
+    for data, _ in rows:
+        found.append([x.item() for x in data] if isinstance(data, ndd.Batch) else data.item())
+    return found
+
+
+def test_a_broken_off_epoch_leaves_the_position(tmp_path: Path) -> None:
+    """The next loop, and a reader with the state, give as many batches as an epoch has, as in DALI 2.4."""
+    files = numbered(tmp_path, 5)
+    reader = ndd.readers.File(files=files)
+    first = reader.next_epoch(batch_size=2)
+    assert next(first)[0].select(1).item() == 1
+    assert numbers(reader.next_epoch(batch_size=2)) == [[2, 3], [4, 0], [1, 2]]
+    assert numbers(first) == [[3, 4], [0, 1]]
+    assert numbers(reader.next_epoch(batch_size=2)) == [[2, 3], [4, 0], [1, 2]]
+    assert numbers(reader.next_epoch(batch_size=3)) == [[3, 4, 0], [1, 2, 3]], "another size of batches goes on"
+    state = reader.get_state()
+    other = ndd.readers.File(files=files)
+    other.set_state(state)
+    assert numbers(other.next_epoch(batch_size=2)) == [[4, 0], [1, 2], [3, 4]]
+    for one in (reader, other):
+        one.close()
+
+
+def test_a_state_brings_the_seed_of_its_order(tmp_path: Path) -> None:
+    settings = {"files": numbered(tmp_path, 12), "random_shuffle": True}
+    reader = ndd.readers.File(**settings)
+    begun = reader.next_epoch(batch_size=4)
+    next(begun)
+    state = reader.get_state()
+    rest = numbers(begun)
+    for other in (ndd.readers.File(**settings), ndd.readers.File(**settings, seed=-1)):
+        assert len(numbers(other.next_epoch(batch_size=4))) == 3
+        other.set_state(state)
+        assert numbers(other.next_epoch(batch_size=4))[:2] == rest
+        other.close()
+    fixed = ndd.readers.File(**settings, seed=1)
+    with pytest.raises(StateError, match="another seed"):
+        fixed.set_state(state)
+    shorter = ndd.readers.File(files=settings["files"][:9], random_shuffle=True)
+    seed = shorter._seed
+    with pytest.raises(StateError, match="another data set"):
+        shorter.set_state(state)
+    assert shorter._seed == seed and sorted(numbers(shorter.next_epoch(batch_size=9))[0]) == list(range(9))
+    for one in (reader, fixed, shorter):
+        one.close()
 
 
 def test_rows_are_those_of_a_pipeline(folder: Path) -> None:
@@ -225,15 +312,16 @@ def test_checkpoints(folder: Path, tmp_path: Path) -> None:
     assert checkpoint.is_complete and checkpoint.names == ("reader", "rng") and len(checkpoint) == 2
     rest = [[x.item() for x in labels] for _, labels in rows]
     drawn = rng()
+    full = rest + epoch(reader, 2)[:1]  # a restored reader gives a whole epoch's number of batches
 
     other_reader, other_rng = objects()
     loaded = ndd.checkpoint.Checkpoint()
     assert loaded.load(pattern).endswith("state_001.json") and loaded.is_loaded
     loaded.register(other_reader, "reader")
     loaded.register(other_rng, "rng")
-    assert epoch(other_reader, 2) == rest and other_rng() == drawn
+    assert epoch(other_reader, 2) == full and other_rng() == drawn
     loaded.restore()
-    assert epoch(other_reader, 2) == rest
+    assert epoch(other_reader, 2) == full
     for one in (reader, other_reader):
         one.close()
     with pytest.raises(StateError, match="'RNG'"):
@@ -371,7 +459,7 @@ def test_nodes_of_torchdata(folder: Path) -> None:
     resumed = loader()
     resumed.load_state_dict(state)
     rest = list(resumed)
-    assert len(rest) == 3
+    assert len(rest) == 3 and len(list(resumed)) == 4, "the rest of the epoch, and the next one"
     assert all(torch.equal(a, b) for x, y in zip(rest, epochs[0][1:], strict=True) for a, b in zip(x, y, strict=True))
     with pytest.raises(ValueError, match="names of 2 outputs"):
         nodes.Reader(ndd.readers.File, batch_size=2, file_root=str(folder), output_names=["x"])

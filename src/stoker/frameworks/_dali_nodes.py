@@ -16,7 +16,7 @@ from ..frontends.dali.dynamic.sources import Reader as DynamicReader
 from ..frontends.dali.dynamic.streams import stream as as_stream
 from ..frontends.dali.errors import error_class, raises_as_dali
 
-_READER, _SOURCE = "reader", "source"
+_READER, _SOURCE, _DELIVERED = "reader", "source", "delivered"
 
 
 class Reader(torchdata.nodes.BaseNode):  # type: ignore[misc]
@@ -48,17 +48,20 @@ class Reader(torchdata.nodes.BaseNode):  # type: ignore[misc]
             raise ArgumentError(f"`{self._reader.operator}`: {text}")
         self._names = names
         self._epoch: Iterator[Any] | None = None
+        self._delivered = 0
 
     def reset(self, initial_state: dict[str, Any] | None = None) -> None:
-        """Begin an epoch, or continue at a state. What an earlier loop has left of its epoch comes first.
+        """Begin an epoch at the reader's position, or continue one at a state.
 
         Args:
             initial_state: what `get_state` returned.
         """
         super().reset(initial_state)
+        self._delivered = 0
         if initial_state is not None:
             self._reader.set_state(initial_state[_READER])
-        self._epoch = self._reader.next_epoch(batch_size=self._batch_size)
+            self._delivered = initial_state[_DELIVERED]
+        self._epoch = self._reader.continue_epoch(self._batch_size, self._delivered)
 
     def next(self) -> dict[str, Any]:
         """Return the next outputs by name.
@@ -69,12 +72,13 @@ class Reader(torchdata.nodes.BaseNode):  # type: ignore[misc]
         if self._epoch is None:
             raise RuntimeError("the node has not begun: call `reset` first")
         outputs = next(self._epoch)
+        self._delivered += 1
         values = outputs.values() if isinstance(outputs, dict) else outputs
         return dict(zip(self._names, values, strict=True))
 
     def get_state(self) -> dict[str, Any]:
-        """Return the position after the last outputs."""
-        return {_READER: self._reader.get_state()}
+        """Return the position after the last outputs, and how many the epoch has given."""
+        return {_READER: self._reader.get_state(), _DELIVERED: self._delivered}
 
     def get_metadata(self) -> dict[str, Any]:
         """Return the size of the epoch and the shards."""

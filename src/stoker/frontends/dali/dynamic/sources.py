@@ -13,6 +13,7 @@ import numpy as np
 
 from ....contract.errors import ArgumentError, StateError
 from ....contract.text import brief
+from ...checks import seed_of
 from ...pipeline import Pipeline
 from ..errors import raises_as_dali, raising_as_dali
 from ..functions import function
@@ -26,7 +27,9 @@ class Reader:
     """Reader of a data set, epoch by epoch. Arguments are those of the operator.
 
     ``for images, labels in reader.next_epoch(batch_size=8)`` gives batches; without ``batch_size`` it gives tensors.
-    Orders are those of a pipeline with the reader.
+    Orders are those of a pipeline with the reader, whose epochs follow each other without a gap. All batches are full:
+    the last one of an epoch has the first rows of the next epoch, which then begins after them, or, with
+    ``pad_last_batch``, repeats the last row.
     """
 
     operator = ""
@@ -45,7 +48,8 @@ class Reader:
         """
         self._place = _reader_place(device)
         self._name = name or self.operator
-        self._seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None else seed
+        self._has_seed = seed is not None and not (isinstance(seed, int) and seed < 0)  # as Pipeline
+        self._seed = seed if self._has_seed else int.from_bytes(os.urandom(8), "little") >> 1
         self._arguments = arguments
         self._threads = EvalContext.current().num_threads
         self._captures: bool | None = None
@@ -81,11 +85,12 @@ class Reader:
     def next_epoch(
         self, batch_size: int | None = None, ctx: EvalContext | None = None, capture: bool = False
     ) -> Iterator[Any]:
-        """Iterate over the rest of the epoch, or the next one if none is left: a tuple of batches or tensors at a time,
-        or a dictionary for readers with named outputs.
+        """Iterate over as many full batches as an epoch of the shard needs, from the reader's position: a tuple of
+        batches or tensors at a time, or a dictionary for readers with named outputs. A loop that ended early leaves the
+        position after its last batch.
 
         Args:
-            batch_size: rows of a batch; the last one may be smaller. None: single tensors.
+            batch_size: rows of a batch. None: single tensors.
             ctx: context that is active in the loop's body; by default the current one.
             capture: promise that the body calls the same operators in every iteration. Results are the same: the reader
                 reads ahead in any case, and operators compute when they are called. A reader keeps its choice.
@@ -103,21 +108,24 @@ class Reader:
         self._captures = capture
         if self._pipe is None:
             self._threads = (EvalContext.current() if ctx is None else ctx).num_threads
-        return _in_context(ctx, self._rows(batch_size))
+        return _in_context(ctx, self.continue_epoch(batch_size))
 
-    def _rows(self, batch_size: int | None) -> Iterator[Any]:
-        pipe = self._opened(1 if batch_size is None else batch_size)
-        is_first = True
-        while True:
+    def continue_epoch(self, batch_size: int | None, delivered: int = 0) -> Iterator[Any]:
+        """Iterate over the epoch's batches that follow the first ``delivered`` ones, from the reader's position.
+
+        Args:
+            batch_size: rows of a batch. None: single tensors.
+            delivered: number of batches that the epoch has given already.
+        """
+        rows = 1 if batch_size is None else batch_size
+        pipe = self._opened(rows)
+        facts = pipe.reader_meta(self._name)
+        epoch_rows = facts["epoch_size_padded"] // facts["number_of_shards"]
+        for _ in range(delivered, -(-epoch_rows // rows)):
             with raising_as_dali():
-                delivered = pipe.next("stop")
-                if delivered is None and is_first:  # the epoch before has ended
-                    pipe.reset()
-                    delivered = pipe.next("stop")
-                if delivered is None:
-                    return
-                is_first = False
-                batches = [Batch._of(x, self._place) for x in pipe.execution.batches(delivered)]
+                # The pipeline is another one if the caller has set a state or changed the size of batches.
+                pipe = self._opened(rows)
+                batches = [Batch._of(x, self._place) for x in pipe.run()]
             results = tuple(batches if batch_size is not None else (x.select(0) for x in batches))
             yield results if self._keys is None else dict(zip(self._keys, results, strict=True))
 
@@ -141,13 +149,28 @@ class Reader:
         """Continue at a position.
 
         Args:
-            value: the text of `get_state` of a reader with the same arguments and seed.
+            value: the text of `get_state` of a reader with the same arguments. The seed is the same, too, or the reader
+                was made without one and takes that of the state.
         """
         try:
             state = json.loads(value)
         except (TypeError, ValueError) as error:
             raise StateError(f"`{self.operator}`: expected the text of `get_state`, got {brief(value)}") from error
-        (self._pipe or self._opened(1)).set_state(state)
+        pipe = self._pipe or self._opened(1)
+        saved = seed_of(state) if isinstance(state, dict) else None
+        if self._has_seed or saved in (None, self._seed):
+            pipe.set_state(state)
+            return
+        batch_size = pipe.batch_size
+        self.close()
+        before = self._seed, self._state
+        self._seed, self._state = saved, None
+        try:
+            self._opened(batch_size).set_state(state)
+        except BaseException:
+            self.close()
+            self._seed, self._state = before
+            raise
 
     def close(self) -> None:
         """Stop reading ahead; the next epoch begins where the reader was."""
