@@ -7,9 +7,10 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 _SAMPLE_S = 0.02
+_LONGEST_S = 0.5  # between two samples: in a longer time the process was halted, or waited for a core
 # For waits that end by themselves: only a deadlock takes as long. Twice it is less than the limit of `make test`.
 HANG_S = 240.0
 
@@ -18,16 +19,20 @@ class IdleClock:
     """Seconds in which a thread could have run: where three runnable threads share a core, three seconds count as one.
 
     Call :meth:`tick` often: each call assumes that the load was the same since the one before.
+
+    Args:
+        longest_s: longest time between two calls that counts, in seconds of the wall clock.
     """
 
-    def __init__(self) -> None:
-        self._seconds = 0.0
+    def __init__(self, longest_s: float = float("inf")) -> None:
+        self._seconds, self._longest_s = 0.0, longest_s
         self._at = time.monotonic()
 
     def tick(self) -> float:
         """Return the seconds since the creation of the clock."""
         now = time.monotonic()
-        self._seconds += (now - self._at) / max(1.0, _count_runnable() / len(os.sched_getaffinity(0)))
+        elapsed = min(now - self._at, self._longest_s)
+        self._seconds += elapsed / max(1.0, _count_runnable() / len(os.sched_getaffinity(0)))
         self._at = now
         return self._seconds
 
@@ -42,9 +47,9 @@ def _count_runnable() -> int:
 
 
 @contextlib.contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Fail if the block takes longer than ``seconds`` of an :class:`IdleClock`, which a thread samples."""
-    clock, over, elapsed = IdleClock(), threading.Event(), 0.0
+def sampled_clock() -> Iterator[Callable[[], float]]:
+    """Yield a clock that a thread samples. It stands still while the process is halted (SIGSTOP)."""
+    clock, over, elapsed = IdleClock(_LONGEST_S), threading.Event(), 0.0
 
     def sample() -> None:
         nonlocal elapsed
@@ -54,8 +59,15 @@ def at_most(seconds: float) -> Iterator[None]:
     sampler = threading.Thread(target=sample)
     sampler.start()
     try:
-        yield
+        yield lambda: elapsed
     finally:
         over.set()
         sampler.join(HANG_S)
-    assert clock.tick() < seconds
+
+
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Fail if the block takes longer than ``seconds`` of :func:`sampled_clock`."""
+    with sampled_clock() as clock:
+        yield
+        assert clock() < seconds

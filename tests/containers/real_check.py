@@ -38,6 +38,8 @@ from tests.containers.real_clouds import clouds as clouds
 from tests.containers.real_mds import streaming as streaming
 from tests.containers.real_mds import write as write_mds
 from tests.containers.real_stores import Server
+from tests.containers.real_stores import clock as clock
+from tests.containers.real_stores import deadline as deadline
 from tests.containers.real_stores import s3 as s3
 from tests.containers.real_stores import server as server
 
@@ -349,6 +351,7 @@ def test_http(server: Server, tmp_path: Path) -> None:
     assert main(["check", server.put("x", b"")[:-1] + "none.tar"]) == 2
 
 
+@pytest.mark.usefixtures("clock")
 def test_an_object_that_the_server_ends_early(server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The object is a finding after the deadline, and no copy stays."""
     monkeypatch.setenv("STOKER_REMOTE_DEADLINE_S", "1")

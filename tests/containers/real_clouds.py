@@ -16,6 +16,7 @@ from tests.containers.data import rows
 from tests.containers.real_stores import WANTED as RECORDS
 from tests.containers.real_stores import Server, of_tfrecord, tfrecords
 from tests.containers.real_stores import cache as cache
+from tests.containers.real_stores import deadline as deadline
 from tests.containers.real_stores import s3 as s3
 from tests.containers.real_stores import server as server
 

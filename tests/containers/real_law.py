@@ -21,6 +21,7 @@ from stoker import tfrecord as features
 from tests.containers import law
 from tests.containers.real_stores import Server
 from tests.containers.real_stores import cache as cache
+from tests.containers.real_stores import deadline as deadline
 from tests.containers.real_stores import server as server
 
 pytestmark = [
