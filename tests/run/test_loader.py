@@ -252,7 +252,8 @@ def test_pinned_batches_are_written_into_memory_that_torch_allocated(
         assert x.untyped_storage().resizable(), "torch's own memory, not borrowed"
         assert torch.equal(x, batches[n][0])
         assert torch.equal(y, batches[n][1])
-    assert len(allocated) == 2 * 3
+        assert y.data_ptr() in allocated, "labels of torch's type are pinned, too"
+    assert len(allocated) == 3 * 3
     loader.close()
 
 

@@ -208,15 +208,19 @@ class Loader(EpochLoader):
         if self._ragged == "padded" and planned.rank and (planned.shape is None or planned.counted):
             return self._padded(x, planned)
         if isinstance(x, list):
-            rows = [self._own(row, planned.dtype) for row in x]
+            own = self._own if self._ragged == "list" else _shared  # a nested tensor copies its rows
+            rows = [own(row, planned.dtype) for row in x]
             if self._channels_last and planned.layout in ("HWC", "CHW"):
                 rows = [_channels_last(row, planned.layout) for row in rows]
-            return rows if self._ragged == "list" else _nested(rows)
+            return rows if self._ragged == "list" else _nested(rows, self._pin)
         tensor = x if isinstance(x, torch.Tensor) else self._own(x, planned.dtype)
         if self._channels_last and planned.layout in ("HWC", "CHW"):
             return _channels_last(tensor, planned.layout)
         if is_label(tensor, planned):
-            return tensor.reshape(-1).to(torch.int64)
+            labels = tensor.reshape(-1)
+            if self._pin and not labels.is_cuda and labels.dtype != torch.int64:
+                return torch.empty(labels.shape, dtype=torch.int64, pin_memory=True).copy_(labels)
+            return labels.to(torch.int64)
         return tensor
 
     def _padded(self, x: Any, planned: PlannedOutput) -> Padded:
@@ -248,9 +252,10 @@ def _channels_last(tensor: Any, layout: str) -> Any:
     return tensor.movedim(-1, -3)
 
 
-def _nested(rows: list[Any]) -> Any:
+def _nested(rows: list[Any], pin: bool) -> Any:
     one = len({tuple(r.shape[1:]) for r in rows}) == 1 and rows[0].dim() > 0
-    return torch.nested.nested_tensor(rows, layout=torch.jagged if one else torch.strided)
+    layout = torch.jagged if one else torch.strided
+    return torch.nested.nested_tensor(rows, layout=layout, pin_memory=pin and not rows[0].is_cuda)
 
 
 class Dataset(torch.utils.data.IterableDataset[Any]):
