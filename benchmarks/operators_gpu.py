@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .cases.operators import HEIGHT, TITLES, WIDTH, fn_calls
+from .cases.operators import HEIGHT, KERNELS, TITLES, WIDTH, fn_calls
 from .gpu_pipelines import BATCH, library
 
 RATE, SECONDS = 16_000, 16
@@ -51,6 +51,8 @@ def main() -> int:
     for name in arguments.names or ours:
         if name in ours:
             data, layout = (clips, "") if name in SOUND else (images, "HWC")
+            if name == "debayer":
+                data = images[..., :1].contiguous()
             contenders = [Pipeline(stoker, ours[name], data, layout, arguments.threads)]
             if name in theirs:
                 contenders.append(Pipeline(dali, theirs[name], data, layout, arguments.threads))
@@ -181,6 +183,11 @@ def _calls(lib: Any) -> dict[str, Callable[[Any], Any]]:
     """Return operators by the names of ``benchmarks.cases.operators`` and, for sound, their own."""
     found = fn_calls(lib.fn, lib.types)
     found["arithmetic"] = lambda x: x * 1.5 + 10.0
+    found["debayer"] = lambda x: lib.fn.debayer(x, blue_position=[0, 0])
+    for size, weights in KERNELS.items():
+        found[f"filter-{size}"] = lambda x, weights=weights: lib.fn.filter(x, weights)  # type: ignore[misc]
+    if hasattr(lib.fn, "motion_blur"):  # DALI has none
+        found["motion-blur"] = lambda x: lib.fn.motion_blur(x, size=9, angle=30.0)
     images = {name: found[name] for name in TITLES if name in found}
     return {**images, **{name: (lambda x, make=make: make(lib.fn, x)) for name, make in SOUND.items()}}
 

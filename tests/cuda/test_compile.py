@@ -41,6 +41,7 @@ OWN = (
     (own("Equalize", ["count", "tabulate", "apply"]), [U8], [U8]),
     *((own("Blur", ["weigh", "across", "down"]), [t], [t]) for t in (U8, DType.FLOAT16)),
     (own("Filter", ["correlate"]), [DType.INT16, F32], [F32]),
+    (own("JpegDistortion", ["transform", "pixels"]), [U8], [U8]),
     (own("Spectrogram", ["frames"]), [F32, F32, F32], [F32]),
     (own("ShortSpectrogram", ["frames"], (400, 16, 0, 0)), [F32, F32, F32], [F32]),
     (own("ShortSpectrogram", ["frames"], (512, 16, 1, 1)), [F32, F32, F32, F32], [F32]),

@@ -23,7 +23,7 @@ from stoker.testing.reference import Fed
 ON_CPU = (
     "batch_permutation", "bbox_rotate",
     "decoders.audio", "decoders.inflate", "decoders.numpy", "decoders.video", "dump_image", "get_property",
-    "io.file.read", "jpeg_compression_distortion",
+    "io.file.read",
     "peek_image_shape", "python_function",
     "random.beta", "random.choice", "random.coin_flip", "random.normal", "random.uniform", "random_bbox_crop",
     "random_crop_generator", "roi_random_crop",

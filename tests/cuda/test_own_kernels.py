@@ -397,6 +397,34 @@ def test_debayer(dtype: str, layout: str) -> None:
     compare_rows([rows, positions], [layout, ""], make)
 
 
+@pytest.mark.parametrize("layout", ["HWC", "CHW", "FHWC", "FCHW"])
+def test_jpeg_compression_distortion(layout: str) -> None:
+    """A quality per row, also beyond the scale. Parts of MCUs, odd extents, lines at any address, several blocks."""
+    rng = np.random.default_rng(21)
+    shapes = ((1, 1), (2, 2), (3, 5), (1, 9), (17, 4), (16, 16), (33, 18), (7, 301), (51, 150), (130, 63), (15, 7))
+    qualities = (50, 1, 100, 10, 75, 49, 3, 95, 88, -4, 1000)
+    rows = []
+    for number, (height, width) in enumerate(shapes):
+        ramp = np.indices((height, width)).sum(0) * (1 + number % 4)
+        x = ramp.reshape(
+            [n if axis in "HW" else 1 for axis, n in zip(layout, shaped(layout, height, width), strict=True)]
+        )
+        spread = (0.0, 6.0, 400.0)[number % 3]
+        rows.append(np.clip(x % 256 + rng.normal(0, spread, shaped(layout, height, width)), 0, 255).astype(np.uint8))
+
+    def make(x: Any, quality: Any) -> Any:
+        turned = fn.flip(x, horizontal=1, vertical=1)
+        return fn.jpeg_compression_distortion(x, quality=quality), fn.jpeg_compression_distortion(turned, quality=20)
+
+    compare_rows([rows, [np.int32(q) for q in qualities]], [layout, ""], make)
+
+
+def test_jpeg_compression_distortion_of_every_quality() -> None:
+    rows = [noise(np.random.default_rng(22), "uint8", (18, 35, 3)) for _ in range(100)]
+    qualities = [np.int32(q) for q in range(1, 101)]
+    compare_rows([rows, qualities], ["HWC", ""], lambda x, q: (fn.jpeg_compression_distortion(x, quality=q),))
+
+
 def test_motion_blur() -> None:
     rng = np.random.default_rng(16)
     rows = [rng.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((9, 7), (1, 1), (30, 41))]

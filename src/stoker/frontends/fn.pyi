@@ -1980,7 +1980,7 @@ def jpeg_compression_distortion(
     the same.
 
     Exact: the bytes that Pillow gives when it saves a file with 4:2:0 subsampling and opens it. Only the lossless part
-    of the file format is left out. The operator runs on the CPU; its results can feed steps on a GPU.
+    of the file format is left out, on the CPU and on GPUs.
 
     Args:
         quality: Quality of the compression, 1 to 100. Numbers beyond are clamped.

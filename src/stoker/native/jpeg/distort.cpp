@@ -7,28 +7,13 @@
 #include "base/carver.hpp"
 #include "base/simd.hpp"
 #include "jpeg/picture.hpp"
+#include "shared/jpeg_forward.cuh"
 
 namespace stoker::jpeg {
 namespace {
 
-constexpr int kSide = 16;  // of an MCU: two blocks of luma
+constexpr Quantisers kQuantisers;
 
-// ITU-T T.81, tables K.1 and K.2.
-constexpr uint8_t kQuantisers[2][64] = {
-    {16, 11,  10,  16, 24, 40, 51, 61, 12,  12,  14,  19,  26, 58, 60, 55,  14,  13,  16,  24, 40, 57,
-     69, 56,  14,  17, 22, 29, 51, 87, 80,  62,  18,  22,  37, 56, 68, 109, 103, 77,  24,  35, 55, 64,
-     81, 104, 113, 92, 49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98,  112, 100, 103, 99},
-    {17, 18, 24, 47, 99, 99, 99, 99, 18, 21, 26, 66, 99, 99, 99, 99, 24, 26, 56, 99, 99, 99,
-     99, 99, 47, 66, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
-     99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99}};
-
-// Quantiser of libjpeg's quality scale.
-int scaled(int base, int quality) {
-  const int percent = quality < 50 ? 5000 / quality : 200 - 2 * quality;
-  return std::clamp((base * percent + 50) / 100, 1, 255);
-}
-
-// Divisors of the transform's results, which are 8 times the coefficients.
 struct Divisors {
   int16_t quantiser[64];
   float half[64], inverse[64];
@@ -37,10 +22,10 @@ struct Divisors {
 Divisors divisors(int table, int quality) {
   Divisors d;
   for (int i = 0; i < 64; ++i) {
-    const int q = scaled(kQuantisers[table][i], quality);
+    const int32_t q = scaled_quantiser(kQuantisers.base[table][i], quality);
     d.quantiser[i] = static_cast<int16_t>(q);
-    d.half[i] = static_cast<float>(4 * q) + 0.5f;
-    d.inverse[i] = 1.0f / static_cast<float>(8 * q);
+    d.half[i] = half_divisor(q);
+    d.inverse[i] = inverse_divisor(q);
   }
   return d;
 }
@@ -71,53 +56,23 @@ struct HalfRow {
   uint8_t* out;
 };
 
-// The rounding alternates from column to column.
 [[gnu::always_inline]] inline void halve(const HalfRow& r) {
   const uint8_t* __restrict a = r.above, * __restrict b = r.below;
   uint8_t* __restrict out = r.out;
   for (int64_t i = 0; i < r.count; ++i) {
     const int sum = a[2 * i] + a[2 * i + 1] + b[2 * i] + b[2 * i + 1];
-    out[i] = static_cast<uint8_t>((sum + 1 + static_cast<int>(i & 1)) >> 2);
+    out[i] = halved(sum, i);
   }
 }
 
-// ---- forward transform: libjpeg's jfdctint ----
+// ---- forward transform ----
 
 using Lanes = int32_t[8][8];  // eight numbers for each of eight lanes
-
-constexpr int kBits = 13, kFirst = 2;  // fractional bits of the constants, and of the first pass's results
-
-template <int kShift>
-[[gnu::always_inline]] inline int32_t descaled(int32_t x) {
-  return (x + (1 << (kShift - 1))) >> kShift;
-}
 
 // Transform the eight numbers d[0..7] of each lane in place.
 template <bool kRows>
 [[gnu::always_inline]] inline void transform_lanes(Lanes& d) {
-  constexpr int kShift = kRows ? kBits - kFirst : kBits + kFirst;
-  for (int k = 0; k < 8; ++k) {
-    const int32_t s0 = d[0][k] + d[7][k], s7 = d[0][k] - d[7][k], s1 = d[1][k] + d[6][k], s6 = d[1][k] - d[6][k];
-    const int32_t s2 = d[2][k] + d[5][k], s5 = d[2][k] - d[5][k], s3 = d[3][k] + d[4][k], s4 = d[3][k] - d[4][k];
-    const int32_t e0 = s0 + s3, e3 = s0 - s3, e1 = s1 + s2, e2 = s1 - s2;
-    if constexpr (kRows) {
-      d[0][k] = (e0 + e1) * (1 << kFirst);
-      d[4][k] = (e0 - e1) * (1 << kFirst);
-    } else {
-      d[0][k] = descaled<kFirst>(e0 + e1);
-      d[4][k] = descaled<kFirst>(e0 - e1);
-    }
-    const int32_t even = (e2 + e3) * 4433;
-    d[2][k] = descaled<kShift>(even + e3 * 6270);
-    d[6][k] = descaled<kShift>(even - e2 * 15137);
-    const int32_t all = (s4 + s6 + s5 + s7) * 9633;
-    const int32_t z1 = (s4 + s7) * -7373, z2 = (s5 + s6) * -20995;
-    const int32_t z3 = (s4 + s6) * -16069 + all, z4 = (s5 + s7) * -3196 + all;
-    d[7][k] = descaled<kShift>(s4 * 2446 + z1 + z3);
-    d[5][k] = descaled<kShift>(s5 * 16819 + z2 + z4);
-    d[3][k] = descaled<kShift>(s6 * 25172 + z2 + z3);
-    d[1][k] = descaled<kShift>(s7 * 12299 + z1 + z4);
-  }
+  for (int k = 0; k < 8; ++k) forward8<kRows>(d[0][k], d[1][k], d[2][k], d[3][k], d[4][k], d[5][k], d[6][k], d[7][k]);
 }
 
 struct BlockRow {
@@ -143,11 +98,7 @@ struct BlockRow {
     const int32_t* const in = &turned[0][0];
     int32_t any = 0;
     for (int i = 0; i < 64; ++i) {
-      const int32_t x = in[i], sign = x >> 31;
-      // A whole number below 2^16 plus a half, times the reciprocal of one below 2^12: no whole number is as near as the
-      // rounding errors, so that the truncation gives the exact quotient.
-      const float size = (static_cast<float>((x ^ sign) - sign) + r.divisors->half[i]) * r.divisors->inverse[i];
-      const int32_t whole = (static_cast<int32_t>(size) ^ sign) - sign;
+      const int32_t whole = quantised(in[i], r.divisors->half[i], r.divisors->inverse[i]);
       out[i] = static_cast<int16_t>(whole);
       any |= i ? whole : 0;
     }
@@ -194,9 +145,9 @@ struct Band {
   uint8_t* luma;
   uint8_t *full[2], *half[2];
 
-  explicit Band(const Picture& picture) : pitch(kSide * picture.mcu_columns()), half_pitch(pitch / 2) {}
+  explicit Band(const Picture& picture) : pitch(kMcuSide * picture.mcu_columns()), half_pitch(pitch / 2) {}
   void carve(Carver& c) {
-    luma = c.take<uint8_t>(static_cast<size_t>(kSide * pitch));
+    luma = c.take<uint8_t>(static_cast<size_t>(kMcuSide * pitch));
     for (int i = 0; i < 2; ++i) {
       full[i] = c.take<uint8_t>(static_cast<size_t>(2 * pitch));
       half[i] = c.take<uint8_t>(static_cast<size_t>(8 * half_pitch));
@@ -248,8 +199,8 @@ class Distortion {
   // Convert the image's rows of an MCU row. Rows below the image repeat the last one of their component, columns right of it
   // the last one of the image.
   void fill(int mcu_row) {
-    const int64_t begin = static_cast<int64_t>(mcu_row) * kSide, height = src_.shape[0], width = src_.shape[1];
-    for (int64_t y = 0; y < kSide; y += 2) {
+    const int64_t begin = static_cast<int64_t>(mcu_row) * kMcuSide, height = src_.shape[0], width = src_.shape[1];
+    for (int64_t y = 0; y < kMcuSide; y += 2) {
       if (begin + y >= height) {
         for (int64_t k = y; k < y + 2; ++k) repeat(band_.luma, band_.pitch, k);
         for (int i = 0; i < 2; ++i) repeat(band_.half[i], band_.half_pitch, y / 2);

@@ -14,11 +14,14 @@ from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Value
+from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType
 from ..geometry._axes import each_frame, image_axes
 
 _MOST_PIXELS = 65500  # of a side, as in libjpeg
+_SIDE, _SAMPLES = 16, 384  # of an MCU with halved chroma
+_MCUS, _GROUPS = 16, 1024  # of a GPU block; also in native/device/own_jpegdistortion.cuh
+_RESIDENT = 1024
 
 
 class JpegCompressionDistortion(Operator, name="jpeg_compression_distortion"):
@@ -26,10 +29,9 @@ class JpegCompressionDistortion(Operator, name="jpeg_compression_distortion"):
     the same.
 
     Exact: the bytes that Pillow gives when it saves a file with 4:2:0 subsampling and opens it. Only the lossless part
-    of the file format is left out. The operator runs on the CPU; its results can feed steps on a GPU.
+    of the file format is left out, on the CPU and on GPUs.
     """
 
-    devices = ("cpu",)
     quality = arg("int", 50, per_row=True, doc="Quality of the compression, 1 to 100. Numbers beyond are clamped.")
     cases = ({}, {"quality": 5}, {"quality": 95}, {"quality": 1000})
 
@@ -45,7 +47,20 @@ class JpegCompressionDistortion(Operator, name="jpeg_compression_distortion"):
                 ex.both(n >= 1, n <= _MOST_PIXELS), "expected 1 to {1} pixels on a side, got {0}", n, _MOST_PIXELS
             )
         quality = ex.clamp(c.scalar("quality"), 1, 100)
-        return c.native("jpeg_distortion", [x], [(x.dtype, x.shape, x.layout)], attrs=axes, params=(quality,))[0]
+        frames, height, width = (1 if axis < 0 else x.shape[axis] for axis in axes[:3])
+        mcus = frames * ((height + _SIDE - 1) // _SIDE) * ((width + _SIDE - 1) // _SIDE)
+        groups = frames * height * (width // 4 + 2)
+        own = Launches(
+            "JpegDistortion",
+            {
+                "transform": LaunchPass((mcus + _MCUS - 1) // _MCUS, resident_threads=_RESIDENT),
+                "pixels": LaunchPass((groups + _GROUPS - 1) // _GROUPS, resident_threads=_RESIDENT),
+            },
+            mcus * _SAMPLES,
+        )
+        return c.native(
+            "jpeg_distortion", [x], [(x.dtype, x.shape, x.layout)], attrs=axes, params=(quality, *axes), own=own
+        )[0]  # fmt: skip
 
     def reference(self, row: RowContext, x: Any) -> Any:
         Image = pillow()
