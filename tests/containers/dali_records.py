@@ -224,6 +224,13 @@ def _speech_cases(types: Any) -> dict[str, dict[str, Any]]:
         "longest": {"max_duration": 0.0085, "read_idxs": True},
         "between": {"min_duration": 0.006, "max_duration": 0.01, "read_idxs": True},
         **{f"shard {i}": part for i, part in enumerate(SHARDS)},
+        "without effect": {
+            "dont_use_mmap": True, "initial_fill": 7, "lazy_init": True, "normalize_text": False, "read_ahead": True,
+            "prefetch_queue_depth": 2, "skip_cached_images": True, "tensor_init_bytes": 4096,
+            "shuffle_after_epoch_seed": 5,
+        },
+        "shuffled": {"random_shuffle": True, "seed": 4, "read_idxs": True},
+        "shuffled epochs": {"shuffle_after_epoch": True, "read_idxs": True},
     }  # fmt: skip
     found = {name: {"manifest_filepaths": ["speech.json"], **own} for name, own in forms.items()}
     both = {"manifest_filepaths": ["parts.json", "speech.json"], "read_idxs": True}

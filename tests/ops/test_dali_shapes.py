@@ -121,6 +121,27 @@ def test_padding_to_the_largest_of_the_batch() -> None:
     assert {got.shape for got in aligned} == {(8, 9, 3)}
 
 
+def test_rows_name_their_axes_and_extents() -> None:
+    rows = [np.full((n, m), 3, np.float32) for n, m in ((5, 2), (1, 4))]
+
+    def numbers(*values: Any) -> Any:
+        given = [np.array(v, np.int32) for v in values]
+        return fn.external_source(source=lambda: given, batch=True)
+
+    got = batch_of(lambda x: fn.pad(x, axes=numbers([0], [-1]), align=3), rows, "")
+    assert [x.shape for x in got] == [(6, 2), (1, 6)]  # the largest extents are 5 and 4
+    both = batch_of(lambda x: fn.pad(x, axes=numbers([0, 1], [1, 0]), shape=numbers([7, -1], [-1, 2])), rows, "")
+    assert [x.shape for x in both] == [(7, 4), (2, 4)]
+    aligned = batch_of(lambda x: fn.pad(x, axes=[1], shape=[1], align=numbers([4], [3]), fill_value=9), rows, "")
+    assert [x.shape for x in aligned] == [(5, 4), (1, 6)] and aligned[1].tolist() == [[3, 3, 3, 3, 9, 9]]
+    for axes, text in (
+        (([0], [2]), r"axes in \[-2, 2\), got 2"), (([0, 1], [1, -1]), "each axis once, got 1 twice"),
+        (([0, 1, 0], [0, 1, 0]), "with 2, got 3 axes"), (([0], [0, 1]), "a number of elements that is the same"),
+    ):  # fmt: skip
+        with pytest.raises((ArgumentError, DataError), match=text):
+            batch_of(lambda x, axes=axes: fn.pad(x, axes=numbers(*axes)), rows, "")
+
+
 def test_rows_without_boxes_are_padded() -> None:
     rows = [np.ones((n, 4), np.float32) for n in (0, 3, 1)]
     padded = batch_of(lambda x: fn.pad(x, axes=[0], fill_value=-1.0), rows, "")

@@ -2664,7 +2664,7 @@ def pad(
     /,
     *,
     fill_value: float | DataNode = 0.0,
-    axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    axes: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
     axis_names: str | None = None,
     align: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
     shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
@@ -2677,15 +2677,15 @@ def pad(
 
     An extent is at least that of ``shape``, then rounded up to a multiple of ``align``. Without ``shape``, and where it
     is -1, it is the largest one of the batch: rows then depend on which others share their batch, so they change with
-    the batch size. Give ``shape`` if they must not. The fill value saturates, where DALI's wraps.
+    the batch size. Give a constant ``shape`` if they must not. The fill value saturates, where DALI's wraps; an extent
+    of 0 asks for nothing, where DALI takes it for -1.
 
     Args:
         fill_value: Value of the new elements.
         axes: Axes that are padded, negative ones from the last; by default all.
         axis_names: The same by names.
         align: Extents are rounded up to multiples: one, or one per axis.
-        shape: Smallest extents, one per axis; a constant -1: the largest one of the batch. By default -1 for
-            all axes.
+        shape: Smallest extents, one per axis; -1: the largest one of the batch. By default -1 for all axes.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.

@@ -13,7 +13,8 @@ class Pad(PadArguments, name="pad"):
 
     An extent is at least that of ``shape``, then rounded up to a multiple of ``align``. Without ``shape``, and where it
     is -1, it is the largest one of the batch: rows then depend on which others share their batch, so they change with
-    the batch size. Give ``shape`` if they must not. The fill value saturates, where DALI's wraps.
+    the batch size. Give a constant ``shape`` if they must not. The fill value saturates, where DALI's wraps; an extent
+    of 0 asks for nothing, where DALI takes it for -1.
     """
 
     cases = ({"shape": (15, 30), "axis_names": "HW"}, {"shape": (1, 1, 1), "align": 8, "fill_value": 7.0})
@@ -23,7 +24,7 @@ class Pad(PadArguments, name="pad"):
         settings = {name: c.pass_on(name) for name in names}
         inputs = [x]
         shape = settings["shape"]
-        if shape is None or (isinstance(shape, tuple) and min(shape, default=0) < 0):
+        if not isinstance(shape, tuple) or min(shape, default=0) < 0:
             extents = c.apply("shapes", x, dtype="int64")
             inputs.append(c.apply("_largest_extents", extents))
         out: Value = c.apply("_padded", *inputs, **settings)
