@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interleaved bytes of three channels to planes and back, mixes of them, and lookups of bytes, with the byte permutations
-// of AVX-512 VBMI: 64 pixels at a time.
+// Interleaved bytes of three channels to planes and back, mixes of them, and lookups of bytes and words, with the byte
+// permutations of AVX-512 VBMI: 64 pixels at a time.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -210,6 +210,73 @@ void lookup_bytes(void* dst, const uint8_t* src, const void* table, int n) {
   _mm512_mask_storeu_epi8(d + i, rest, found(_mm512_maskz_loadu_epi8(rest, src + i)));
 }
 
+// Indices of two bytes of each of 32 words in two vectors, the first ones in the lower half.
+struct Split {
+  alignas(64) uint8_t index[2][64];
+  constexpr Split() : index() {
+    for (int pair = 0; pair < 2; ++pair)
+      for (int i = 0; i < 64; ++i) index[pair][i] = static_cast<uint8_t>(4 * (i % 32) + 2 * pair + i / 32);
+  }
+};
+constexpr Split kSplit;
+
+// A table of 256 words of 32 bits as four tables of bytes: a quarter of the permutations that whole words need.
+class WordTable {
+ public:
+  explicit WordTable(const uint8_t* words) {
+    for (int part = 0; part < 4; ++part) {
+      const auto load = [&](int k) { return _mm512_loadu_si512(words + 256 * part + 64 * k); };
+      const __m512i a = load(0), b = load(1), c = load(2), d = load(3);
+      for (int byte = 0; byte < 4; byte += 2) {
+        const __m512i index = _mm512_load_si512(kSplit.index[byte / 2]);
+        const __m512i ab = _mm512_permutex2var_epi8(a, index, b), cd = _mm512_permutex2var_epi8(c, index, d);
+        bytes_[byte][part] = _mm512_maskz_shuffle_i64x2(0xFF, ab, cd, 0x44);
+        bytes_[byte + 1][part] = _mm512_maskz_shuffle_i64x2(0xFF, ab, cd, 0xEE);
+      }
+    }
+  }
+
+  // Look up 64 bytes; the words of the bytes 16 k to 16 k + 15 are in found[k].
+  void look_up(__m512i at, __m512i (&found)[4]) const {
+    // Unpacking works within lanes of 128 bits, so lane i gets the bytes 4 i to 4 i + 3 of each sixteen.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    at = _mm512_maskz_permutexvar_epi32(0xFFFF, order, at);
+    const __mmask64 upper = _mm512_movepi8_mask(at);
+    __m512i byte[4];
+    for (int b = 0; b < 4; ++b)
+      byte[b] = _mm512_mask_blend_epi8(upper, _mm512_permutex2var_epi8(bytes_[b][0], at, bytes_[b][1]),
+                                       _mm512_permutex2var_epi8(bytes_[b][2], at, bytes_[b][3]));
+    const __m512i low01 = _mm512_unpacklo_epi8(byte[0], byte[1]), high01 = _mm512_unpackhi_epi8(byte[0], byte[1]);
+    const __m512i low23 = _mm512_unpacklo_epi8(byte[2], byte[3]), high23 = _mm512_unpackhi_epi8(byte[2], byte[3]);
+    found[0] = _mm512_unpacklo_epi16(low01, low23);
+    found[1] = _mm512_unpackhi_epi16(low01, low23);
+    found[2] = _mm512_unpacklo_epi16(high01, high23);
+    found[3] = _mm512_unpackhi_epi16(high01, high23);
+  }
+
+ private:
+  __m512i bytes_[4][4];  // [byte of the word][quarter of the table]
+};
+
+// `Past`: with non-temporal stores where the destination allows them.
+template <bool Past>
+void lookup_words(void* dst, const uint8_t* src, const void* table, int n) {
+  if (Past && reinterpret_cast<uintptr_t>(dst) % 64) return lookup_words<false>(dst, src, table, n);
+  auto* d = static_cast<uint8_t*>(dst);
+  const WordTable words(static_cast<const uint8_t*>(table));
+  for (int i = 0; i < n; i += 64) {
+    const int rest = n - i;
+    __m512i found[4];
+    words.look_up(rest >= 64 ? _mm512_loadu_si512(src + i) : _mm512_maskz_loadu_epi8(first_bits(rest), src + i), found);
+    for (int k = 0; k < 4 && 16 * k < rest; ++k) {
+      uint8_t* const to = d + 4 * i + 64 * k;
+      if (rest < 16 * (k + 1)) _mm512_mask_storeu_epi8(to, first_bits(4 * (rest - 16 * k)), found[k]);
+      else if constexpr (Past) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), found[k]);
+      else _mm512_storeu_si512(to, found[k]);
+    }
+  }
+}
+
 }  // namespace
 
 void fill_vbmi(Kernels& k) {
@@ -219,6 +286,8 @@ void fill_vbmi(Kernels& k) {
   k.deal[1][3] = deal_rgb;
   k.weave[1][3] = weave_rgb;
   k.lookup[1] = lookup_bytes;
+  k.lookup[4] = lookup_words<false>;
+  k.lookup_past[4] = lookup_words<true>;
   k.mix_pixels = mix_pixels;
 }
 
