@@ -2,6 +2,7 @@
 #include "jpeg/picture.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace stoker::jpeg {
@@ -62,6 +63,11 @@ void Picture::plan_plane(int index) {
   const Range y = source_range(to_.window.y0, to_.window.y1, p.fy, high, p.height);
   p.columns = {x.begin / p.size, ceil_div(x.end, p.size)};
   p.rows = {y.begin / p.size, ceil_div(y.end, p.size)};
+  p.ring_rows = static_cast<int>(std::bit_ceil(static_cast<unsigned>(2 * p.size * p.v)));
+  const int begin = to_.window.x0 / p.fx;
+  p.window_begin = begin - p.size * p.columns.begin;
+  p.window_samples = (to_.window.x1 - 1) / p.fx + 1 - begin;
+  p.window_skip = to_.window.x0 % p.fx;
   if (high) lag_ = 1;
 }
 
@@ -82,7 +88,7 @@ void Picture::carve(Carver& pieces) {
   for (Plane& p : plane) {
     if (!p.needed()) continue;
     p.pitch = (kLeftMargin + p.size * p.columns.size() + kRowSlack + 31) / 32 * 32;
-    p.ring = pieces.take<uint8_t>(static_cast<size_t>(p.pitch * 2 * p.size * p.v));
+    p.ring = pieces.take<uint8_t>(static_cast<size_t>(p.pitch * p.ring_rows));
     p.full = pieces.take<uint8_t>(p.upsample == Upsample::None ? 0 : width + 8 + kRowSlack);
   }
   if (to_.sink) {
@@ -163,21 +169,20 @@ void Picture::extend_edges(const Plane& p, int block_row) {
 
 // Return row y of the component at full size, from column window.x0 on.
 const uint8_t* Picture::full_row(const Plane& p, int y) {
-  const int x0 = to_.window.x0, begin = x0 / p.fx, count = (to_.window.x1 - 1) / p.fx + 1 - begin;
-  const int shift = begin - p.size * p.columns.begin;
-  const int far_row = std::clamp(y / 2 + (y & 1 ? 1 : -1), 0, p.height - 1);
-  const uint8_t* near = p.row(y / p.fy) + shift;
+  const int count = p.window_samples, shift = p.window_begin;
+  const auto near = [&](int row) { return p.row(row) + shift; };
+  const auto far = [&] { return p.row(std::clamp(y / 2 + (y & 1 ? 1 : -1), 0, p.height - 1)) + shift; };
   switch (p.upsample) {
-    case Upsample::None: return near;
-    case Upsample::Width: rows_.double_width(near, count, p.full); break;
-    case Upsample::Height: rows_.double_height(near, p.row(far_row) + shift, y & 1 ? 2 : 1, count, p.full); break;
-    case Upsample::Both: rows_.double_both(near, p.row(far_row) + shift, count, sums_, p.full); break;
+    case Upsample::None: return near(y);
+    case Upsample::Width: rows_.double_width(near(y), count, p.full); break;
+    case Upsample::Height: rows_.double_height(near(y / 2), far(), y & 1 ? 2 : 1, count, p.full); break;
+    case Upsample::Both: rows_.double_both(near(y / 2), far(), count, sums_, p.full); break;
     case Upsample::Repeat:
-      if (p.fx == 1) return near;
-      repeat_samples(near, count, p.fx, p.full);
+      if (p.fx == 1) return near(y / p.fy);
+      repeat_samples(near(y / p.fy), count, p.fx, p.full);
       break;
   }
-  return p.full + x0 % p.fx;
+  return p.full + p.window_skip;
 }
 
 void Picture::write_pixels(const uint8_t* const* row, uint8_t* dst) {

@@ -43,6 +43,9 @@ struct Plane {
   int16_t* coefficients = nullptr;
   uint8_t* ends = nullptr;
   uint8_t* ring = nullptr;
+  int ring_rows = 0;                         // a power of two
+  int window_begin = 0, window_samples = 0;  // samples that the window's columns lie in, counted from columns.begin
+  int window_skip = 0;                       // full-size samples of the first of them that are left of the window
   ptrdiff_t pitch = 0;
   uint8_t* full = nullptr;  // one upsampled row
   InverseDct inverse_dct = nullptr;
@@ -56,7 +59,7 @@ struct Plane {
     return static_cast<size_t>(row - held_rows.begin) * static_cast<size_t>(held_columns.size());
   }
   // Address of sample column size * columns.begin in sample row y.
-  uint8_t* row(int y) const { return ring + pitch * (y % (2 * size * v)) + kLeftMargin; }
+  uint8_t* row(int y) const { return ring + pitch * (y & (ring_rows - 1)) + kLeftMargin; }
 };
 
 struct Target {
