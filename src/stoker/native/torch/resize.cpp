@@ -19,6 +19,7 @@ namespace stoker::torch_resize {
 namespace {
 
 constexpr int64_t kSlack = 64;  // bytes past the end of a row that may be read and written
+static_assert(kWideRows <= kRows && kWideSlack <= kSlack);
 
 int32_t low(int32_t pair) { return static_cast<int16_t>(pair & 0xffff); }
 int32_t high(int32_t pair) { return pair >> 16; }
@@ -192,10 +193,17 @@ struct Resize::State {
 
   // Rows that the horizontal pass filters together.
   int64_t rows_at_once() const {
+    if (groups.outputs > 0) return kWideRows;
+    return reads_pixels_of_four() ? kRows : 1;
+  }
+
+  // Whether the horizontal pass can also read pixels of four bytes, which Pillow's memory has.
+  bool reads_pixels_of_four() const {
 #if STOKER_RESIZE_SUMS
-    if (wide && sizes.channels == 3 && groups.outputs == 0 && made_for != Isa::Plain) return kRows;
+    return wide && sizes.channels == 3 && groups.outputs == 0 && made_for != Isa::Plain;
+#else
+    return false;
 #endif
-    return 1;
   }
 
   // Bytes of a source row with pixels of `pixel` bytes that the horizontal pass may read.
@@ -203,11 +211,11 @@ struct Resize::State {
     return std::max(groups.reach, (columns() + 2 * horizontal.most) * pixel + kSlack);
   }
 
-  // Filter rows_at_once() rows. Pixels have as many bytes as channels; several rows may also have pixels of four bytes.
+  // Filter rows_at_once() rows. Pixels have as many bytes as channels, or four if these can be read.
   void filter_rows(const uint8_t* const* rows, int64_t pixel, uint8_t* const* to) const {
-    if (groups.outputs > 0) return across_wide(groups, horizontal.most, horizontal.precision, rows[0], to[0]);
+    if (groups.outputs > 0) return across_wide(groups, horizontal.most, horizontal.precision, rows, to);
 #if STOKER_RESIZE_SUMS
-    if (rows_at_once() == kRows) {
+    if (reads_pixels_of_four()) {
       if (pixel == 4) return across3_any<4>(horizontal, rows, sizes.wanted.x0, sizes.wanted.x1, to);
       return across3_any<3>(horizontal, rows, sizes.wanted.x0, sizes.wanted.x1, to);
     }
@@ -296,8 +304,7 @@ bool Resize::run(const View& src, const Sink& sink, Scratch& scratch) const {
   if (src.rank != 3 || src.dtype != DType::U8 || src.shape[0] != s.rows() || src.shape[1] != s.columns() ||
       src.shape[2] != channels)
     return false;
-  // Filters of several rows also read pixels of four bytes, which Pillow's memory has.
-  const int64_t pixel = s.rows_at_once() > 1 && src.stride[2] == 1 && src.stride[1] == 4 ? 4 : channels;
+  const int64_t pixel = s.reads_pixels_of_four() && src.stride[2] == 1 && src.stride[1] == 4 ? 4 : channels;
   const int64_t room = s.reach(pixel), line_bytes = s.rows_at_once() * room;
   const ByRows rows(*this, scratch, line_bytes);
   if (s.wide) std::memset(rows.lines_, 0, static_cast<size_t>(line_bytes));

@@ -75,36 +75,45 @@ namespace {
 
 constexpr __mmask64 kLowBytes = 0x5555555555555555;  // of 16-bit words
 
-// Exactly `kPairs` pairs, or any number (0).
+// Exactly `kPairs` pairs, or any number (0). The rows share the loads of weights and the orders.
 template <int kPairs, bool kIsWhole>
-STOKER_WIDEST void across(const Groups& groups, int64_t any, int precision, const uint8_t* row, uint8_t* to) {
+STOKER_WIDEST void across(const Groups& groups, int64_t any, int precision, const uint8_t* const* rows,
+                          uint8_t* const* to) {
   const int64_t pairs = kPairs ? kPairs : any, step = groups.outputs * kChannels;
   const __m512i half = _mm512_set1_epi32(precision ? 1 << (precision - 1) : 0), zero = _mm512_setzero_si512();
   const __m512i advance = _mm512_set1_epi8(2 * kChannels);
   const __m128i shift = _mm_cvtsi32_si128(precision);
   const Groups::Pairs* weights = groups.pairs.data();
+  int64_t at = 0;
   for (const Groups::Group& group : groups.groups) {
     __m512i order = _mm512_load_si512(group.order);
-    const uint8_t* from = row + group.base;
-    __m512i line = _mm512_loadu_si512(from);
-    __m512i sum = half;
+    __m512i line[kWideRows], sum[kWideRows];
+    for (int i = 0; i < kWideRows; ++i) {
+      line[i] = _mm512_loadu_si512(rows[i] + group.base);
+      sum[i] = half;
+    }
     for (int64_t k = 0; k < pairs; ++k, ++weights) {
-      const __m512i words = _mm512_maskz_permutexvar_epi8(kLowBytes, order, line);
-      sum = _mm512_dpwssd_epi32(sum, words, _mm512_load_si512(weights->weights));
+      const __m512i weight = _mm512_load_si512(weights->weights);
+      for (int i = 0; i < kWideRows; ++i)
+        sum[i] = _mm512_dpwssd_epi32(sum[i], _mm512_maskz_permutexvar_epi8(kLowBytes, order, line[i]), weight);
       if (k + 1 == pairs) continue;
       if (kIsWhole) order = _mm512_add_epi8(order, advance);
-      else line = _mm512_loadu_si512(from + (k + 1) * 2 * kChannels);
+      else
+        for (int i = 0; i < kWideRows; ++i)
+          line[i] = _mm512_loadu_si512(rows[i] + group.base + (k + 1) * 2 * kChannels);
     }
-    const __m512i value = _mm512_max_epi32(_mm512_sra_epi32(sum, shift), zero);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtusepi32_epi8(value));
-    to += step;
+    for (int i = 0; i < kWideRows; ++i) {
+      const __m512i value = _mm512_max_epi32(_mm512_sra_epi32(sum[i], shift), zero);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to[i] + at), _mm512_cvtusepi32_epi8(value));
+    }
+    at += step;
   }
 }
 
 template <int kPairs>
-void across(const Groups& groups, int64_t pairs, int precision, const uint8_t* row, uint8_t* to) {
-  if (groups.is_whole) return across<kPairs, true>(groups, pairs, precision, row, to);
-  across<kPairs, false>(groups, pairs, precision, row, to);
+void across(const Groups& groups, int64_t pairs, int precision, const uint8_t* const* rows, uint8_t* const* to) {
+  if (groups.is_whole) return across<kPairs, true>(groups, pairs, precision, rows, to);
+  across<kPairs, false>(groups, pairs, precision, rows, to);
 }
 
 STOKER_WIDEST inline __m512i widen(const uint8_t* p) {
@@ -162,16 +171,16 @@ STOKER_WIDEST void drop_fourth(const uint8_t* from, int64_t count, uint8_t* to) 
 
 void drop_fourth_wide(const uint8_t* from, int64_t count, uint8_t* to) { drop_fourth(from, count, to); }
 
-void across_wide(const Groups& groups, int64_t pairs, int precision, const uint8_t* row, uint8_t* to) {
+void across_wide(const Groups& groups, int64_t pairs, int precision, const uint8_t* const* rows, uint8_t* const* to) {
   switch (pairs) {
-    case 1: return across<1>(groups, pairs, precision, row, to);
-    case 2: return across<2>(groups, pairs, precision, row, to);
-    case 3: return across<3>(groups, pairs, precision, row, to);
-    case 4: return across<4>(groups, pairs, precision, row, to);
-    case 5: return across<5>(groups, pairs, precision, row, to);
-    case 6: return across<6>(groups, pairs, precision, row, to);
-    case 7: return across<7>(groups, pairs, precision, row, to);
-    default: return across<0>(groups, pairs, precision, row, to);
+    case 1: return across<1>(groups, pairs, precision, rows, to);
+    case 2: return across<2>(groups, pairs, precision, rows, to);
+    case 3: return across<3>(groups, pairs, precision, rows, to);
+    case 4: return across<4>(groups, pairs, precision, rows, to);
+    case 5: return across<5>(groups, pairs, precision, rows, to);
+    case 6: return across<6>(groups, pairs, precision, rows, to);
+    case 7: return across<7>(groups, pairs, precision, rows, to);
+    default: return across<0>(groups, pairs, precision, rows, to);
   }
 }
 
@@ -190,7 +199,7 @@ void down_wide(const uint8_t* const* rows, const int32_t* pairs, int64_t count, 
 
 bool has_wide_resize() { return false; }
 void drop_fourth_wide(const uint8_t*, int64_t, uint8_t*) {}
-void across_wide(const Groups&, int64_t, int, const uint8_t*, uint8_t*) {}
+void across_wide(const Groups&, int64_t, int, const uint8_t* const*, uint8_t* const*) {}
 void down_wide(const uint8_t* const*, const int32_t*, int64_t, int, int64_t, uint8_t*) {}
 
 #endif

@@ -32,9 +32,9 @@ struct Groups {
 
 bool has_wide_resize();
 
-// Filter a row; kWideSlack bytes past the result's end may be written.
-constexpr int64_t kWideSlack = 16;
-void across_wide(const Groups& groups, int64_t pairs, int precision, const uint8_t* row, uint8_t* to);
+// Filter kWideRows rows; kWideSlack bytes past each result's end may be written.
+constexpr int64_t kWideRows = 4, kWideSlack = 16;
+void across_wide(const Groups& groups, int64_t pairs, int precision, const uint8_t* const* rows, uint8_t* const* to);
 
 // Copy `count` pixels of four bytes without their fourth bytes. Of the last pixel only three bytes are read.
 void drop_fourth_wide(const uint8_t* from, int64_t count, uint8_t* to);
