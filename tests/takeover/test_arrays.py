@@ -50,7 +50,6 @@ def loader(size: int, channels: int, workers: int) -> Any:
     return torch.utils.data.DataLoader(InMemory(size, channels, transform), 6, shuffle=True, num_workers=workers)
 
 
-@pytest.mark.filterwarnings("ignore:This DataLoader will create")
 @pytest.mark.parametrize("workers", [0, 2, 8])
 @pytest.mark.parametrize(("size", "channels"), [(96, 3), (80, 1), (32, 3), (28, 1)])
 def test_data_sets_in_memory(size: int, channels: int, workers: int) -> None:

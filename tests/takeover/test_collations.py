@@ -34,7 +34,6 @@ from tests.takeover.scripts import Tolerant, run
 from tests.takeover.test_script import equal
 
 
-@pytest.mark.filterwarnings("ignore:This DataLoader will create 8 worker processes")
 # With eight workers, batches arrive in other orders, whatever the function: a sample.
 @pytest.mark.parametrize(
     ("name", "workers"),
