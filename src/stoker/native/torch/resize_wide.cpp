@@ -2,6 +2,7 @@
 #include "torch/resize_wide.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/simd.hpp"
 
@@ -20,7 +21,7 @@ namespace stoker::torch_resize {
 namespace {
 
 constexpr int64_t kChannels = 3, kLoad = 64, kMostOutputs = 5;
-constexpr int64_t kFewOutputs = 3;  // with fewer outputs per group, a load for each pair of taps is faster
+constexpr int64_t kStore = 3;  // cost of storing the outputs of a group, in pairs of taps
 
 // Return whether all groups of `outputs` outputs read `taps_read` taps from within one load.
 bool fits(const Taps& taps, int64_t first, int64_t end, int64_t outputs, int64_t taps_read) {
@@ -35,13 +36,15 @@ bool fits(const Taps& taps, int64_t first, int64_t end, int64_t outputs, int64_t
 }  // namespace
 
 Groups::Groups(const Taps& taps, int64_t first, int64_t count, int64_t begin) {
-  const int64_t end = first + count, all = 2 * taps.most;
-  outputs = kMostOutputs;
-  while (outputs > kFewOutputs && !fits(taps, first, end, outputs, all)) --outputs;
-  is_whole = fits(taps, first, end, outputs, all);
-  if (!is_whole) {
-    outputs = kMostOutputs;
-    while (outputs > 1 && !fits(taps, first, end, outputs, 2)) --outputs;
+  const int64_t end = first + count;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t n = kMostOutputs; n > 0; --n) {
+    int64_t together = taps.most;
+    while (together > 0 && !fits(taps, first, end, n, 2 * together)) --together;
+    if (together == 0) continue;
+    const int64_t loads = (taps.most + together - 1) / together;
+    const int64_t cost = (count + n - 1) / n * (taps.most + kStore + loads);
+    if (cost < least) least = cost, outputs = n, pairs_per_load = together;
   }
   for (int64_t x = first; x < end; x += outputs) {
     const int64_t from = taps.start[static_cast<size_t>(x)];
@@ -59,7 +62,8 @@ Groups::Groups(const Taps& taps, int64_t first, int64_t count, int64_t begin) {
           pairs[pair + static_cast<size_t>(k)].weights[lane] = taps.pairs[static_cast<size_t>((x + j) * taps.most + k)];
       }
     }
-    reach = std::max(reach, group.base + (is_whole ? 0 : (taps.most - 1) * 2 * kChannels) + kLoad);
+    const int64_t last_load = (taps.most - 1) / pairs_per_load * pairs_per_load;
+    reach = std::max(reach, group.base + last_load * 2 * kChannels + kLoad);
     groups.push_back(group);
   }
 }
@@ -75,32 +79,33 @@ namespace {
 
 constexpr __mmask64 kLowBytes = 0x5555555555555555;  // of 16-bit words
 
-// Exactly `kPairs` pairs, or any number (0). The rows share the loads of weights and the orders.
-template <int kPairs, bool kIsWhole>
+// Exactly `kPairs` pairs that one load has, or any number (0). The rows share the loads of weights and the orders.
+template <int kPairs>
 STOKER_WIDEST void across(const Groups& groups, int64_t any, int precision, const uint8_t* const* rows,
                           uint8_t* const* to) {
-  const int64_t pairs = kPairs ? kPairs : any, step = groups.outputs * kChannels;
+  const int64_t pairs = kPairs ? kPairs : any, per_load = kPairs ? kPairs : groups.pairs_per_load;
+  const int64_t step = groups.outputs * kChannels;
   const __m512i half = _mm512_set1_epi32(precision ? 1 << (precision - 1) : 0), zero = _mm512_setzero_si512();
   const __m512i advance = _mm512_set1_epi8(2 * kChannels);
   const __m128i shift = _mm_cvtsi32_si128(precision);
   const Groups::Pairs* weights = groups.pairs.data();
   int64_t at = 0;
   for (const Groups::Group& group : groups.groups) {
-    __m512i order = _mm512_load_si512(group.order);
-    __m512i line[kWideRows], sum[kWideRows];
-    for (int i = 0; i < kWideRows; ++i) {
-      line[i] = _mm512_loadu_si512(rows[i] + group.base);
-      sum[i] = half;
-    }
-    for (int64_t k = 0; k < pairs; ++k, ++weights) {
-      const __m512i weight = _mm512_load_si512(weights->weights);
-      for (int i = 0; i < kWideRows; ++i)
-        sum[i] = _mm512_dpwssd_epi32(sum[i], _mm512_maskz_permutexvar_epi8(kLowBytes, order, line[i]), weight);
-      if (k + 1 == pairs) continue;
-      if (kIsWhole) order = _mm512_add_epi8(order, advance);
-      else
+    __m512i sum[kWideRows];
+    for (int i = 0; i < kWideRows; ++i) sum[i] = half;
+    int64_t from = group.base;
+    for (int64_t left = pairs; left > 0; left -= per_load) {
+      __m512i order = _mm512_load_si512(group.order), line[kWideRows];
+      for (int i = 0; i < kWideRows; ++i) line[i] = _mm512_loadu_si512(rows[i] + from);
+      from += per_load * 2 * kChannels;
+      const int64_t count = std::min(left, per_load);
+#pragma GCC unroll 7
+      for (int64_t k = 0; k < count; ++k, ++weights) {
+        const __m512i weight = _mm512_load_si512(weights->weights);
         for (int i = 0; i < kWideRows; ++i)
-          line[i] = _mm512_loadu_si512(rows[i] + group.base + (k + 1) * 2 * kChannels);
+          sum[i] = _mm512_dpwssd_epi32(sum[i], _mm512_maskz_permutexvar_epi8(kLowBytes, order, line[i]), weight);
+        order = _mm512_add_epi8(order, advance);
+      }
     }
     for (int i = 0; i < kWideRows; ++i) {
       const __m512i value = _mm512_max_epi32(_mm512_sra_epi32(sum[i], shift), zero);
@@ -108,12 +113,6 @@ STOKER_WIDEST void across(const Groups& groups, int64_t any, int precision, cons
     }
     at += step;
   }
-}
-
-template <int kPairs>
-void across(const Groups& groups, int64_t pairs, int precision, const uint8_t* const* rows, uint8_t* const* to) {
-  if (groups.is_whole) return across<kPairs, true>(groups, pairs, precision, rows, to);
-  across<kPairs, false>(groups, pairs, precision, rows, to);
 }
 
 STOKER_WIDEST inline __m512i widen(const uint8_t* p) {
@@ -172,7 +171,7 @@ STOKER_WIDEST void drop_fourth(const uint8_t* from, int64_t count, uint8_t* to) 
 void drop_fourth_wide(const uint8_t* from, int64_t count, uint8_t* to) { drop_fourth(from, count, to); }
 
 void across_wide(const Groups& groups, int64_t pairs, int precision, const uint8_t* const* rows, uint8_t* const* to) {
-  switch (pairs) {
+  switch (groups.pairs_per_load == pairs ? pairs : 0) {
     case 1: return across<1>(groups, pairs, precision, rows, to);
     case 2: return across<2>(groups, pairs, precision, rows, to);
     case 3: return across<3>(groups, pairs, precision, rows, to);

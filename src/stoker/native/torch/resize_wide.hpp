@@ -10,15 +10,15 @@ namespace stoker::torch_resize {
 
 // Outputs of three channels in groups. One load and one byte permutation bring two neighbouring taps of all outputs of
 // a group into the lanes of a vector. All outputs of a group advance by the same step, so the permutation of the next
-// pair of taps is that of the last one plus a constant, or the same after another load.
+// pair of taps is that of the last one plus a constant, and the first one again after another load.
 struct Groups {
   struct alignas(64) Group {
     uint8_t order[64];  // the permutation
     int32_t base;       // first byte
   };
-  int64_t outputs = 0;    // per group; 0: there are no groups
-  bool is_whole = false;  // one load has all taps of a group
-  int64_t reach = 0;      // bytes of a row that may be read, from its begin on
+  int64_t outputs = 0;         // per group; 0: there are no groups
+  int64_t pairs_per_load = 0;  // that one load has of all outputs of a group
+  int64_t reach = 0;           // bytes of a row that may be read, from its begin on
   std::vector<Group> groups;
   struct alignas(64) Pairs {
     int32_t weights[16];
