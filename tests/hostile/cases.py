@@ -54,7 +54,7 @@ def _same(x: Any) -> Any:
     return x
 
 
-def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]:
+def valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]:
     """Return arguments of valid calls: the operator's cases, and own ones for operators that have none."""
     files = sorted(map(str, folder.glob("*.jpg")))
     top = folder.parents[1]
@@ -148,7 +148,7 @@ def _valid_calls(operator: type[Operator], folder: Path) -> list[dict[str, Any]]
     return own.get(operator.name) or [dict(case) for case in operator.cases] or [{}]
 
 
-def _valid_inputs(operator: type[Operator], case: Mapping[str, Any]) -> list[list[Any]]:
+def valid_inputs(operator: type[Operator], case: Mapping[str, Any]) -> list[list[Any]]:
     """Return valid inputs: per input an array per row."""
     rows = operator.case_inputs(case)
     if rows is None:
@@ -159,7 +159,7 @@ def _valid_inputs(operator: type[Operator], case: Mapping[str, Any]) -> list[lis
 
 def _walk_operator(name: str, folder: Path) -> Iterator[Target]:
     operator = find(name)
-    calls = _valid_calls(operator, folder)
+    calls = valid_calls(operator, folder)
     for key, declared in operator.all_arguments().items():
         if key in COMMON and name not in ("resize", "readers.file", "external_source"):
             continue
@@ -180,7 +180,7 @@ def _with(
 ) -> tuple[dict[str, Any], list[list[Any]], str, Callable[[], Any]]:
     """Return a valid call, its inputs, and a hostile value for ``key``. A few calls have two hostile arguments."""
     call = dict(drawn.choice(calls))
-    inputs = _valid_inputs(find(name), call) if find(name).inputs[1] else []
+    inputs = valid_inputs(find(name), call) if find(name).inputs[1] else []
     text, make = values.argument(drawn, call.get(key))
     others = sorted(set(call) - {key})
     if others and drawn.random() < 0.1:
@@ -264,7 +264,7 @@ def _fed(drawn: Draw, name: str, calls: list[dict[str, Any]], key: str) -> Case:
 
 def _hostile_columns(drawn: Draw, name: str, call: Mapping[str, Any]) -> tuple[str, list[list[Any]]]:
     """Return valid inputs, one of which is hostile in one or all rows."""
-    columns = _valid_inputs(find(name), call) or [[]]
+    columns = valid_inputs(find(name), call) or [[]]
     at = drawn.randrange(len(columns))
     text, make = values.sample(drawn)
     if drawn.random() < 0.5:
