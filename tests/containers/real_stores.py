@@ -289,6 +289,24 @@ def test_failures_that_stay_are_not_tried_again(status: int, server: Server) -> 
     assert server.requests["/3.bin"] == 1
 
 
+def test_pipelines_share_the_connections_to_a_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = server.put("3.bin", content(3))
+
+    def connections(path: str) -> Any:
+        return client.Client()._place(path)[0]
+
+    shared = connections(url)
+    assert connections(url) is shared
+    with monkeypatch.context() as changed:
+        changed.setenv("NO_PROXY", "127.0.0.1")
+        assert connections(url) is not shared
+    with monkeypatch.context() as forked:
+        forked.setattr(client.os, "getpid", lambda: 1)
+        assert connections(url) is not shared
+    assert connections(url) is shared
+    assert connections("s3://bucket/a") is not connections("s3://bucket/a"), "credentials may have been renewed"
+
+
 def test_an_object_that_is_missing_is_refused(server: Server) -> None:
     with pytest.raises(ArgumentError, match="no such object"):
         rows(lambda: fn.readers.file(files=[server.put("0.bin", content(1)) + "x"]))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import os
 import random
 import re
@@ -35,7 +36,6 @@ class Client:
 
     def __init__(self) -> None:
         self._obstore = import_extra("obstore", "remote", "addresses of objects")
-        self._store_module = import_extra("obstore.store", "remote", "addresses of objects")
         self._stores: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._deadline_s = remote_deadline_s()
@@ -48,16 +48,17 @@ class Client:
         with self._lock:
             store = self._stores.get(root)
             if store is None:
-                endpoint = os.environ.get("AWS_ENDPOINT_URL", "") if parts.scheme.startswith("s3") else root
-                options: dict[str, Any] = {"timeout": f"{self._request_s}s", "connect_timeout": "5s"}
-                # An emulator of Google's store has no certificate. These options hide obstore's own variable.
-                is_emulated = parts.scheme == "gs" and os.environ.get("GOOGLE_ALLOW_HTTP", "").lower() in ("1", "true")
-                if endpoint.startswith("http://") or is_emulated:
-                    options["allow_http"] = True
-                once = {"max_retries": 0, "retry_timeout": datetime.timedelta(seconds=self._request_s)}
-                store = self._store_module.from_url(root, client_options=options, retry_config=once)
+                store = self._store_of(parts.scheme, root)
                 self._stores[root] = store
         return store, unquote(parts.path).lstrip("/")
+
+    def _store_of(self, scheme: str, root: str) -> Any:
+        if scheme in ("http", "https"):  # without credentials, which might be renewed
+            return _connections_to(os.getpid(), root, self._request_s, tuple(sorted(os.environ.items())))
+        endpoint = os.environ.get("AWS_ENDPOINT_URL", "") if scheme.startswith("s3") else root
+        # An emulator of Google's store has no certificate. These options hide obstore's own variable.
+        is_emulated = scheme == "gs" and os.environ.get("GOOGLE_ALLOW_HTTP", "").lower() in ("1", "true")
+        return _open_store(root, self._request_s, allows_http=endpoint.startswith("http://") or is_emulated)
 
     def head(self, path: str) -> RemoteObject:
         """Return an object's facts."""
@@ -139,6 +140,30 @@ class Client:
         asked = f" to read {length} bytes" if length else ""
         limit = f"STOKER_REMOTE_DEADLINE_S={self._deadline_s:g} allows no more; a greater number does"
         return f"{attempts}{asked} in {spent:.1f} s; {limit}"
+
+
+def _open_store(root: str, request_s: float, *, allows_http: bool) -> Any:
+    module = import_extra("obstore.store", "remote", "addresses of objects")
+    options: dict[str, Any] = {"timeout": f"{request_s}s", "connect_timeout": "5s"}
+    if allows_http:
+        options["allow_http"] = True
+    once = {"max_retries": 0, "retry_timeout": datetime.timedelta(seconds=request_s)}
+    return module.from_url(root, client_options=options, retry_config=once)
+
+
+@functools.lru_cache(maxsize=8)
+def _connections_to(process: int, root: str, request_s: float, environment: tuple[tuple[str, str], ...]) -> Any:
+    """Return the connections to an HTTP server, which all pipelines of a process share.
+
+    To make them takes 7 ms, most of it for the system's certificates.
+
+    Args:
+        process: number of the process: a forked one gets its own.
+        root: address of the server.
+        request_s: longest time of a request.
+        environment: variables, some of which name proxies and certificates.
+    """
+    return _open_store(root, request_s, allows_http=root.startswith("http://"))
 
 
 def changed_object(path: str) -> DataError:
