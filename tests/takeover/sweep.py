@@ -71,6 +71,7 @@ _UNDEFINED = frozenset(  # values or addresses are arbitrary, or private
 )
 _BYPASSING = frozenset({"set_"})  # torch calls them without `__torch_function__`: they change a copy of the tensor
 _ADDRESS = re.compile(r"\d{12,}")  # the `id` of an object, in the texts of errors
+_TRIES = 200
 _TEXTS = ("0x", "<built-in", "<bound method")  # of results that print addresses
 
 
@@ -238,6 +239,14 @@ IMAGES: dict[str, Callable[[io.BytesIO], Any]] = {
 }
 
 
+def _others(call: Callable[[Any], Any], make: Callable[[io.BytesIO], Any], file: bytes) -> Iterator[Any]:
+    """Yield outcomes with plain objects elsewhere in memory: sums of LAPACK depend on the alignment of its matrices."""
+    kept = []
+    for count in range(_TRIES):
+        kept.append(torch.empty(count + 1))
+        yield outcome(call, make(io.BytesIO(file)))
+
+
 def differences(what: str, part: int = 0, parts: int = 1, kinds: str | None = None) -> Iterator[str]:
     """Yield the differing calls; ``part`` of ``parts`` selects every n-th function, ``kinds`` some of the objects."""
     made = TENSORS if what == "tensors" else IMAGES
@@ -256,7 +265,7 @@ def differences(what: str, part: int = 0, parts: int = 1, kinds: str | None = No
                 expected = outcome(call, make(io.BytesIO(file)))
                 with lazily():
                     found = outcome(call, make(io.BytesIO(file)))
-                if found != expected:
+                if found != expected and not any(found == other for other in _others(call, make, file)):
                     yield f"{kind}: {name}: expected {str(expected)[:300]}, got {str(found)[:300]}"
 
 
