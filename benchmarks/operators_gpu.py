@@ -33,6 +33,7 @@ def main() -> int:
     parser.add_argument("--dali", type=Path, help="folder to import nvidia.dali from, if it is not installed")
     parser.add_argument("--seconds", type=float, default=0.25, help="length of a round")
     parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--depth", type=int, default=2, help="prefetched batches, of both libraries")
     parser.add_argument("--batch", type=int, default=BATCH, help="samples of a batch")
     parser.add_argument("--size", type=int, nargs=2, default=(HEIGHT, WIDTH), help="height and width of the images")
     arguments = parser.parse_args()
@@ -53,9 +54,9 @@ def main() -> int:
             data, layout = (clips, "") if name in SOUND else (images, "HWC")
             if name == "debayer":
                 data = images[..., :1].contiguous()
-            contenders = [Pipeline(stoker, ours[name], data, layout, arguments.threads)]
+            contenders = [Pipeline(stoker, ours[name], data, layout, arguments)]
             if name in theirs:
-                contenders.append(Pipeline(dali, theirs[name], data, layout, arguments.threads))
+                contenders.append(Pipeline(dali, theirs[name], data, layout, arguments))
             compare(name, contenders, arguments.seconds, bandwidth)
     return 0
 
@@ -67,12 +68,16 @@ class Pipeline:
         refusal: why there is no pipeline; empty if there is one.
     """
 
-    def __init__(self, lib: Any, function: Callable[[Any], Any], data: Any, layout: str, threads: int) -> None:
+    def __init__(
+        self, lib: Any, function: Callable[[Any], Any], data: Any, layout: str, options: argparse.Namespace
+    ) -> None:
         self.refusal, self.bytes = "", 0
         self.rates: list[float] = []
         self.batch = len(data)
 
-        @lib.pipeline_def(batch_size=self.batch, num_threads=threads, device_id=0, prefetch_queue_depth=2)  # type: ignore[untyped-decorator]
+        sizes = {"batch_size": self.batch, "num_threads": options.threads, "prefetch_queue_depth": options.depth}
+
+        @lib.pipeline_def(device_id=0, **sizes)  # type: ignore[untyped-decorator]
         def one_operator() -> Any:
             fed = {"layout": layout} if layout else {}
             return function(lib.fn.external_source(source=lambda: data, device="gpu", no_copy=True, **fed))
