@@ -11,6 +11,7 @@ from stoker.native._native import detect as detect
 from stoker.native._native import gpu as gpu
 from stoker.native._native import jpeg as jpeg
 from stoker.native._native import kernels as kernels
+from stoker.native._native import raster as raster
 from stoker.native._native import recipe as recipe
 from stoker.native._native import video as video
 

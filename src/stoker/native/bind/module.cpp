@@ -19,6 +19,7 @@ void bind_engine(nb::module_& m);
 void bind_detect(nb::module_& m);
 void bind_jpeg(nb::module_& m);
 void bind_pixel(nb::module_& m);
+void bind_raster(nb::module_& m);
 void bind_recipe(nb::module_& m);
 void bind_resample(nb::module_& m);
 void bind_video(nb::module_& m);
@@ -73,6 +74,7 @@ NB_MODULE(_native, m) {
   bind_detect(m);
   bind_jpeg(m);
   bind_pixel(m);
+  bind_raster(m);
   bind_recipe(m);
   bind_resample(m);
   bind_video(m);

@@ -7,7 +7,7 @@
 #include "base/whole.hpp"
 #include "jpeg/orientation.hpp"
 #include "jpeg/scan_limit.hpp"
-#include "kernels/lossless_files.hpp"
+#include "kernels/raster_files.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/store_scalar.hpp"
 #include "run/job.hpp"
@@ -55,17 +55,17 @@ class Peek : public Kernel {
     return false;
   }
   Outcome run(const Call& c) const override {
-    if (lossless::is_file(*c.in[0])) {
+    if (raster_files::is_file(*c.in[0])) {
       std::array<double, 3> shape;
       const bool indices = takes_indices(c, 0);
-      const Outcome outcome = lossless::peek(c, {adjust_, format_, scale_}, indices, max_pixels_, shape);
+      const Outcome outcome = raster_files::peek(c, {adjust_, format_, scale_}, indices, max_pixels_, shape);
       if (outcome == Outcome::Ok) store_shape(c, shape);
       return outcome;
     }
     jpeg::Info info;
     if (!read_header(c, info)) return hand_over(c, info.reason);
     if (max_pixels_ && static_cast<uint64_t>(info.width) * static_cast<uint64_t>(info.height) > max_pixels_) {
-      *c.error = lossless::too_many_pixels(max_pixels_, info.height, info.width);
+      *c.error = raster_files::too_many_pixels(max_pixels_, info.height, info.width);
       return Outcome::Error;
     }
     const jpeg::Extent extent = jpeg::scaled_extent(info, scale_);
@@ -92,7 +92,8 @@ class Decode : public Kernel {
     return {.kernel = "decode", .in = {port_of(DType::U8, 1)}, .out = {image}, .params = 2};
   }
   Outcome run(const Call& c) const override {
-    if (lossless::is_file(*c.in[0])) return lossless::decode(c, {adjust_, format_, scale_}, takes_indices(c, 2));
+    if (raster_files::is_file(*c.in[0]))
+      return raster_files::decode(c, {adjust_, format_, scale_}, takes_indices(c, 2));
     const View& file = *c.in[0];
     const size_t size = static_cast<size_t>(file.shape[0]);
     jpeg::Info info;
@@ -110,7 +111,7 @@ class Decode : public Kernel {
     const jpeg::Extent whole = jpeg::scaled_extent(info, scale_);
     const jpeg::Window window = jpeg::stored_window(whole, turn, y0, x0, h, w);
     if (!jpeg::is_inside(window, whole)) {
-      *c.error = lossless::outside(window, whole);
+      *c.error = raster_files::outside(window, whole);
       return Outcome::Error;
     }
     if (jpeg::has_several_scans(info)) {
@@ -187,22 +188,22 @@ std::shared_ptr<Kernel> make_decode(bool adjust, jpeg::Format format, int scale_
 
 constexpr const char *kAdjust = "whether Exif's orientation is applied", *kFormat = "a jpeg::Format",
                      *kScale = "images are 1 / 2^scale_log2 as wide and high";
-const Registered kPeek{
-    "peek",
-    "The shape of an encoded image. The twin handles everything but JPEG, PNG, BMP and PNM files of a usual kind.",
-    make_peek,
-    {{"adjust", kAdjust},
-     {"format", kFormat},
-     {"scale_log2", kScale},
-     {"max_pixels", "the most pixels as stored; 0: no limit"}}};
-const Registered kDecode{
-    "decode",
-    "A window of an encoded image. The twin handles everything but JPEG, PNG, BMP and PNM files of a usual kind.",
-    make_decode,
-    {{"adjust", kAdjust},
-     {"format", kFormat},
-     {"scale_log2", kScale},
-     {"max_scan_pixels", "the most pixels times scans of many scans; 0: no limit"}}};
+const Registered kPeek{"peek",
+                       "The shape of an encoded image. The twin handles everything but JPEG, PNG, BMP, PNM, TIFF, WebP "
+                       "and JPEG 2000 files of a usual kind.",
+                       make_peek,
+                       {{"adjust", kAdjust},
+                        {"format", kFormat},
+                        {"scale_log2", kScale},
+                        {"max_pixels", "the most pixels as stored; 0: no limit"}}};
+const Registered kDecode{"decode",
+                         "A window of an encoded image. The twin handles everything but JPEG, PNG, BMP, PNM, TIFF, "
+                         "WebP and JPEG 2000 files of a usual kind.",
+                         make_decode,
+                         {{"adjust", kAdjust},
+                          {"format", kFormat},
+                          {"scale_log2", kScale},
+                          {"max_scan_pixels", "the most pixels times scans of many scans; 0: no limit"}}};
 
 }  // namespace
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Image files without loss that are decoded natively, of any format.
+// Image files of all formats but JPEG that are decoded natively.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include "raster/jpeg2000.hpp"
 #include "raster/png.hpp"
 #include "raster/raw_rows.hpp"
+#include "raster/tiff.hpp"
+#include "raster/webp.hpp"
 
 namespace stoker::raster {
 
-enum class Kind : uint8_t { None, Png, Bmp, Pnm };
+enum class Kind : uint8_t { None, Png, Bmp, Pnm, Tiff, Webp, Jpeg2000 };
 
 // Return the format of a file by its first bytes.
 Kind kind_of(const uint8_t* data, size_t size);
@@ -23,13 +26,17 @@ struct Picture {
   bool other_orientation = false;  // the file may state an orientation in a way that only Pillow reads
   Layout layout;
   png::Header png;
-  RawRows raw;  // of other files
+  tiff::Header tiff;
+  webp::Header webp;
+  jpeg2000::Header jpeg2000;
+  RawRows raw;  // of bitmaps and portable maps
 };
 
 // Read a header. If the result is not Ok, `error` says why. `data` must outlive the picture.
 Parsed parse(const uint8_t* data, size_t size, Picture& picture, std::string& error);
 
-// Decode the target of a picture that was parsed. Return an error, or an empty text. `scratch`: four areas.
-std::string decode(const uint8_t* data, size_t size, const Picture& picture, const Target& target, Scratch* scratch);
+// Decode the target of a picture that was parsed. If the result is not Ok, `error` says why. `scratch`: four areas.
+Parsed decode(const uint8_t* data, size_t size, const Picture& picture, const Target& target, Scratch* scratch,
+              std::string& error);
 
 }  // namespace stoker::raster

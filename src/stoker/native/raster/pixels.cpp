@@ -106,8 +106,9 @@ struct Conversion {
   }
 };
 
-// A value of 16 bits, whose high byte comes first.
-uint16_t wide_value(const uint8_t* p) { return static_cast<uint16_t>(p[0] << 8 | p[1]); }
+uint16_t wide_value(const uint8_t* p, const Layout& layout) {
+  return static_cast<uint16_t>(p[layout.at[0]] << 8 | p[layout.at[1]]);
+}
 
 // Converts rows to the element type of a result.
 struct Writer {
@@ -119,11 +120,10 @@ struct Writer {
     const Layout& layout = conversion.layout;
     if (dtype == DType::U8) return conversion.bytes(from, count, to);
     if (layout.family == Family::Wide) {
-      from += layout.at[0];
       if (dtype == DType::U16)
-        return each<uint16_t>(count, to, [&](int64_t i) { return wide_value(from + layout.pixel * i); });
+        return each<uint16_t>(count, to, [&](int64_t i) { return wide_value(from + layout.pixel * i, layout); });
       return each<float>(count, to, [&](int64_t i) {
-        return static_cast<float>(wide_value(from + layout.pixel * i)) * static_cast<float>(1.0 / 65535);
+        return static_cast<float>(wide_value(from + layout.pixel * i, layout)) * static_cast<float>(1.0 / 65535);
       });
     }
     conversion.bytes(from, count, bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels of files without loss, and their conversion to tensors. Values equal those of Pillow's conversions.
+// Pixels of image files, and their conversion to tensors. Values equal those of Pillow's conversions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +23,10 @@ enum class Family : uint8_t { Table, GrayAlpha, Colour, Wide };
 struct Layout {
   Family family = Family::Table;
   uint8_t pixel = 1;           // bytes of a pixel
-  uint8_t at[4] = {};          // offsets of red, green, blue and transparency; of gray and transparency
+  uint8_t at[4] = {};          // offsets of red, green, blue and transparency; of gray and transparency; of the high
+                               // and the low byte of a Wide value
   uint8_t own_channels = 1;    // of the format ANY: 1, 2, 3 or 4
+  bool narrowed = false;       // values have 16 bits, of which the bytes are the upper ones
   bool gray = true;            // colours of the table have no hue and no transparency
   uint8_t table[256][4] = {};  // red, green, blue, transparency
 

@@ -350,10 +350,14 @@ Layout layout_of(const Header& header) {
     const int at[4] = {red, green, blue, alpha};
     for (int i = 0; i < 4; ++i) layout.at[i] = static_cast<uint8_t>(at[i] * sample);
     layout.own_channels = static_cast<uint8_t>(own);
+    layout.narrowed = header.bits == 16;
   };
   switch (header.colours) {
     case kGray:
-      if (header.bits == 16) layout.family = Family::Wide;
+      if (header.bits == 16) {
+        layout.family = Family::Wide;
+        layout.at[1] = 1;
+      }
       break;
     case kRgb: colour(0, 1, 2, 0, 3); break;
     case kRgba: colour(0, 1, 2, 3, 4); break;

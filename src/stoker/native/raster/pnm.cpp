@@ -50,6 +50,7 @@ Parsed parse(const uint8_t* data, size_t size, RawRows& rows, const char*& reaso
   } else if (!colours && most == 65535) {
     layout.family = Family::Wide;
     layout.pixel = 2;
+    layout.at[1] = 1;
   } else if (colours || most != 255) {
     return hand_over("a portable map with an unusual largest value");
   }

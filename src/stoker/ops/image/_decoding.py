@@ -15,6 +15,7 @@ from ...contract.step import FileAccess, GpuForm, OnEngines, Value
 from ...contract.types import DType, ImageType
 from ...native import _native
 from ._encoded import image_files
+from ._libraries import use_libraries
 from ._pillow_decoding import twin_decode, twin_peek
 
 MAX_PIXELS = 178_956_970  # twice Pillow's warning limit: its error limit for decompression bombs
@@ -162,6 +163,7 @@ def peek(
     Rows whose file declares more than ``max_pixels`` fail here, before a step takes memory for them. 0: no limit.
     ``indices``: files with a palette have one channel.
     """
+    use_libraries()
     if data.rank != 1 or data.dtype != DType.UINT8:
         text = f"expected the bytes of a file (uint8, one axis), got {data.dtype} with {data.rank} axes"
         raise ArgumentError(f"`{c.scope.operator.name}`: {text}")

@@ -15,10 +15,12 @@ from ...contract.errors import DataError
 from ...contract.types import DType, ImageType
 from ...contract.warning import ignored
 from ...native import _native
-from ._jpeg2000 import decode_jpeg2000
 
 _WITH_PALETTE = ("P", "PA")
 _TIFF_BITS = 258  # the tag of bits per channel
+_TIFF_SIZE = (256, 257)  # the tags of width and height
+# Numbers of PIL.Image.Transpose that undo an orientation.
+_TURNED_BACK = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}
 _BAND_PIXELS = 1 << 20  # of an image that is averaged, at a time
 _MODES = {ImageType.RGB: "RGB", ImageType.BGR: "RGB", ImageType.YCbCr: "YCbCr", ImageType.GRAY: "L"}
 
@@ -60,10 +62,23 @@ def _orientation(image: Any, adjust: bool) -> int:
     return value if value in range(1, 9) else 1
 
 
+def _stored_size(image: Any) -> tuple[int, int]:
+    """Return width and height as stored. For TIFF files, Pillow has those of the image as displayed."""
+    width, height = (image.tag_v2[tag] for tag in _TIFF_SIZE) if image.format == "TIFF" else image.size
+    return width, height
+
+
+def _loaded(image: Any) -> Any:
+    """Load an image as stored. Pillow turns TIFF files as their orientation says, whatever the caller wants."""
+    turned = _orientation(image, True) if image.format == "TIFF" else 1
+    image.load()
+    return image if turned == 1 else image.transpose(_TURNED_BACK[turned])
+
+
 def _any_channels(image: Any, indices: bool = False) -> int:
     if indices and image.mode in _WITH_PALETTE:
         return 1
-    return {"1": 1, "L": 1, "I": 1, "F": 1, "I;16": 1, "LA": 2, "RGBA": 4, "PA": 4}.get(
+    return {"1": 1, "L": 1, "I": 1, "F": 1, "I;16": 1, "I;16B": 1, "LA": 2, "RGBA": 4, "PA": 4}.get(
         image.mode, 4 if image.mode == "P" and "transparency" in image.info else 3
     )
 
@@ -72,7 +87,7 @@ def twin_peek(output_type: ImageType, adjust: bool, scale: int, max_pixels: int,
     def twin(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
         image = _open(inputs[0])
         _require_pixels(image, max_pixels)
-        width, height = (-(-extent // scale) for extent in image.size)
+        width, height = (-(-extent // scale) for extent in _stored_size(image))
         if _orientation(image, adjust) >= 5:
             width, height = height, width
         channels = {ImageType.GRAY: 1, ImageType.ANY_DATA: _any_channels(image, indices)}.get(output_type, 3)
@@ -113,21 +128,17 @@ def pillow_decode(
         )
     orientation = _orientation(image, adjust)
     jpeg = image.format in ("JPEG", "MPO")
-    width, height = image.size
+    width, height = _stored_size(image)
     if jpeg and (reason := _native.jpeg.too_many_scans(data.tobytes(), width, height, max_scan_pixels)):
         raise DataError(reason)
+    form = _Form(output_type, dtype, indices, image.format in ("PNG", "PPM"))
     try:
         if jpeg and output_type in (ImageType.GRAY, ImageType.YCbCr) and image.mode in ("RGB", "L"):
             # Uses libjpeg's own planes instead of a conversion back from RGB.
             image.draft(_MODES[output_type], image.size)
-        components = decode_jpeg2000(data, image.mode) if image.format == "JPEG2000" else None
-        if components is None:
-            image.load()
+        image = _loaded(image)
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(str(error)) from error
-    form = _Form(output_type, dtype, indices, image.format in ("PNG", "PPM"))
-    if components is not None:
-        image = pillow().fromarray(components)
     if scale == 1:
         return apply_orientation(_converted(image, form), orientation)
     if indices and image.mode in _WITH_PALETTE:
@@ -184,7 +195,7 @@ def _converted(image: Any, form: _Form) -> npt.NDArray[Any]:
         return np.asarray(image if image.mode == "P" else image.getchannel(0))[..., None]
     if output_type == ImageType.ANY_DATA:
         mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[_any_channels(image)]
-        image = image.convert(mode)
+        image = image if image.mode == mode else image.convert(mode)
     elif image.mode == "P" and "transparency" in image.info:
         image = image.convert("RGBA")
     if output_type != ImageType.ANY_DATA and image.mode != _MODES[output_type]:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/lossless_files.hpp"
+#include "kernels/raster_files.hpp"
 
 #include "base/whole.hpp"
 #include "raster/picture.hpp"
 #include "run/job.hpp"
 
-namespace stoker::lossless {
+namespace stoker::raster_files {
 namespace {
 
 size_t bytes_of(const View& file) { return static_cast<size_t>(file.shape[0]); }
@@ -66,7 +66,7 @@ Outcome decode(const Call& c, const Form& form, bool indices) {
     *c.error = "expected memory for " + std::to_string(channels) + " channels, got " + std::to_string(out.shape[2]);
     return Outcome::Error;
   }
-  if (wide && layout.family == raster::Family::Colour && picture.png.bits == 16) {
+  if (wide && layout.narrowed) {
     *c.error = "16 bits per channel of an image with several channels";
     return Outcome::Python;
   }
@@ -84,8 +84,11 @@ Outcome decode(const Call& c, const Form& form, bool indices) {
   }
   const raster::Target target{window, {picture.width, picture.height}, turn, form.format, form.scale_log2, indices,
                               out};
-  *c.error = raster::decode(file.data, bytes_of(file), picture, target, c.work);
-  return c.error->empty() ? Outcome::Ok : Outcome::Error;
+  switch (raster::decode(file.data, bytes_of(file), picture, target, c.work, *c.error)) {
+    case raster::Parsed::Damaged: return Outcome::Error;
+    case raster::Parsed::Handover: return Outcome::Python;
+    default: return Outcome::Ok;
+  }
 }
 
 std::string too_many_pixels(uint64_t max_pixels, int32_t height, int32_t width) {
@@ -99,4 +102,4 @@ std::string outside(const jpeg::Window& window, jpeg::Extent whole) {
          std::to_string(window.y1) + " and columns " + std::to_string(window.x0) + " to " + std::to_string(window.x1);
 }
 
-}  // namespace stoker::lossless
+}  // namespace stoker::raster_files

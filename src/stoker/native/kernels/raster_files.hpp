@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the kernels `peek` and `decode` for files without loss.
+// Parts of the kernels `peek` and `decode` for image files of all formats but JPEG.
 #pragma once
 #include <array>
 #include <string>
@@ -7,7 +7,7 @@
 #include "jpeg/jpeg.hpp"
 #include "plan/plan.hpp"
 
-namespace stoker::lossless {
+namespace stoker::raster_files {
 
 // Wanted form of an image.
 struct Form {
@@ -31,4 +31,4 @@ std::string too_many_pixels(uint64_t max_pixels, int32_t height, int32_t width);
 // Error of a window that leaves the image.
 std::string outside(const jpeg::Window& window, jpeg::Extent whole);
 
-}  // namespace stoker::lossless
+}  // namespace stoker::raster_files
