@@ -120,15 +120,55 @@ struct Reader {
   static void keep(void*) {}
 };
 
-// Return the picture, or null if OpenJPEG does not accept the file.
-std::unique_ptr<Jpeg2000Image, void (*)(Jpeg2000Image*)> decode_image(const Jpeg2000Library& library, Reader& reader,
-                                                                      bool boxes) {
+bool is_expected(const Jpeg2000Image& image, const Header& header) {
+  if (image.components != header.channels) return false;
+  for (uint32_t i = 0; i < image.components; ++i) {
+    const Jpeg2000Component& part = image.component[i];
+    if (part.width != static_cast<uint32_t>(header.width) || part.is_signed ||
+        part.height != static_cast<uint32_t>(header.height) || part.bits != header.bits)
+      return false;
+  }
+  return true;
+}
+
+// Join the components of a tile in pixels, those of 16 bits with the high byte first.
+template <int kChannels>
+void join_row(const uint8_t* from, int64_t plane, int64_t width, uint8_t* to) {
+  for (int64_t x = 0; x < width; ++x)
+    for (int k = 0; k < kChannels; ++k) to[kChannels * x + k] = from[k * plane + x];
+}
+
+void join_tile(const uint8_t* from, int64_t width, int64_t height, const Header& header, int64_t pitch, uint8_t* to) {
+  const int64_t plane = width * height;
+  for (int64_t y = 0; y < height; ++y, to += pitch) {
+    if (header.bits == 16) {
+      for (int64_t x = 0; x < width; ++x) {
+        uint16_t value;
+        std::memcpy(&value, from + 2 * (y * width + x), sizeof value);
+        to[2 * x] = static_cast<uint8_t>(value >> 8);
+        to[2 * x + 1] = static_cast<uint8_t>(value);
+      }
+      continue;
+    }
+    const uint8_t* const row = from + y * width;
+    switch (header.channels) {
+      case 1: join_row<1>(row, plane, width, to); break;
+      case 2: join_row<2>(row, plane, width, to); break;
+      case 3: join_row<3>(row, plane, width, to); break;
+      default: join_row<4>(row, plane, width, to);
+    }
+  }
+}
+
+// Decode the tiles one after the other, as Pillow does, so that the same files are damaged. Return false if OpenJPEG does
+// not accept the file. `pixels`: zeros.
+bool decode_tiles(const Jpeg2000Library& library, Reader& reader, const Header& header, uint8_t* pixels,
+                  Scratch& scratch) {
   using Handle = std::unique_ptr<void, void (*)(void*)>;
-  std::unique_ptr<Jpeg2000Image, void (*)(Jpeg2000Image*)> image(nullptr, library.destroy_image);
-  const Handle decoder(library.create_decoder(boxes ? kFile : kCodestream), library.destroy_decoder);
+  const Handle decoder(library.create_decoder(header.boxes ? kFile : kCodestream), library.destroy_decoder);
   const Handle stream(library.create_stream(std::min(kBufferBytes, reader.size), 1), library.destroy_stream);
   alignas(16) std::array<uint8_t, kParameterBytes> parameters{};
-  if (!decoder || !stream) return image;
+  if (!decoder || !stream) return false;
   library.set_read(stream.get(), Reader::read);
   library.set_skip(stream.get(), Reader::skip);
   library.set_seek(stream.get(), Reader::seek);
@@ -136,62 +176,27 @@ std::unique_ptr<Jpeg2000Image, void (*)(Jpeg2000Image*)> decode_image(const Jpeg
   library.set_user_bytes(stream.get(), reader.size);
   library.set_default_parameters(parameters.data());
   Jpeg2000Image* made = nullptr;
-  bool done = library.set_up(decoder.get(), parameters.data()) &&
-              library.read_header(stream.get(), decoder.get(), &made) && made;
-  image.reset(made);
-  done = done && library.decode(decoder.get(), stream.get(), made) && library.end(decoder.get(), stream.get());
-  if (!done) image.reset();
-  return image;
-}
-
-bool is_expected(const Jpeg2000Image& image, const Header& header) {
-  if (image.components != header.channels) return false;
-  for (uint32_t i = 0; i < image.components; ++i) {
-    const Jpeg2000Component& part = image.component[i];
-    if (!part.data || part.width != static_cast<uint32_t>(header.width) || part.is_signed ||
-        part.height != static_cast<uint32_t>(header.height) || part.bits != header.bits)
+  const bool opened = library.set_up(decoder.get(), parameters.data()) &&
+                      library.read_header(stream.get(), decoder.get(), &made) && made;
+  const std::unique_ptr<Jpeg2000Image, void (*)(Jpeg2000Image*)> image(made, library.destroy_image);
+  if (!opened || !is_expected(*image, header)) return false;
+  const int64_t pixel = header.channels * (header.bits / 8), pitch = pixel * header.width;
+  for (;;) {
+    uint32_t tile = 0, bytes = 0, components = 0;
+    int32_t x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+    int more = 0;
+    if (!library.read_tile_header(decoder.get(), stream.get(), &tile, &bytes, &x0, &y0, &x1, &y1, &components, &more))
       return false;
+    if (!more) break;
+    if (x0 < 0 || y0 < 0 || x0 >= x1 || y0 >= y1 || x1 > header.width || y1 > header.height) return false;
+    const int64_t width = x1 - x0, height = y1 - y0;
+    if (components != header.channels || int64_t{bytes} != width * height * pixel) return false;
+    uint8_t* const planes = scratch.get(bytes);
+    if (!library.decode_tile(decoder.get(), tile, planes, bytes, stream.get())) return false;
+    join_tile(planes, width, height, header, pitch, pixels + y0 * pitch + x0 * pixel);
   }
-  return true;
+  return library.end(decoder.get(), stream.get());
 }
-
-template <int kChannels>
-void join_row(const int32_t* const* parts, int64_t width, uint8_t* to) {
-  for (int64_t x = 0; x < width; ++x)
-    for (int k = 0; k < kChannels; ++k) to[kChannels * x + k] = static_cast<uint8_t>(std::clamp(parts[k][x], 0, 255));
-}
-
-// Rows of pixels, made of the components one at a time.
-class JoinedRows final : public Rows {
- public:
-  JoinedRows(const Jpeg2000Image& image, const Header& header, uint8_t* row)
-      : image_(image), header_(header), row_(row) {}
-  const uint8_t* row(int32_t y) override {
-    const int64_t width = header_.width;
-    const int32_t* parts[4] = {};
-    for (uint32_t i = 0; i < image_.components; ++i) parts[i] = image_.component[i].data + y * width;
-    if (header_.bits == 16) {
-      for (int64_t x = 0; x < width; ++x) {
-        const int32_t value = std::clamp(parts[0][x], 0, 65535);
-        row_[2 * x] = static_cast<uint8_t>(value >> 8);
-        row_[2 * x + 1] = static_cast<uint8_t>(value);
-      }
-      return row_;
-    }
-    switch (header_.channels) {
-      case 1: join_row<1>(parts, width, row_); break;
-      case 2: join_row<2>(parts, width, row_); break;
-      case 3: join_row<3>(parts, width, row_); break;
-      default: join_row<4>(parts, width, row_);
-    }
-    return row_;
-  }
-
- private:
-  const Jpeg2000Image& image_;
-  const Header& header_;
-  uint8_t* const row_;
-};
 
 }  // namespace
 
@@ -225,10 +230,14 @@ Layout layout_of(const Header& header) {
 bool decode(const uint8_t* data, size_t size, const Header& header, const Layout& layout, const Target& target,
             Scratch* scratch) {
   Reader reader{data, size};
-  const auto image = decode_image(*openjpeg(), reader, header.boxes);
-  if (!image || !is_expected(*image, header)) return false;
-  JoinedRows rows(*image, header, scratch[1].get(static_cast<size_t>(int64_t{layout.pixel} * header.width)));
-  return write(rows, layout, target, scratch[3]);
+  const RawRows rows{
+      .width = header.width, .height = header.height, .pitch = int64_t{layout.pixel} * header.width, .layout = layout};
+  const auto bytes = static_cast<size_t>(rows.pitch * rows.height);
+  uint8_t* const pixels = scratch[1].get(bytes);
+  std::fill_n(pixels, bytes, uint8_t{0});  // tiles may be missing
+  if (!decode_tiles(*openjpeg(), reader, header, pixels, scratch[0])) return false;
+  write_raw(pixels, rows, target, scratch[3]);
+  return true;
 }
 
 }  // namespace stoker::raster::jpeg2000

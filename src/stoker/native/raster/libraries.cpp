@@ -67,7 +67,8 @@ void use_openjpeg(const std::string& path) {
   symbols.find(library->set_user_data, "opj_stream_set_user_data");
   symbols.find(library->set_user_bytes, "opj_stream_set_user_data_length");
   symbols.find(library->read_header, "opj_read_header");
-  symbols.find(library->decode, "opj_decode");
+  symbols.find(library->read_tile_header, "opj_read_tile_header");
+  symbols.find(library->decode_tile, "opj_decode_tile_data");
   symbols.find(library->end, "opj_end_decompress");
   symbols.find(library->destroy_image, "opj_image_destroy");
   publish(jpeg2000_library, std::move(library));

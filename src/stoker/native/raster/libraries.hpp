@@ -48,7 +48,9 @@ struct Jpeg2000Library {
   void (*set_user_data)(void* stream, void* user, Free free);
   void (*set_user_bytes)(void* stream, uint64_t bytes);
   int (*read_header)(void* stream, void* decoder, Jpeg2000Image** image);
-  int (*decode)(void* decoder, void* stream, Jpeg2000Image* image);
+  int (*read_tile_header)(void* decoder, void* stream, uint32_t* tile, uint32_t* bytes, int32_t* x0, int32_t* y0,
+                          int32_t* x1, int32_t* y1, uint32_t* components, int* more);
+  int (*decode_tile)(void* decoder, uint32_t tile, uint8_t* to, uint32_t bytes, void* stream);
   int (*end)(void* decoder, void* stream);
   void (*destroy_image)(Jpeg2000Image* image);
 };
