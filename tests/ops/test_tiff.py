@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TIFF files of strips are decoded natively, with the pixels of the Pillow twin, which gets all others and damaged ones."""
+"""TIFF files of strips are decoded natively, with the pixels of the Pillow twin, which gets all others."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def unusual() -> dict[str, bytes]:
     }  # fmt: skip
     for kind, mode, options in (
         ("jpeg", "RGB", {"compression": "jpeg"}), ("one bit", "1", {}), ("inks", "CMYK", {}), ("lab", "LAB", {}),
-        ("float", "F", {}), ("int", "I", {}), ("zstd", "RGB", {"compression": "zstd"}), ("fax", "1", {"compression": "group4"}),
+        ("float", "F", {}), ("int", "I", {}), ("zstd", "RGB", {"compression": "zstd"}),
+        ("fax", "1", {"compression": "group4"}),
     ):  # fmt: skip
         memory = io.BytesIO()
         picture = Image.fromarray(pixels)
@@ -199,4 +200,3 @@ def test_windows_and_limits() -> None:
     huge = tiff(grain(9, 11, 3), COLOURS, compression=LZW, tags={256: (4, [12000]), 257: (4, [12000])})
     with pytest.raises(DataError):
         eager.decoders.image(huge)
-

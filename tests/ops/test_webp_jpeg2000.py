@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WebP and JPEG 2000 by libraries that Pillow's package brings: Pillow's pixels; Pillow gets unusual and damaged files."""
+"""WebP and JPEG 2000 by libraries that Pillow's package brings: its pixels; it gets damaged files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image, features
-from test_png import ANY, BGR, GRAY, RGB, YCBCR, decoded
+from PIL import Image
+from test_png import ANY, BGR, GRAY, RGB, decoded
 
 from stoker import DataError, eager
 from stoker.contract.types import DType, ImageType
@@ -32,8 +32,7 @@ SIZES = [(1, 1), (7, 5), (37, 53), (80, 101)]
 
 def test_pillows_wheels_have_the_libraries() -> None:
 
-
-    assert LOADED == [*NAMES]
+    assert [*NAMES] == LOADED
 
 
 def picture(height: int, width: int, mode: str) -> Image.Image:
@@ -57,7 +56,7 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 WEBP = {
     f"webp, {mode}, {name}, {height}x{width}": encoded(picture(height, width, mode), "WEBP", **options)
     for mode in ("RGB", "RGBA") for height, width in SIZES
-    for name, options in {"lossy": {"quality": 70}, "lossless": {"lossless": True}, "coarse alpha": {"alpha_quality": 20},
+    for name, options in {"lossy": {"quality": 70}, "lossless": {"lossless": True}, "coarse": {"alpha_quality": 20},
                           "exact": {"lossless": True, "exact": True}}.items()
 }  # fmt: skip
 JPEG2000 = {
@@ -149,7 +148,7 @@ def test_other_files_are_pillows(data: bytes) -> None:
     file = np.frombuffer(data, np.uint8)
     try:
         want = pillow_decode(file, RGB, True)
-    except Exception:  # noqa: BLE001 - of any class, while Pillow opens the file
+    except Exception:  # of any class, while Pillow opens the file
         with pytest.raises(DataError, match="handed over by the native kernel"):
             eager.decoders.image(file)
     else:
@@ -188,7 +187,7 @@ def test_libraries_that_are_none() -> None:
     code = """
 from stoker.native import _native
 for use in (_native.raster.use_libwebp, _native.raster.use_openjpeg):
-    for path, text in (("nothing.so", "expected a library, got"), ("libc.so.6", "expected a library with the function")):
+    for path, text in (("no.so", "expected a library, got"), ("libc.so.6", "expected a library with the function")):
         try:
             use(path)
         except ValueError as error:

@@ -34,8 +34,10 @@ _DAMAGED = 7  # with damaged files: one row in seven
 def _encoded(form: str, number: int) -> Any:
     """Return a file whose pixels are five times its number."""
     file = io.BytesIO()
-    options = {"lossless": True} if form == "WEBP" else {}
-    Image.fromarray(np.full((9, 11, 3), 5 * number, np.uint8)).save(file, form, **options)
+    image, other = (Image.fromarray(np.full((9, 11, 3), value, np.uint8)) for value in (5 * number, 5 * number + 1))
+    # An animation, because other WebP files are decoded natively.
+    options = {"lossless": True, "save_all": True, "append_images": [other]} if form == "WEBP" else {}
+    image.save(file, form, **options)
     return np.frombuffer(file.getvalue(), np.uint8)
 
 

@@ -158,7 +158,8 @@ def decibels() -> Kernel:
     """Logarithm of the ratio to a reference."""
 
 def decode(adjust: bool, format: int, scale_log2: int, max_scan_pixels: int, /) -> Kernel:
-    """A window of an encoded image. The twin handles everything but JPEG, PNG, BMP and PNM files of a usual kind.
+    """A window of an encoded image. The twin handles everything but JPEG, PNG, BMP, PNM, TIFF, WebP and JPEG 2000 files
+    of a usual kind.
 
     Args:
         adjust: whether Exif's orientation is applied
@@ -446,7 +447,8 @@ def paste_objects(draw: int, own_seed: bool, seed: int, /) -> Kernel:
     """
 
 def peek(adjust: bool, format: int, scale_log2: int, max_pixels: int, /) -> Kernel:
-    """The shape of an encoded image. The twin handles everything but JPEG, PNG, BMP and PNM files of a usual kind.
+    """The shape of an encoded image. The twin handles everything but JPEG, PNG, BMP, PNM, TIFF, WebP and JPEG 2000
+    files of a usual kind.
 
     Args:
         adjust: whether Exif's orientation is applied

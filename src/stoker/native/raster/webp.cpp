@@ -74,7 +74,7 @@ bool decode(const uint8_t* data, size_t size, const Header& header, const Layout
   const WebpLibrary& library = *libwebp();
   RawRows rows{
       .width = header.width, .height = header.height, .pitch = int64_t{layout.pixel} * header.width, .layout = layout};
-  // libwebp would begin anew at the edge of a part, with other chroma there, so all of the picture is decoded.
+  // The chroma that libwebp gives the edge of a part differs, so all of the picture is decoded.
   const auto bytes = static_cast<size_t>(rows.pitch * rows.height);
   uint8_t* const pixels = scratch[1].get(bytes);
   const auto decode = header.alpha ? library.decode_rgba : library.decode_rgb;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Search for the libraries of image formats that the native decoder calls: libwebp and OpenJPEG.
 
-Pillow's wheels bring them, and Pillow is always installed; a Pillow of the system has the system's. Only the version that
-Pillow itself calls is used, so that pixels are Pillow's, and do not depend on whether a library was found.
+Pillow's wheels bring them, and Pillow is always installed; a Pillow of the system has the system's. Only the version
+that Pillow itself calls is used, so that pixels are Pillow's, and do not depend on whether a library was found.
 """
 
 from __future__ import annotations
