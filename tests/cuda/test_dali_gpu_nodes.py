@@ -5,7 +5,9 @@ device with emulated kernels they have the elements of the same nodes on the CPU
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import emulated_stages
@@ -18,6 +20,8 @@ from stoker.dali.backend import TensorCPU, TensorGPU, TensorListCPU, TensorListG
 from stoker.device.gpu import Gpu
 from stoker.frontends.dali import gpu_memory
 from stoker.native import _native
+from tests.hostile.walk import write_files
+from tests.run.every_operator import apply, calls, sources
 
 IMAGES = [np.random.default_rng(h).integers(0, 256, (h, h + 7, 3), np.uint8) for h in (5, 8)]
 
@@ -138,3 +142,44 @@ def test_tensors_show_and_take_cudas_array_interface(gpu: str) -> None:
         np.testing.assert_array_equal(np.asarray(rows.as_cpu()[i]), row)
     np.testing.assert_array_equal(np.asarray(TensorCPU(image, "HWC")._as_gpu().as_cpu()), image)
     assert TensorListCPU(IMAGES, "HWC")._as_gpu().shape() == [row.shape for row in IMAGES]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_files(tmp_path_factory.mktemp("every"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bbox_rotate", "decoders.inflate", "decoders.numpy", "dump_image", "get_property", "random.beta",
+        "roi_random_crop", "segmentation.random_mask_pixel", "segmentation.random_object_bbox",
+        "segmentation.select_masks",
+    ],
+)  # fmt: skip
+def test_operators_of_the_cpu_deliver_on_the_gpu(
+    name: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a pipeline with a GPU they compute on the CPU, from data there; their results are copied."""
+    monkeypatch.chdir(tmp_path)  # `dump_image` writes there
+    for call, columns in itertools.islice(calls(name, files), 2):
+        found = []
+        for on_gpu in (False, True):
+
+            @pipeline_def(batch_size=2, num_threads=1, device_id=0 if on_gpu else None, seed=1)
+            def defined(on_gpu: bool = on_gpu, call: Any = call, columns: Any = columns) -> Any:
+                if name == "get_property":
+                    data, _ = fn.readers.file(files=sorted(map(str, files.glob("*.jpg"))))
+                    outputs = [fn.get_property(data, key="source_info")]
+                else:
+                    outputs = apply(name, call, sources(columns))
+                return tuple(x.gpu() if on_gpu else x for x in outputs)
+
+            pipe = defined()
+            found.append(list(pipe.run()))
+            pipe.close()
+        for want, got in zip(*found, strict=True):
+            assert isinstance(got, TensorListGPU) and len(got) == 2
+            for a, b in zip(want, got.as_cpu(), strict=True):
+                a, b = np.asarray(a), np.asarray(b)
+                assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
