@@ -65,13 +65,13 @@ _UNDEFINED = frozenset(  # values or addresses are arbitrary, or private
         "_backward_hooks",
         "_post_accumulate_grad_hooks",
         "get_device_properties",
+        "linalg_lstsq",  # of a plain tensor with itself, it differs from call to call in the last bits
         "fbgemm_pack_gemm_matrix_fp16",  # a handle: the result's bytes are an address
         "__new__",
     ]
 )
 _BYPASSING = frozenset({"set_"})  # torch calls them without `__torch_function__`: they change a copy of the tensor
 _ADDRESS = re.compile(r"\d{12,}")  # the `id` of an object, in the texts of errors
-_TRIES = 200
 _TEXTS = ("0x", "<built-in", "<bound method")  # of results that print addresses
 
 
@@ -239,14 +239,6 @@ IMAGES: dict[str, Callable[[io.BytesIO], Any]] = {
 }
 
 
-def _others(call: Callable[[Any], Any], make: Callable[[io.BytesIO], Any], file: bytes) -> Iterator[Any]:
-    """Yield outcomes with plain objects elsewhere in memory: sums of LAPACK depend on the alignment of its matrices."""
-    kept = []
-    for count in range(_TRIES):
-        kept.append(torch.empty(count + 1))
-        yield outcome(call, make(io.BytesIO(file)))
-
-
 def differences(what: str, part: int = 0, parts: int = 1, kinds: str | None = None) -> Iterator[str]:
     """Yield the differing calls; ``part`` of ``parts`` selects every n-th function, ``kinds`` some of the objects."""
     made = TENSORS if what == "tensors" else IMAGES
@@ -265,7 +257,7 @@ def differences(what: str, part: int = 0, parts: int = 1, kinds: str | None = No
                 expected = outcome(call, make(io.BytesIO(file)))
                 with lazily():
                     found = outcome(call, make(io.BytesIO(file)))
-                if found != expected and not any(found == other for other in _others(call, make, file)):
+                if found != expected:
                     yield f"{kind}: {name}: expected {str(expected)[:300]}, got {str(found)[:300]}"
 
 
