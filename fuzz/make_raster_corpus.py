@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write image files without loss, of every kind, for the fuzzer of ``raster``: make_raster_corpus.py FOLDER."""
+"""Write PNG, TIFF, BMP and PNM files, of every kind, for the fuzzer of ``raster``: make_raster_corpus.py FOLDER."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from png_writer import KINDS, chunk, palette, png, samples
+from tiff_writer import DEFLATE, LZW, NONE, PACK_BITS, grain, tiff
 
 
 def main() -> None:
@@ -23,6 +24,15 @@ def main() -> None:
                 pixels = samples(colours, bits, height, width)
                 data = png(pixels, colours, bits, interlaced=interlaced, before=before, after=exif, level=level)
                 (folder / f"{colours}-{bits}-{height}x{width}-{int(interlaced)}.png").write_bytes(data)
+    for photometric, channels, extra in ((1, 1, ()), (1, 2, (2,)), (2, 3, ()), (2, 4, (2,)), (2, 4, (0,))):
+        for compression in (NONE, LZW, DEFLATE, PACK_BITS):
+            for big in (False, True):
+                data = tiff(
+                    grain(21, 33, channels, "u2" if big and channels != 2 else "u1"), photometric, big=big, rows=6,
+                    compression=compression, predictor=2 if compression in (LZW, DEFLATE) else 1, extra=extra,
+                    tags={274: (3, [6])},
+                )  # fmt: skip
+                (folder / f"{photometric}-{channels}-{len(extra)}-{compression}-{int(big)}.tif").write_bytes(data)
     header = struct.pack("<IiiHHIIiiII", 40, 5, 4, 1, 24, 0, 64, 0, 0, 0, 0)
     (folder / "24.bmp").write_bytes(b"BM" + struct.pack("<IHHI", 118, 0, 0, 54) + header + bytes(range(64)))
     header = struct.pack("<IiiHHIIiiII", 40, 5, -2, 1, 8, 0, 16, 0, 0, 0, 0)

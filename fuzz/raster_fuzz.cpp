@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzing of image files without loss (raster/picture.hpp): for libFuzzer (LLVMFuzzerTestOneInput), or with mutations of
+// Fuzzing of image files but JPEG (raster/picture.hpp), without libwebp and OpenJPEG: for libFuzzer (LLVMFuzzerTestOneInput), or with mutations of
 // the given files if built with STOKER_FUZZ_STANDALONE. In addition to the sanitizers' checks, every element of an accepted
 // picture is written, a window equals that part of the whole, and every instruction set has the same checksums.
 #include <algorithm>
@@ -61,7 +61,10 @@ bool decode(const uint8_t* data, size_t size, const raster::Picture& picture, ra
   std::fill_n(to.data.get(), to.size, filler);
   out.data = to.data.get();
   target.out = out;
-  return raster::decode(data, size, picture, target, scratch).empty();
+  std::string error;
+  const bool done = raster::decode(data, size, picture, target, scratch, error) == raster::Parsed::Ok;
+  require(done == error.empty(), "a refused picture has a reason");
+  return done;
 }
 
 void check_picture(const uint8_t* data, size_t size) {
