@@ -15,6 +15,7 @@ from test_png import ANY, BGR, GRAY, RGB, YCBCR, decoded
 from stoker import eager
 from stoker.contract.errors import DataError
 from stoker.contract.types import DType, ImageType
+from stoker.native import _native
 from stoker.ops.image._pillow_decoding import pillow_decode
 from stoker.testing.tolerances import assert_exact
 
@@ -29,9 +30,15 @@ def saved(mode: str, kind: str, **options: Any) -> bytes:
 
 
 def bmp(
-    bits: int, *, masks: tuple[int, ...] = (), top_down: bool = False, palette: bytes = b"", colours: int = 0
+    bits: int,
+    *,
+    masks: tuple[int, ...] = (),
+    top_down: bool = False,
+    palette: bytes = b"",
+    colours: int = 0,
+    width: int = 5,
 ) -> bytes:
-    height, width = 7, 5
+    height = 7
     header_bytes = 124 if masks else 40
     pitch = (width * bits + 31) // 32 * 4
     pixels = RANDOM.integers(0, 256, pitch * height, np.uint8).tobytes()
@@ -71,6 +78,24 @@ def test_pixels_equal_pillows(output_type: ImageType, scale: int) -> None:
     for pixels, (name, data) in zip(got, FILES.items(), strict=True):
         want = pillow_decode(np.frombuffer(data, np.uint8), output_type, True, scale)
         np.testing.assert_array_equal(pixels, want, name, strict=True)
+
+
+@pytest.mark.parametrize("isa", _native.instruction_sets())
+def test_colours_in_another_order_have_pillows_pixels_in_every_width(isa: str) -> None:
+    """Colours are exchanged some at a time. Pixels of neighbouring images and rows are not written over."""
+    files = [
+        bmp(bits, width=width, top_down=top_down)
+        for bits in (24, 32) for width in range(1, 24) for top_down in (False, True)
+    ]  # fmt: skip
+    before = _native.get_isa()
+    _native.set_isa(isa)
+    try:
+        for output_type in (RGB, BGR):
+            for pixels, data in zip(decoded(files, output_type=output_type), files, strict=True):
+                want = pillow_decode(np.frombuffer(data, np.uint8), output_type, True)
+                np.testing.assert_array_equal(pixels, want, strict=True)
+    finally:
+        _native.set_isa(before)
 
 
 @pytest.mark.parametrize("dtype", [DType.UINT16, DType.FLOAT])

@@ -4,8 +4,48 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/simd.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace stoker::raster {
 namespace {
+
+// Exchange the first and the third byte of pixels that are `step` bytes apart, and write them packed. The plain form takes
+// a word at a time. A word has a byte after its pixel, which the next pixel's word replaces, so the last pixel is taken
+// by bytes.
+void reverse_plain(const uint8_t* from, int64_t count, int64_t step, uint8_t* to) {
+  for (; count > 1; --count, from += step, to += 3) {
+    uint32_t word;
+    std::memcpy(&word, from, sizeof word);
+    word = __builtin_bswap32(word) >> 8;
+    std::memcpy(to, &word, sizeof word);
+  }
+  if (count > 0) std::reverse_copy(from, from + 3, to);
+}
+
+#if defined(__x86_64__)
+// Sixteen bytes at a time: five pixels of three bytes, or four of four.
+__attribute__((target("ssse3"))) void reverse_shuffled(const uint8_t* from, int64_t count, int64_t step, uint8_t* to) {
+  const __m128i order = step == 3 ? _mm_setr_epi8(2, 1, 0, 5, 4, 3, 8, 7, 6, 11, 10, 9, 14, 13, 12, -1)
+                                  : _mm_setr_epi8(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1);
+  const int64_t together = step == 3 ? 5 : 4;
+  for (; count >= 6; count -= together, from += step * together, to += 3 * together) {
+    const __m128i pixels = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_shuffle_epi8(pixels, order));
+  }
+  reverse_plain(from, count, step, to);
+}
+#endif
+
+void reverse_pixels(const uint8_t* from, int64_t count, int64_t step, uint8_t* to) {
+#if defined(__x86_64__)
+  static const bool has_shuffle = __builtin_cpu_supports("ssse3");
+  if (has_shuffle && isa() != Isa::Plain && step <= 4) return reverse_shuffled(from, count, step, to);
+#endif
+  reverse_plain(from, count, step, to);
+}
 
 using jpeg::Format;
 
@@ -70,6 +110,9 @@ struct Conversion {
     uint8_t order[kCount];
     std::copy_n(at, kCount, order);
     const int64_t step = layout.pixel;
+    if constexpr (kCount == 3) {
+      if (step >= 3 && order[0] == 2 && order[1] == 1 && order[2] == 0) return reverse_pixels(from, count, step, to);
+    }
     for (int64_t x = 0; x < count; ++x, from += step, to += kCount)
       for (int k = 0; k < kCount; ++k) to[k] = from[order[k]];
   }

@@ -7,9 +7,17 @@ namespace {
 class StoredRows final : public Rows {
  public:
   StoredRows(const uint8_t* data, const RawRows& rows) : first_(data + rows.offset), rows_(rows) {}
-  const uint8_t* row(int32_t y) override { return first_ + (rows_.bottom_up ? rows_.height - 1 - y : y) * rows_.pitch; }
+  const uint8_t* row(int32_t y) override {
+    if (!rows_.bottom_up) return first_ + y * rows_.pitch;
+    const uint8_t* const stored = first_ + (rows_.height - 1 - y) * rows_.pitch;
+    // Processors prefetch forward within a page, and these rows are read from the last to the first.
+    if (y + kAhead < rows_.height)
+      for (int64_t byte = 0; byte < rows_.pitch; byte += 64) __builtin_prefetch(stored - kAhead * rows_.pitch + byte);
+    return stored;
+  }
 
  private:
+  static constexpr int32_t kAhead = 4;
   const uint8_t* first_;
   const RawRows& rows_;
 };
