@@ -246,6 +246,7 @@ void bind_run(nb::module_& m) {
       .def("close", [](Engine& e) { without_gil([&] { e.close(); }); })
       .def_prop_ro("closed", &Engine::closed)
       .def_prop_ro("finished", &Engine::finished)
+      .def("take_most_working", &Engine::take_most_working)
       .def_prop_ro("threads", &Engine::threads)
       .def("step_times", [](Engine& e) { return e.step_times(); })
       .def("disk_waits", &Engine::disk_waits)

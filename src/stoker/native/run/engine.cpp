@@ -16,6 +16,8 @@ namespace stoker {
 namespace {
 
 constexpr int kMinParked = 8;
+constexpr int kAhead = 2;             // finished batches with which a pipeline is ahead
+constexpr int kCalm = 4;              // part of the workers that work then
 constexpr int64_t kShareNs = 30'000;  // a contended lock costs a microsecond, waking a thread ten
 
 // Spin for at most 20 microseconds. Return whether it was done.
@@ -195,6 +197,17 @@ void Engine::wake_last() {
   last->woken.notify_one();
 }
 
+int Engine::may_work() const {
+  const int before = static_cast<int>(jobs_.size() - idle_.size()) - 1;
+  const bool is_ahead = resources_ && before >= kAhead && finished_.load(std::memory_order_relaxed) >= before;
+  return is_ahead ? std::max(1, thread_count_ / kCalm) : thread_count_;
+}
+
+int Engine::take_most_working() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return std::exchange(most_working_, working_);
+}
+
 bool Engine::worth_waking() const {
   if (!resumed_.empty() || !shared_.empty() || runnable_.size() != 1) return true;
   const Job& job = *runnable_.front();
@@ -265,7 +278,7 @@ void Engine::work() {
       lock.lock();
       spinning_ = false;
     }
-    const auto has_rows = [this] { return !runnable_.empty() && parked_ < max_parked_; };
+    const auto has_rows = [this] { return !runnable_.empty() && parked_ < max_parked_ && working_ < may_work(); };
     const auto ready = [&] { return closed_ || !resumed_.empty() || has_rows() || !shared_.empty(); };
     while (!ready()) {
       asleep_.push_back(&self);
@@ -280,6 +293,7 @@ void Engine::work() {
     }
     Job* job;
     int64_t finished;
+    bool has_own = false;
     if (!resumed_.empty()) {
       auto parked = std::move(resumed_.front());
       resumed_.pop_front();
@@ -289,6 +303,8 @@ void Engine::work() {
       lock.unlock();
       finished = run_resumed(std::move(parked), &context);
     } else if (runnable_.front()->unsent) {  // concurrently with the threads that describe rows
+      most_working_ = std::max(most_working_, ++working_);
+      has_own = true;
       job = runnable_.front();
       job->unsent = false;
       if (ready() && worth_waking()) wake_one();
@@ -296,6 +312,8 @@ void Engine::work() {
       job->on_device->send_early();
       finished = 1;
     } else {
+      most_working_ = std::max(most_working_, ++working_);
+      has_own = true;
       job = runnable_.front();
       const int64_t first = job->next_row, count = std::min(share_of(*job), job->rows - first);
       job->next_row += count;
@@ -308,7 +326,11 @@ void Engine::work() {
       finished = run_share(job, first, count, &context);
     }
     lock.lock();
-    if (finished && (job->remaining -= finished) == 0) segment_done(job, &lock);
+    working_ -= has_own;
+    if (finished && (job->remaining -= finished) == 0) {
+      if (has_rows()) wake_one();  // this thread may be away for long
+      segment_done(job, &lock);
+    }
   }
 }
 

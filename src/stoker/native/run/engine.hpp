@@ -56,6 +56,8 @@ class Engine final : private gpu::IdleThreads {
   // Let a held job enter its device segments. Only then it takes memory for them.
   void admit(Job* job);
   int finished() const { return finished_.load(std::memory_order_relaxed); }  // finished and not yet released
+  // Return the largest number of workers that have had rows of native segments together, and count from now on.
+  int take_most_working();
   uint64_t device_bytes() const { return resources_ ? resources_->quota->taken.load() : 0; }
   // Page-locked memory for files.
   size_t pinned_bytes() const { return resources_ ? resources_->pinned_bytes() : 0; }
@@ -152,6 +154,10 @@ class Engine final : private gpu::IdleThreads {
   // Release memory that no recent row needed, for sleeping threads; working threads release their own. Requires the
   // lock.
   void trim_idle();
+  // Return how many workers may have rows of native segments. A GPU's consumer launches its kernels from a thread that
+  // shares caches, memory and Python's lock with the workers: a burst of all of them delays its launches. When the
+  // batches before the one in work are finished, few workers are soon enough. Requires the lock.
+  int may_work() const;
   // Return whether the remaining work is worth waking another thread.
   bool worth_waking() const;
   // Return how many rows of its segment a thread takes at a time.
@@ -245,8 +251,9 @@ class Engine final : private gpu::IdleThreads {
   std::atomic<bool> closed_{false};
   std::atomic<int> finished_{0};
   uint64_t sequence_ = 0;
-  uint64_t turn_ = 1;  // sequence number of the job whose ordered segments may run
-  int parked_ = 0;     // number of rows that wait for Python
+  uint64_t turn_ = 1;                   // sequence number of the job whose ordered segments may run
+  int working_ = 0, most_working_ = 0;  // workers that have rows, now and at most
+  int parked_ = 0;                      // number of rows that wait for Python
   const int max_parked_;
   bool python_served_ = false;              // a thread is taking Python work
   std::vector<Sleeper*> asleep_;            // sleeping workers

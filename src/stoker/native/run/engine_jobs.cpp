@@ -76,6 +76,7 @@ void Engine::release(Job* job) {
   if (job->state == JobState::Done) --finished_;
   job->state = JobState::Idle;
   idle_.push_back(job);
+  if (resources_ && !runnable_.empty()) wake_one();  // more workers may work than before
   if (memory_.batch_done(job->rows)) trim_idle();
 }
 
