@@ -3,7 +3,7 @@
 
 ``PYTHON tools/dali_audio.py``: PYTHON is an interpreter with nvidia-dali (a CPU is enough). The program stores the
 inputs, DALI's outputs and the names of DALI's arguments in tests/compat/dali_audio.npz, with which
-tests/compat/test_dali_audio.py compares. ``PYTHON tools/dali_audio.py --check`` compares DALI with the record.
+tests/compat/test_dali_audio.py compares. ``PYTHON tools/dali_audio.py --compare`` compares DALI with the record.
 """
 
 from __future__ import annotations
@@ -436,7 +436,7 @@ def _name_of(schema: str) -> str:
 
 
 def main() -> None:
-    inputs, check = make_inputs(), "--check" in sys.argv[1:]
+    inputs, check = make_inputs(), "--compare" in sys.argv[1:]
     recorded = dict(np.load(RECORD)) if check else {}
     # Versions of libsndfile may write different files, so those of the record are decoded again.
     inputs["flac"] = [recorded[f"in:flac:{i}"] if check else _flac(x) for i, x in enumerate(inputs["wav16"])]
