@@ -89,7 +89,7 @@ def test_the_wait_for_a_killed_process_ends(cache: Path, tmp_path: Path) -> None
     log = tmp_path / "log"
     first, second = Started(log, "held"), Started(log, 0.0)
     first.go()
-    until(log.exists)
+    until(lambda: log.exists() and log.read_text())  # it exists a moment before it has the line
     second.go()
     time.sleep(0.2)
     assert log.read_text() == "compiles\n"  # it waits
@@ -104,7 +104,7 @@ def test_the_wait_for_a_stopped_process_ends(cache: Path, tmp_path: Path) -> Non
     log = tmp_path / "log"
     first, second = Started(log, "held"), Started(log, 0.0, wait_s=0.3)
     first.go()
-    until(log.exists)
+    until(lambda: log.exists() and log.read_text())  # it exists a moment before it has the line
     first.process.send_signal(signal.SIGSTOP)
     try:
         second.go()
