@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .._import_lock import IMPORT_LOCK
 from .text import printable_lines
 
 
@@ -130,7 +131,8 @@ def message(
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return ``did you mean `x`?`` with the nearest known name, or an empty string (also for what is no name)."""
-    import difflib
+    with IMPORT_LOCK:  # a fork in another thread waits for it
+        import difflib
 
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6) if isinstance(name, str) else ()
     return f"did you mean `{near[0]}`?" if near else ""
