@@ -12,6 +12,7 @@ import pytest
 from idle_clock import HANG_S
 
 from stoker import DataError, StateError, fn, pipeline_def
+from stoker.executor.later_rows import LaterRows
 from stoker.readers import ByteRange
 from tests.run.containers import COUNT, as_record, epoch, of_records, payload, rows_of
 from tests.run.own_readers import FolderStore, RecordReader
@@ -29,6 +30,20 @@ class GatedStore(FolderStore):
     def _read(self, r: ByteRange) -> bytes:
         self.gate.wait(2 * HANG_S)
         return super()._read(r)
+
+
+class CachingStore(FolderStore):
+    """Store that notes which bytes rows will request later."""
+
+    looks_ahead = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expected: set[ByteRange] = set()
+
+    def look_ahead(self, ranges: list[ByteRange]) -> int:
+        self.expected |= set(ranges)
+        return sum(r.length for r in ranges)
 
 
 def test_a_store_gets_the_requests_of_all_prefetched_batches(records: list[str]) -> None:
@@ -66,6 +81,20 @@ def test_a_store_gets_no_request_twice_and_none_for_unused_outputs(records: list
     with of_records(paths=records, where="store", store=store, exec_async=False) as pipe:
         epoch(pipe)
         assert len(store.requested) == len(set(store.requested)) == sum(bool(payload(i)[0]) for i in range(COUNT))
+
+
+@pytest.mark.parametrize("caches", [False, True])
+def test_the_order_of_later_rows_is_computed_for_a_store_with_a_cache_alone(
+    records: list[str], monkeypatch: pytest.MonkeyPatch, caches: bool
+) -> None:
+    computed: list[int] = []
+    real = LaterRows.next
+    monkeypatch.setattr(LaterRows, "next", lambda self: computed.append(self.given) or real(self))
+    store = CachingStore() if caches else FolderStore()
+    with of_records(paths=records, where="store", store=store) as pipe:
+        assert len(epoch(pipe)) == COUNT
+    assert bool(computed) == caches
+    assert not caches or store.expected >= {r for r in store.requested if r.length}
 
 
 def test_the_first_records_of_the_next_epoch_are_requested_before_it_begins(records: list[str]) -> None:

@@ -159,6 +159,11 @@ class Storage(ABC):
             batches: number of batches that may be pending.
         """
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Return whether :meth:`look_ahead` has a cache to load bytes into."""
+        return False
+
     def look_ahead(self, records: npt.NDArray[np.int64]) -> int:
         """Begin to load bytes that rows will request later into a cache, and return their number.
 

@@ -44,6 +44,8 @@ class RecordPrefetcher:
 
     def __init__(self, graph: Graph, sources: Mapping[int, OpenSource], schedule: Schedule, batch_size: int) -> None:
         self._storages = [(column, s) for column, s in used_storages(graph, sources) if s.asynchronous]
+        # Without a cache the order of later rows has no use. Thousands of rows of a short epoch take milliseconds.
+        self._caching = [(column, s) for column, s in self._storages if s.looks_ahead]
         self._schedule, self._batch_size = schedule, batch_size
         self._next_epoch: _FirstBatches | None = None
         self._later = LaterRows(schedule, batch_size)
@@ -60,7 +62,7 @@ class RecordPrefetcher:
             self._next_epoch = None
         if self._next_epoch is None:
             self._request(rows, batches)
-        if self._storages and self._max_bytes:
+        if self._caching and self._max_bytes:
             self._later.given += len(rows)
             self._look_ahead()
 
@@ -96,7 +98,7 @@ class RecordPrefetcher:
         while self._window and self._window[0][0] <= self._later.given:
             self._loading -= self._window.popleft()[1]
         while self._loading < self._max_bytes and (rows := self._later.next()) is not None:
-            begun = sum(storage.look_ahead(rows.indices[column]) for column, storage in self._storages)
+            begun = sum(storage.look_ahead(rows.indices[column]) for column, storage in self._caching)
             self._loading += begun
             self._window.append((self._later.end, begun))
 

@@ -258,6 +258,10 @@ class AsyncStorage(RequestedStorage):
         absent = codec == RecordForm.ABSENT
         return AsyncStorage(self._store, self._paths, file, offset, length, absent, form=self._form)
 
+    @property
+    def looks_ahead(self) -> bool:
+        return bool(getattr(self._store, "looks_ahead", False))
+
     def look_ahead(self, records: npt.NDArray[np.int64]) -> int:
         begin = getattr(self._store, "look_ahead", None)
         if begin is None or self._cancelled:
@@ -392,6 +396,10 @@ class StorageGroup(Storage):
     def request(self, records: npt.NDArray[np.int64], batches: int) -> None:
         for storage in self._storages:
             storage.request(records, batches)
+
+    @property
+    def looks_ahead(self) -> bool:
+        return any(storage.looks_ahead for storage in self._storages)
 
     def look_ahead(self, records: npt.NDArray[np.int64]) -> int:
         return sum(storage.look_ahead(records) for storage in self._storages)

@@ -86,6 +86,11 @@ class RemoteStore:
         """Begin to read (object, offset, length) of objects whose facts the caller knows."""
         return [self._begin(one, offset, length) for one, offset, length in ranges]
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Return whether there is a cache that :meth:`look_ahead` loads blocks into."""
+        return self._cache is not None
+
     def look_ahead(self, ranges: Sequence[ByteRange]) -> int:
         """Begin to load the blocks of ranges that rows will ask for later, and return their bytes.
 
