@@ -235,9 +235,6 @@ FOLLOWING = {
     "another mask": lambda masked, count: fn.boolean_mask(masked, masked[:, 0] > 0),
     "its extents": lambda masked, count: masked.shape(),
     "a kernel": lambda masked, count: fn.test_needs_extent(masked, count),
-    "code in Python": lambda masked, count: fn.python_function(
-        masked, function=abs, output_dtypes=np.float32, output_ndims=2
-    ),
 }
 
 

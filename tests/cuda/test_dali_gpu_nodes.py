@@ -14,12 +14,12 @@ import emulated_stages
 import numpy as np
 import pytest
 
-from stoker import UnsupportedError
 from stoker.dali import fn, pipeline_def, types
 from stoker.dali.backend import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
 from stoker.device.gpu import Gpu
 from stoker.frontends.dali import gpu_memory
 from stoker.native import _native
+from stoker.ops.generic.decode_inflate import _block
 from tests.hostile.walk import write_files
 from tests.run.every_operator import apply, calls, sources
 
@@ -61,13 +61,13 @@ def on_device(array: np.ndarray, gpu: str) -> Any:
     return torch.as_tensor(array).cuda()
 
 
-def run(define: Callable[[Any], Any], on_gpu: bool, source: Any = None) -> list[Any]:
+def run(define: Callable[[Any], Any], on_gpu: bool, source: Any = None, layout: str | None = "HWC") -> list[Any]:
     """Return the outputs of a pipeline whose input is images, on the CPU or on the GPU."""
 
     @pipeline_def(batch_size=len(IMAGES), num_threads=1, device_id=0 if on_gpu else None, seed=1)
     def defined() -> Any:
         device = "gpu" if on_gpu else "cpu"
-        x = fn.external_source(source=lambda: IMAGES if source is None else source, layout="HWC", device=device)
+        x = fn.external_source(source=lambda: IMAGES if source is None else source, layout=layout, device=device)
         return define(x)
 
     pipe = defined()
@@ -112,9 +112,116 @@ def test_nodes_have_the_elements_of_the_cpu(name: str) -> None:
             np.testing.assert_array_equal(np.asarray(host[i]), np.asarray(want[i]))
 
 
-def test_data_do_not_return_from_a_gpu() -> None:
-    with pytest.raises(UnsupportedError, match="cpu"):
-        run(lambda x: x.cpu(), on_gpu=True)
+def lists(outputs: list[Any]) -> list[Any]:
+    """Return the elements of outputs, with their types and shapes."""
+    hosts = [x.as_cpu() if isinstance(x, TensorListGPU) else x for x in outputs]
+    return [(a.dtype, a.shape, a.tobytes()) for x in hosts for a in map(np.asarray, x)]
+
+
+OUTPUTS: dict[str, Callable[[Any], Any]] = {
+    "what a GPU computed": lambda x: fn.flip(x).cpu(),
+    "of one shape": lambda x: fn.resize(x, size=(4, 6)).cpu(),
+    "on both": lambda x: (fn.flip(x), fn.flip(x).cpu(), x.cpu()),
+    "there and back": lambda x: move((x + 1).cpu(), x.device == "gpu"),
+    "without rows that a number counts": lambda x: fn.boolean_mask(
+        fn.reshape(x, shape=[-1]), fn.reshape(x, shape=[-1]) > 100
+    ).cpu(),
+    "a view": lambda x: fn.flip(x)[1:3].cpu(),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_outputs_return_from_a_gpu(name: str, recwarn: pytest.WarningsRecorder) -> None:
+    """The GPU computes them, and the run copies them when the batch is done."""
+    found = run(OUTPUTS[name], on_gpu=True)
+    assert lists(found) == lists(run(OUTPUTS[name], on_gpu=False))
+    on_gpu = [isinstance(x, TensorListGPU) for x in found]
+    assert on_gpu == {"on both": [True, False, False], "there and back": [True]}.get(name, [False])
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
+
+
+IN_THE_MIDDLE: dict[str, Callable[[Any], Any]] = {
+    "dump_image": lambda x: fn.flip(fn.dump_image(fn.resize(x, size=(5, 4)), suffix="seen")),
+    "+": lambda x: fn.flip(fn.resize(x, size=(5, 4)).cpu() + 1),
+    "python_function": lambda x: fn.python_function(fn.resize(x, size=(5, 4)), function=_doubled),
+    "python_function, declared": lambda x: fn.python_function(
+        fn.flip(fn.resize(x, size=(5, 4))), function=_doubled, output_dtypes=types.INT32, output_ndims=3
+    ),
+    "flip": lambda x: fn.flip(fn.resize(x, size=(5, 4)), device="cpu") + 1,
+}
+
+
+def _doubled(x: np.ndarray) -> np.ndarray:
+    assert isinstance(x, np.ndarray)
+    return (x.astype(np.int32) * 2)[::-1]
+
+
+@pytest.mark.parametrize("name", IN_THE_MIDDLE)
+def test_the_cpu_computes_what_a_node_on_the_cpu_reads(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reader = name.split(",")[0]
+    with pytest.warns(RuntimeWarning) as warned:
+        found = run(IN_THE_MIDDLE[name], on_gpu=True)
+    text = f"`{reader}` runs on the CPU, so the CPU also computes what it reads, which is placed on a GPU: `resize`. "
+    assert [str(w.message) for w in warned] == [text + "The results are the same bits"]
+    written = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    assert lists(found) == lists(run(IN_THE_MIDDLE[name], on_gpu=False))
+    assert written == {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    assert len(written) == (len(IMAGES) if name == "dump_image" else 0)
+    assert isinstance(found[0], TensorListGPU) == (name not in ("+", "flip"))
+
+
+def test_what_a_gpu_would_count_is_counted_on_the_cpu() -> None:
+    def sums(x: Any) -> Any:
+        flat = fn.reshape(x, shape=[-1])
+        return fn.python_function(fn.boolean_mask(flat, flat > 100), function=np.sum)
+
+    with pytest.warns(RuntimeWarning, match="`boolean_mask`"):
+        found = run(sums, on_gpu=True)
+    assert lists(found) == lists(run(sums, on_gpu=False))
+
+
+FED: dict[str, Callable[[Any], Any]] = {
+    "dump_image": lambda x: fn.dump_image(x),
+    "python_function": lambda x: fn.python_function(x, function=lambda a: a + 1),
+    "cpu": lambda x: x.cpu(),
+    "a reduction as an argument": lambda x: (fn.brightness(x, brightness=fn.reductions.max(x) / 200.0), fn.flip(x)),
+}
+
+
+@pytest.mark.parametrize("name", FED)
+@pytest.mark.parametrize("form", ["rows", "tensor", "strided"])
+def test_arrays_in_a_gpus_memory_that_the_cpu_reads_are_copied(
+    name: str, form: str, gpu: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    images = {
+        "rows": IMAGES,
+        "tensor": np.stack([IMAGES[1], IMAGES[1] + 1]),
+        "strided": [on_device(row, gpu) for row in IMAGES],
+    }[form]
+    if form == "strided":
+        images = [row[:, ::2] for row in IMAGES]
+        given: Any = [Foreign(row) if gpu == "null" else on_device(full, gpu)[:, ::2]
+                      for full, row in zip(IMAGES, images, strict=True)]  # fmt: skip
+        monkeypatch.setattr(Foreign, "copy", lambda self: self)
+    else:
+        given = on_device(images, gpu) if form == "tensor" else [on_device(row, gpu) for row in images]
+    found = run(FED[name], on_gpu=True, source=given)
+    assert lists(found) == lists(run(FED[name], on_gpu=False, source=images))
+
+
+def test_compressed_data_in_a_gpus_memory(gpu: str) -> None:
+    blocks = [np.frombuffer(_block(bytes(range(i, i + 6))), np.uint8) for i in range(2)]
+
+    def inflated(x: Any) -> Any:
+        return fn.decoders.inflate(x, shape=[2, 3]) + 1
+
+    found = run(inflated, on_gpu=True, source=[on_device(x, gpu) for x in blocks], layout=None)
+    assert isinstance(found[0], TensorListGPU)
+    assert lists(found) == lists(run(inflated, on_gpu=False, source=blocks, layout=None))
 
 
 @pytest.mark.parametrize("form", ["rows", "tensor"])

@@ -507,7 +507,11 @@ class Execution(Exclusive):
 
     def _supply(self, rows: Rows, allocate: Allocate, on_gpu: Collection[bool]) -> dict[int, SuppliedMemory]:
         assert self.plan is not None
-        wanted = ((i, o) for i, o in enumerate(self.plan.outputs) if o.shape is not None and o.on_gpu in on_gpu)
+        wanted = (
+            (i, o)
+            for i, o in enumerate(self.plan.outputs)
+            if o.shape is not None and not o.returns and o.on_gpu in on_gpu
+        )
         supplied = ((i, allocate(i, o, len(rows))) for i, o in wanted)
         return {i: memory for i, memory in supplied if memory is not None}
 

@@ -17,6 +17,7 @@ from ..contract.operator import Operator, Spec
 from ..contract.reader import OpenSource
 from ..contract.step import PyCall
 from ..contract.text import reason_of
+from ..contract.warning import warn, warn_at_line
 from ..graph.analysis import PASSES
 from ..graph.load import LoadedPlan, load
 from ..graph.node import Graph, Node
@@ -85,8 +86,13 @@ class Planning:
         replay, self._replay = self._replay, None
         return replay
 
-    def _make(self, graph: Graph, discovered: Mapping[int, tuple[Spec, ...]]) -> LoadedPlan:
-        plan = make_plan(graph, self.find, discovered, self.passes, self._sources, self.target)
+    def _make(
+        self, graph: Graph, discovered: Mapping[int, tuple[Spec, ...]], *, outputs_on_cpu: bool = False
+    ) -> LoadedPlan:
+        plan = make_plan(
+            graph, self.find, discovered, self.passes, self._sources, self.target, outputs_on_cpu=outputs_on_cpu
+        )
+        _warn_of_nodes_on_cpu(graph, plan)
         return load(plan, self._gpu, self._codecs.get)
 
     def discover(self, rows: Rows, feeds: Feeds) -> None:
@@ -105,7 +111,7 @@ class Planning:
         self, node: Node, rows: Rows, feeds: Feeds, discovered: Mapping[int, tuple[Spec, ...]], replay: Replay
     ) -> tuple[Spec, ...]:
         part = self._graph.before(node.id)
-        loaded = self._make(part, discovered)
+        loaded = self._make(part, discovered, outputs_on_cpu=True)
         run = Run(loaded, part, 1, self._seed, self._sources, self._gpu)
         run.python.share_isolated(self.isolated)
         operator = node.operator()
@@ -129,6 +135,24 @@ class Planning:
             self.states.update(run.python.states)
             run.close()
         return _specs(node, results)
+
+
+def _warn_of_nodes_on_cpu(graph: Graph, plan: Plan) -> None:
+    for number, moved in plan.on_cpu.items():
+        node = graph.nodes[number]
+        names = ", ".join(f"`{_subject(graph.nodes[n])}`" for n in sorted(moved))
+        text = (
+            f"`{_subject(node)}` runs on the CPU, so the CPU also computes what it reads, which is placed on a GPU: "
+            f"{names}. The results are the same bits"
+        )
+        if node.source_line is None:
+            warn(text, stacklevel=2)
+        else:
+            warn_at_line(text, node.source_line.file, node.source_line.line)
+
+
+def _subject(node: Node) -> str:
+    return node.operator.subject(node.args)
 
 
 def _specs(node: Node, results: Sequence[Any]) -> tuple[Spec, ...]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..contract.codec import CodecGpu
-from ..contract.errors import DataError, DeviceError, ResourceError, StateError, message
+from ..contract.errors import ArgumentError, DataError, DeviceError, ResourceError, StateError, message
 from ..contract.feed import GpuArray
 from ..contract.gpu import KernelsOnGpu
 from ..contract.live_objects import LiveObjects
@@ -22,8 +22,10 @@ from ..contract.step import PyCall
 from ..contract.warning import warn
 from ..graph.load import LoadedPlan
 from ..graph.node import Graph
+from ..graph.plan import PlannedOutput
 from ..native import _native
 from .batch_limits import NO_LIMITS, BatchLimits
+from .device_copies import copy_out, copy_to_host
 from .flight import Feeds, InFlight, Replay, RowFailure, SuppliedMemory
 from .python_work import PythonWork
 from .row_errors import Samples, failures
@@ -82,7 +84,8 @@ class Run:
             loaded, graph, self.engine, self._samples, self._in_flight, gpu if on_gpu else None
         )  # fmt: skip
         self._pid = os.getpid()
-        self._has_counted_on_gpu = any(o.counted and o.on_gpu for o in plan.outputs)
+        self._gpu = gpu
+        self._has_unfinished = any(o.returns or (o.counted and o.on_gpu) for o in plan.outputs)
         # True if no row needs Python.
         self.calls_python = any(isinstance(s.body, PyCall) for s in plan.steps)  # functions of users, in Python
         self.is_native = not loaded.twins and not self.calls_python
@@ -158,30 +161,36 @@ class Run:
             if value is None:
                 continue
             flight.keep_alive.append(data)
+            if value not in self.plan.fed_on_gpu:
+                data = self._in_host_memory(key[0], data)
+                flight.keep_alive.append(data)
             if isinstance(data, np.ndarray) and data.ndim <= MAX_RANK:  # others are fed row by row
                 job.feed_rows(value, data)
                 continue
             if isinstance(data, GpuArray):
-                self._feed_at(job, key[0], value, -1, data)
+                _feed_at(job, value, -1, data)
                 continue
             fed = job.feed_list(value, data) if isinstance(data, list) else 0
             for r, row in enumerate(data[fed:], fed):
                 if isinstance(row, GpuArray):
-                    self._feed_at(job, key[0], value, r, row)
+                    _feed_at(job, value, r, row)
                 else:
                     job.feed(value, r, row)
 
-    def _feed_at(self, job: _native.Job, node: int, value: int, row: int, array: GpuArray) -> None:
-        """Feed a row, or all rows (-1), in a GPU's memory."""
-        self._require_on_gpu(node, value)
-        job.feed_at(value, row, array.address, array.shape, array.strides, int(array.dtype), array.stream)
-
-    def _require_on_gpu(self, number: int, value: int) -> None:
-        if value not in self.plan.fed_on_gpu:
+    def _in_host_memory(self, number: int, data: Any) -> Any:
+        """Return fed data with copies of what is in a GPU's memory, for steps on the CPU."""
+        device = self._gpu.device if self._gpu is not None else None
+        if device is None:
+            return data  # sources accept arrays in a GPU's memory only from runs with a GPU
+        try:
+            if isinstance(data, GpuArray):
+                return copy_to_host(data, device)
+            if isinstance(data, list) and any(isinstance(row, GpuArray) for row in data):
+                return [copy_to_host(row, device) if isinstance(row, GpuArray) else row for row in data]
+        except ArgumentError as error:
             node = self.graph.nodes[number]
-            text = "its data are in a GPU's memory, and a step on the CPU reads them"
-            hint = 'Set `device="gpu"` for it and for what reads it, or give it data in host memory'
-            raise DataError(message(node.operator.name, text, source=node.source_line, hint=hint))
+            raise DataError(message(node.operator.name, str(error), source=node.source_line)) from None
+        return data
 
     def collect(self, flight: InFlight, failed: list[RowFailure] | None = None) -> list[Any]:
         """Wait for a batch and return its outputs: supplied owners, arrays (dense), or lists of arrays (ragged).
@@ -238,7 +247,7 @@ class Run:
             own = self.seed if seed is None else seed
             outputs = self.engine.run_rows(rows.keys, rows.epochs, own, self._samples.indices(rows))
             if outputs is not None:
-                return self._stacked(outputs) if self._has_counted_on_gpu else outputs
+                return self._finished_outputs(outputs) if self._has_unfinished else outputs
             # A row failed. The slow path runs the batch again and records the row and the reason.
         flight = self._prepare(rows, feeds, {}, replay, self.seed if seed is None else seed)
         flight.record = record
@@ -264,18 +273,24 @@ class Run:
 
     def _outputs(self, flight: InFlight) -> list[Any]:
         if not flight.supplied:
-            return self._stacked(flight.taken) if self._has_counted_on_gpu else flight.taken
+            return self._finished_outputs(flight.taken) if self._has_unfinished else flight.taken
         taken = iter(flight.taken)
-        return self._stacked(
+        return self._finished_outputs(
             [flight.supplied[i] if i in flight.supplied else next(taken) for i in range(len(self.plan.outputs))]
         )
 
-    def _stacked(self, outputs: list[Any]) -> list[Any]:
-        """Return ``outputs`` with rows of one shape as one array, also where a GPU counted them in memory for more."""
-        return [
-            self.stack_on_gpu(out) if planned.counted and planned.on_gpu and planned.is_uniform(out) else out
-            for out, planned in zip(outputs, self.plan.outputs, strict=True)
-        ]
+    def _finished_outputs(self, outputs: list[Any]) -> list[Any]:
+        """Return ``outputs`` with rows of one shape as one array, also where a GPU counted them in memory for more, and
+        copies in host memory of those that belong there.
+        """
+        return [self._finish(out, planned) for out, planned in zip(outputs, self.plan.outputs, strict=True)]
+
+    def _finish(self, out: Any, planned: PlannedOutput) -> Any:
+        is_stackable = planned.counted and planned.is_uniform(out)
+        if planned.returns:
+            out = [copy_out(row) for row in out] if isinstance(out, list) else copy_out(out)
+            return np.stack(out) if is_stackable else out
+        return self.stack_on_gpu(out) if is_stackable and planned.on_gpu else out
 
     def _forget(self, flight: InFlight) -> None:
         if self._in_flight.get(flight.job.id) is flight:  # the job may already serve another batch
@@ -370,6 +385,11 @@ class Run:
     @property
     def scratch_bytes(self) -> int:
         return int(self.engine.scratch_bytes)
+
+
+def _feed_at(job: _native.Job, value: int, row: int, array: GpuArray) -> None:
+    """Feed a row, or all rows (-1), in a GPU's memory."""
+    job.feed_at(value, row, array.address, array.shape, array.strides, int(array.dtype), array.stream)
 
 
 def _in_other_process() -> StateError:

@@ -231,7 +231,9 @@ class DataNode:
         return self.property("source_info")
 
     def cpu(self) -> DataNode:
-        """Return the data in host memory. A pipeline cannot copy data back from a GPU."""
+        """Return the data in host memory. Outputs of a pipeline are copied from the GPU. For other readers of the data
+        the CPU computes them.
+        """
         return self if self.device == "cpu" else self._copy("cpu")
 
     def gpu(self) -> DataNode:

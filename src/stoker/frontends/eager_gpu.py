@@ -8,12 +8,10 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .._import_lock import IMPORT_LOCK
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError
-from ..contract.feed import GpuArray, is_contiguous
+from ..contract.feed import GpuArray
 from ..contract.text import brief
 from ..contract.types import DType
 from ..contract.whole_number import as_whole_number
@@ -130,17 +128,3 @@ def _read(x: Any, gpu: OpenGpu) -> GpuArray:
     for extent in x.shape[:0:-1]:
         strides.append(strides[-1] * extent)
     return GpuArray(x.pointer, tuple(x.shape), tuple(strides[: len(x.shape)][::-1]), dtype, x, None)
-
-
-def copy_to_host(x: GpuArray, gpu: OpenGpu) -> Any:
-    """Return a copy of an array in a GPU's memory as a NumPy array.
-
-    Raises:
-        ArgumentError: its elements are not contiguous.
-    """
-    if not is_contiguous(x.shape, x.strides, x.dtype.size):
-        raise ArgumentError(
-            f"expected contiguous elements of an array that the CPU reads, got strides of {x.strides} bytes"
-        )
-    array = _native.gpu.wrap(gpu.device, x.address, int(x.dtype), x.shape, x.owner, x.stream)
-    return np.frombuffer(array.to_host(), x.dtype.numpy).reshape(x.shape)

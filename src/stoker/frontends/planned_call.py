@@ -18,6 +18,7 @@ from ..contract.gpu import Target
 from ..contract.lowering import UndeclaredTypes
 from ..contract.operator import Operator, Spec
 from ..contract.types import DType
+from ..executor.device_copies import copy_to_host
 from ..executor.run import OpenGpu, Run
 from ..executor.schedule import Rows
 from ..graph.load import load
@@ -25,7 +26,6 @@ from ..graph.planner import make_plan
 from ..native import _native
 from ..settings import default_threads
 from .definition import GraphBuilder
-from .eager_gpu import copy_to_host
 from .registry import find
 
 _LEAST_ROWS = 2  # rows of a thread's part of a batch
@@ -124,7 +124,8 @@ class PlannedCall:
         one = x[0] if isinstance(x, list) and x else x
         if not isinstance(one, GpuArray) or value < 0 or value in self.plan.fed_on_gpu:
             return x
-        return [copy_to_host(row, self._gpu) for row in x] if isinstance(x, list) else copy_to_host(x, self._gpu)
+        device = self._gpu.device
+        return [copy_to_host(row, device) for row in x] if isinstance(x, list) else copy_to_host(x, device)
 
     def _run_parts(self, data: list[Any], rows: int, seed: int, pool: RowThreads) -> list[Any] | None:
         parts = min(pool.num_threads, rows // _LEAST_ROWS) if self._rows_are_independent else 1

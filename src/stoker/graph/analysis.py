@@ -43,15 +43,35 @@ def transform(
     passes: frozenset[str] = frozenset(PASSES),
     sources: Mapping[int, Any] | None = None,
     target: Target = Target(),  # noqa: B008 - it is frozen
+    *,
+    outputs_on_cpu: bool = False,
 ) -> StepList:
-    """Return the steps of ``graph`` after all passes named in ``passes``.
+    """Return the steps of ``graph`` after all passes named in ``passes``; ``outputs_on_cpu`` as in ``make_plan``.
 
     Steps are placed on a GPU even if the machine has none, so that every machine refuses a graph for the same reasons.
     """
+    steps = lower_and_place(graph, find, discovered, sources, target, outputs_on_cpu=outputs_on_cpu)
+    return apply_passes(steps, passes, target)
+
+
+def lower_and_place(
+    graph: Graph,
+    find: Callable[[str], type[Operator]],
+    discovered: Mapping[int, tuple[Spec, ...]] | None,
+    sources: Mapping[int, Any] | None,
+    target: Target,
+    *,
+    outputs_on_cpu: bool,
+) -> StepList:
+    """Return the steps of ``graph`` with their devices. Arguments as in :func:`transform`."""
     verify_graph(graph)
     steps = lower(graph, find, discovered or {}, sources or {})
-    placed = place_steps(steps, graph, place(graph))
-    steps = placed if target.places_steps else steps
+    placed = place_steps(steps, graph, place(graph), outputs_on_cpu=outputs_on_cpu)
+    return placed if target.places_steps else steps
+
+
+def apply_passes(steps: StepList, passes: frozenset[str], target: Target) -> StepList:
+    """Return placed steps after all passes named in ``passes``."""
     checked: dict[int, Step] = {}
     for name, step_pass in STEP_PASSES:
         if name in passes:

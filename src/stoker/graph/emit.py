@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -56,13 +56,16 @@ def _op_codes() -> dict[str, int]:
     return dict(_native.pixel_ops())
 
 
-def emit(steps: StepList, *, share: bool, planes: bool, has_gpu: bool) -> Plan:
+def emit(
+    steps: StepList, *, share: bool, planes: bool, has_gpu: bool, host_outputs: Collection[int] = frozenset()
+) -> Plan:
     """Return the plan of ``steps``. Every output must end in a step that stores it.
 
     Args:
         share: values may reuse the buffers of values that no later step reads.
         planes: images that only one resampling reads may stay in component planes.
         has_gpu: values may be fed from a GPU's memory.
+        host_outputs: numbers of outputs that are delivered in host memory. Those that a GPU computes are copied.
     """
     segments = cut(steps)
     order = [i for _, members in segments.members for i in members]
@@ -75,7 +78,7 @@ def emit(steps: StepList, *, share: bool, planes: bool, has_gpu: bool) -> Plan:
     moved = _in_order_of_nodes(steps, segments)
     ordered = [moved.get(i, steps.steps[i]) for i in order]
     emitted = [emitter.emit_step(step) for step in ordered]
-    outputs = [emitter.emit_output(v) for v in steps.outputs]
+    outputs = [emitter.emit_output(v, to_host=i in host_outputs) for i, v in enumerate(steps.outputs)]
     opens = _opened_outputs(steps, segments)
     members = tuple((runs, tuple(number[i] for i in own)) for runs, own in segments.members)
     code = NativeCode(
@@ -281,7 +284,7 @@ class _Emitter:
             compiled.coordinates,
         )  # fmt: skip
 
-    def emit_output(self, v: int) -> tuple[PlannedOutput, tuple[Any, ...]]:
+    def emit_output(self, v: int, *, to_host: bool) -> tuple[PlannedOutput, tuple[Any, ...]]:
         """Return an output and the arguments of ``_native.Plan.add_output``."""
         value = self._values[v]
         if v in self._placed:
@@ -293,7 +296,15 @@ class _Emitter:
         shape = [int(e) for e in value.shape] if fixed else []  # type: ignore[arg-type]
         on_gpu = v in self._on_gpu
         counted = value.counted is not None
-        planned = PlannedOutput(value.dtype, value.layout, tuple(shape) if fixed else None, value.rank, on_gpu, counted)
+        planned = PlannedOutput(
+            value.dtype,
+            value.layout,
+            tuple(shape) if fixed else None,
+            value.rank,
+            on_gpu=on_gpu and not to_host,
+            counted=counted,
+            returns=on_gpu and to_host,
+        )
         count = -1 if value.counted is None else self._index[value.counted.count]
         return planned, (self._index[v], fixed, on_gpu, shape, code.code, code.consts, extents, count)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..contract.gpu import StageRows
@@ -59,7 +59,9 @@ class PlannedOutput:
     """Output of a plan: type, layout, the shape of a row (None if it differs from row to row), and device.
 
     Attributes:
+        on_gpu: the output is delivered in a GPU's memory.
         counted: memory is reserved for an upper bound of a row's first extent, and rows may be shorter.
+        returns: a GPU computes the output, and the run copies it to host memory when the batch is done.
     """
 
     dtype: DType
@@ -68,6 +70,7 @@ class PlannedOutput:
     rank: int
     on_gpu: bool = False
     counted: bool = False
+    returns: bool = False
 
     def is_uniform(self, rows: Any) -> bool:
         """Whether ``rows`` is a list of arrays of one shape, which one array can hold."""
@@ -111,6 +114,7 @@ class Plan:
         fed_on_gpu: values that may be fed from the GPU's memory, because only GPU steps read their elements.
         put_on_gpu: outputs of Python steps that may be in the GPU's memory, for the same reason.
         in_planes: images that may be in component planes in the GPU's memory, and never exist as pixels.
+        on_cpu: for each node on the CPU, the nodes placed on a GPU that the CPU computes because that node reads them.
     """
 
     code: NativeCode
@@ -124,3 +128,4 @@ class Plan:
     fed_on_gpu: frozenset[int] = frozenset()
     put_on_gpu: frozenset[int] = frozenset()
     in_planes: frozenset[int] = frozenset()
+    on_cpu: Mapping[int, set[int]] = field(default_factory=dict)

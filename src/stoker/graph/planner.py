@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..contract.gpu import Target
 from ..contract.operator import Operator, Spec
-from .analysis import MEMORY, PASSES, PLANES, end_in_stores, require_gpu, transform
+from .analysis import MEMORY, PASSES, PLANES, apply_passes, end_in_stores, lower_and_place, require_gpu
 from .emit import emit
 from .node import Graph
+from .nodes_on_cpu import nodes_on_cpu
+from .passes.placement import place
 from .plan import Plan
 
 
@@ -21,6 +24,8 @@ def make_plan(
     passes: frozenset[str] = frozenset(PASSES),
     sources: Mapping[int, Any] | None = None,
     target: Target = Target(),  # noqa: B008 - it is frozen
+    *,
+    outputs_on_cpu: bool = False,
 ) -> Plan:
     """Plan ``graph`` without compiling or starting anything; ``load.load`` makes the kernels.
 
@@ -30,12 +35,19 @@ def make_plan(
         passes: names of the passes; the plan's results do not depend on them.
         sources: opened sources by node.
         target: facts about the machine.
+        outputs_on_cpu: compute the outputs on the CPU also where they belong to nodes on a GPU.
 
     Raises:
         UndeclaredTypes: a Python node's types must be found first.
         ArgumentError, UnsupportedError: lowering fails, or nodes are placed on a GPU and there is none.
     """
-    steps = transform(graph, find, discovered, passes, sources, target)
+    steps = lower_and_place(graph, find, discovered, sources, target, outputs_on_cpu=outputs_on_cpu)
+    on_cpu = {} if outputs_on_cpu or not target.places_steps else nodes_on_cpu(graph, steps.steps)
+    steps = apply_passes(steps, passes, target)
     if not target.has_gpu:
         require_gpu(graph, steps)
-    return emit(end_in_stores(steps), share=MEMORY in passes, planes=PLANES in passes, has_gpu=target.has_gpu)
+    placed = place(graph)
+    host = frozenset(i for i, e in enumerate(graph.outputs) if not placed[e.node])
+    steps = end_in_stores(steps)
+    plan = emit(steps, share=MEMORY in passes, planes=PLANES in passes, has_gpu=target.has_gpu, host_outputs=host)
+    return replace(plan, on_cpu=on_cpu)

@@ -2,13 +2,15 @@
 """Placement: the device of each node, and then of each step.
 
 Nodes run on the device that the user requests, else on that of their inputs. A node on the GPU may have steps on the
-CPU: headers, draws, and everything that shapes and parameters are computed from, because the run loop reads them. Data
-that GPU steps read from the CPU are sent with the batch. Nothing is copied back.
+CPU: headers, draws, and everything that shapes and parameters are computed from, because the run loop reads them. The
+same holds for all that a step on the CPU reads: a GPU computes nothing for a CPU in the middle of a batch. Data that
+GPU steps read from the CPU are sent with the batch. Outputs that belong in host memory are copied when the batch is
+done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ...contract.errors import UnsupportedError, message
@@ -16,52 +18,49 @@ from ...contract.expr import Expr, parts
 from ...contract.pixel import load
 from ...contract.step import Native, PyCall, Stage, Step, StepList, Value, View
 from ..lower import step_scalars
-from ..node import Graph, Node
+from ..node import Graph
 from .counts import CountsOnGpu
-
-_CPU_ONLY = "it runs on the CPU only, and its input is in the GPU's memory"
 
 
 def place(graph: Graph) -> dict[int, bool]:
-    """Return for every node whether its outputs belong in a GPU's memory.
-
-    Raises:
-        UnsupportedError: a CPU-only node reads data on the GPU.
-    """
+    """Return for every node whether its outputs belong in a GPU's memory."""
     placed: dict[int, bool] = {}
-    needed = graph.needed()
     for node in graph.nodes:
         inherited = any(placed[e.node] for e in node.inputs)
         placed[node.id] = inherited if node.device is None else node.device != "cpu"
-        if inherited and not placed[node.id]:
-            raise _refused(node, "its input is in the GPU's memory, and a pipeline copies no data back to the CPU")
-        if node.id in needed and node.operator.is_python() and any(placed[e.node] for e in node.parents()):
-            raise _refused(node, _CPU_ONLY)  # before type discovery, which would have to run the node
     return placed
 
 
-def place_steps(steps: StepList, graph: Graph, placed: Mapping[int, bool]) -> StepList:
+def place_steps(steps: StepList, graph: Graph, placed: Mapping[int, bool], *, outputs_on_cpu: bool) -> StepList:
     """Return the steps with their devices.
 
+    Args:
+        outputs_on_cpu: compute all outputs on the CPU, for a step in Python that reads them.
+
     Raises:
-        UnsupportedError: a step has no form for the GPU, or a number would be read from the GPU's memory.
+        UnsupportedError: a step needs a number that a GPU counts.
     """
     if not any(placed.values()):
         return steps
-    work = _Placing(steps, graph, placed)
+    # A fed value has no step that could copy it back, so its data are fed in host memory.
+    own = {*steps.fed.values(), *(v for s in steps.steps if isinstance(s.body, PyCall) for v in s.outputs)}
+    outputs = zip(steps.outputs, graph.outputs, strict=True)
+    on_cpu = {v for v, e in outputs if outputs_on_cpu or (v in own and not placed[e.node])}
+    work = _Placing(steps, graph, placed, read_by_the_cpu(steps, placed, on_cpu))
     for step in steps.steps:
         work.place(step)
-    outputs = [work.deliver(v, e.node) for v, e in zip(steps.outputs, graph.outputs, strict=True)]
-    return StepList(work.result, work.values, outputs, steps.fed, steps.readers)
+    outputs = zip(steps.outputs, graph.outputs, strict=True)
+    delivered = [v if outputs_on_cpu else work.deliver(v, e.node) for v, e in outputs]
+    return StepList(work.result, work.values, delivered, steps.fed, steps.readers)
 
 
 class _Placing:
-    def __init__(self, steps: StepList, graph: Graph, placed: Mapping[int, bool]) -> None:
+    def __init__(self, steps: StepList, graph: Graph, placed: Mapping[int, bool], on_host: set[int]) -> None:
         self.values = dict(steps.values)
         self.result: list[Step] = []
         self._graph = graph
         self._placed = placed
-        self._on_host = read_by_the_loop(steps)
+        self._on_host = on_host
         self._sent = set(steps.fed.values())  # rows may be in host memory, too
         self._counts = CountsOnGpu(self.values)
         # Data fed for the GPU may already be there. Data in host memory are sent.
@@ -70,8 +69,6 @@ class _Placing:
     def place(self, step: Step) -> None:
         """Append the step, with copies if needed, on its device."""
         on_gpu = self._belongs_on_gpu(step)
-        if on_gpu:
-            self._check_form(step)
         uncounted = self._counts.add(step, on_gpu=on_gpu)
         if uncounted is not None:
             raise self._uncounted(step, uncounted)
@@ -79,8 +76,7 @@ class _Placing:
             self._append_on_gpu(step)
         else:
             here = self._on_gpu.intersection((*step.inputs, *(v for v, _ in step.guards)))
-            if here:
-                raise self._problem(step, _CPU_ONLY)
+            assert not here, f"step {step.body!r} on the CPU reads values {here} in the GPU's memory"
             self.result.append(step)
             if isinstance(step.body, PyCall) and step.body.operator.writes_to_gpu and self._placed[step.node]:
                 self._on_gpu.update(set(step.outputs) - self._on_host)
@@ -97,10 +93,6 @@ class _Placing:
         if isinstance(body, Stage):
             return from_gpu or wanted
         return body.gpu is not None and (from_gpu or wanted)
-
-    def _check_form(self, step: Step) -> None:
-        if not self._on_host.isdisjoint(step.outputs):
-            raise self._problem(step, "a shape or parameter is computed from it, and it is in the GPU's memory")
 
     def _uncounted(self, step: Step, v: int) -> UnsupportedError:
         counted = self.values[v].counted
@@ -140,29 +132,45 @@ class _Placing:
         return self._copied(v, node, maker.guards if maker else ())
 
     def _problem(self, step: Step, why: str) -> UnsupportedError:
-        return _refused(self._graph.nodes[step.node], why)
+        node = self._graph.nodes[step.node]
+        hint = 'Set `device="cpu"` for it and for what comes before; the results are the same bits on every device'
+        return UnsupportedError(message(node.operator.name, why, source=node.source_line, hint=hint))
 
 
-def read_by_the_loop(steps: StepList) -> set[int]:
-    """Return values whose elements the run loop reads, and the values that stages and views compute them from."""
-    found: set[int] = set()
+def read_by_the_cpu(steps: StepList, placed: Mapping[int, bool], more: Iterable[int]) -> set[int]:
+    """Return the values whose elements the run loop or steps on the CPU read, and those that they are computed from.
+
+    Args:
+        placed: by node, whether it belongs on a GPU.
+        more: further values that belong in host memory.
+    """
+
+    def runs_on_cpu(step: Step) -> bool:
+        if isinstance(step.body, View) or (isinstance(step.body, Native) and step.body.memory.aliases):
+            return False  # they are where their inputs are
+        if isinstance(step.body, Native) and step.body.gpu is None:
+            return True
+        return step.node >= 0 and not placed[step.node]
+
+    return read_by_the_loop(steps, more, runs_on_cpu)
+
+
+def read_by_the_loop(
+    steps: StepList, more: Iterable[int] = (), reads: Callable[[Step], bool] = lambda step: False
+) -> set[int]:
+    """Return values whose elements the run loop reads, and the values that stages and views compute them from.
+
+    Args:
+        more: further values that are read.
+        reads: return whether a step reads its inputs like the loop.
+    """
+    found = set(more)
     for step in reversed(steps.steps):
         for scalar in step_scalars(step, steps):
             found |= {part.args[0] for part in parts(scalar) if part.op == "elem"}
         found |= {v for v, _ in step.guards}
         if isinstance(step.body, Native) and step.body.memory.aliases and len(step.inputs) > 1:
             found.add(step.inputs[0])  # the condition, or the row number
-        if isinstance(step.body, PyCall) or not found.isdisjoint(step.outputs):
+        if isinstance(step.body, PyCall) or reads(step) or not found.isdisjoint(step.outputs):
             found.update(step.inputs)
     return found
-
-
-def _refused(node: Node, why: str) -> UnsupportedError:
-    return UnsupportedError(
-        message(
-            node.operator.name,
-            why,
-            source=node.source_line,
-            hint='Set `device="cpu"` for it and for what comes before; the results are the same bits on every device',
-        )
-    )
