@@ -107,6 +107,7 @@ class Stage:
 
 
 PREPARED = "prepared.hpp.gch"  # headers that most kernels include; large
+MOST = ("device/own.cuh", "device/stage.cuh")
 EMULATION = "emulation.o"  # compiled once, it halves the time of most kernels
 _PREPARING = threading.Lock()
 _BUILDING: dict[Path, threading.Lock] = {}
@@ -119,7 +120,7 @@ def compiled(folder: Path, text: str) -> Path:
     library = path.with_suffix(".so")
     with _BUILDING.setdefault(library, threading.Lock()):  # threads of an abandoned plan continue
         if not library.exists():
-            _whole(path, lambda own: own.write_text(text))
+            write_whole(path, lambda own: own.write_text(text))
             _build(path, library)
     return library
 
@@ -152,14 +153,14 @@ def _build(path: Path, library: Path) -> None:
         header, emulation = path.parent / PREPARED.removesuffix(".gch"), path.parent / EMULATION
         if not emulation.exists():
             source = emulation.with_suffix(".cpp")
-            _whole(source, lambda own: own.write_text('#include "emulated_launch.ipp"\n'))
-            _whole(emulation, lambda own: _run([*command, "-O2", "-c", source, "-o", own]))
+            write_whole(source, lambda own: own.write_text('#include "emulated_launch.ipp"\n'))
+            write_whole(emulation, lambda own: _run([*command, "-O2", "-c", source, "-o", own]))
         command.append('-DSTOKER_EMULATION="emulated_launch.hpp"')
         if not (path.parent / PREPARED).exists():
-            _whole(header, lambda own: own.write_text('#include "device/own.cuh"\n'))
-            _whole(path.parent / PREPARED, lambda own: _run([*command, "-x", "c++-header", header, "-o", own]))
+            write_whole(header, lambda own: own.write_text("".join(f'#include "{name}"\n' for name in MOST)))
+            write_whole(path.parent / PREPARED, lambda own: _run([*command, "-x", "c++-header", header, "-o", own]))
     # Every library has its own emulation: a shared one would disappear with the first library that is unloaded.
-    _whole(library, lambda own: _run([*command, "-include", header, "-shared", path, emulation, "-o", own]))
+    write_whole(library, lambda own: _run([*command, "-include", header, "-shared", path, emulation, "-o", own]))
 
 
 def _headers(folder: Path) -> Path:
@@ -195,7 +196,7 @@ def _run(command: Sequence[str | Path]) -> None:
     subprocess.run(command, check=True, timeout=HANG_S)
 
 
-def _whole(path: Path, make: Callable[[Path], object]) -> None:
+def write_whole(path: Path, make: Callable[[Path], object]) -> None:
     """Write a file atomically: another process finds the whole file or none."""
     own = path.with_name(f"{os.getpid()}.{path.name}")
     make(own)

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import emulated_stages as st
+import kept_reports
 import pytest
+from kept_reports import report_of
 from test_stages import compiled
 
 from stoker import settings
@@ -109,12 +111,26 @@ def test_kernels_compile_without_spills(architecture):
     for name, source in sources.items():
         if architecture != 90 and name not in DIFFERENT and not COMPLETE:
             continue
-        report: list[str] = []
-        compiling.compile_kernels(source, architecture, report=report)
-        spills = [int(n) for n in re.findall(r"(\d+) bytes spill", report[0])]
-        assert len(spills) >= 1 and not any(spills), (name, report[0])
-        registers = [int(n) for n in re.findall(r"Used (\d+) registers", report[0])]
-        assert registers and max(registers) <= 128, (name, report[0])
+        report = report_of(source, architecture)
+        spills = [int(n) for n in re.findall(r"(\d+) bytes spill", report)]
+        assert len(spills) >= 1 and not any(spills), (name, report)
+        registers = [int(n) for n in re.findall(r"Used (\d+) registers", report)]
+        assert registers and max(registers) <= 128, (name, report)
+
+
+def test_reports_are_cached_by_all_that_changes_code(tmp_path, monkeypatch, compiles):
+    monkeypatch.setattr(kept_reports, "_FOLDER", tmp_path / "reports")
+    first = report_of(SMALL, 90)
+    assert "0 bytes spill" in first and report_of(SMALL, 90) == first and len(compiles) == 1
+    report_of(SMALL, 80)
+    report_of(SMALL + "\n", 90)
+    assert len(compiles) == 3
+    monkeypatch.setattr(compiling, "headers", lambda source: {"shared/device.cuh": "changed"})
+    report_of(SMALL, 90)
+    assert len(compiles) == 4
+    monkeypatch.setattr(kept_reports, "_KEPT", 1)
+    report_of(SMALL, 100)
+    assert len([*(tmp_path / "reports").iterdir()]) == 1
 
 
 def test_no_operations_are_contracted():

@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from kept_reports import report_of
 
 from stoker.codecs.jpeg.codec import SOURCES
-from stoker.device import compile as compiling
 from tests.complete import COMPLETE
 
 # The largest number of registers per kernel at which a multiprocessor holds as many threads as its launches assume.
@@ -20,12 +20,10 @@ MAX_REGISTERS = {
 
 @pytest.mark.parametrize("architecture", [80, 90, 100] if COMPLETE else [90])
 def test_jpeg_kernels_compile_without_spills(architecture):
-    report: list[str] = []
-    for source in dict.fromkeys(text for _, text in SOURCES):
-        assert compiling.compile_kernels(source, architecture, report=report)
+    report = "".join(report_of(source, architecture) for source in dict.fromkeys(text for _, text in SOURCES))
     spills = r"(\d+) bytes spill stores, (\d+) bytes spill loads"
     pattern = rf"entry function 'stoker_jpeg_(\w+)'.*?{spills}.*?Used (\d+) registers"
-    kernels = re.findall(pattern, "".join(report), re.DOTALL)
+    kernels = re.findall(pattern, report, re.DOTALL)
     found = {name: (int(stores) + int(loads), int(registers)) for name, stores, loads, registers in kernels}
     assert found.keys() == MAX_REGISTERS.keys(), report
     for name, (spilled, registers) in found.items():

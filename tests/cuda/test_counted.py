@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kept_reports import report_of
 from test_own_kernels import compare_rows, noise
 
 from stoker import DataError, Operator, RowContext, UnsupportedError, fn, pipeline_def, register
 from stoker.contract.lowering import Lowering
 from stoker.contract.step import GpuForm, Launches, LaunchPass, Value
 from stoker.contract.types import DType
-from stoker.device.compile import compile_kernels
 from stoker.device.gpu import Gpu
 from stoker.device.own import own_sources
 from tests.run.counted import (
@@ -300,6 +300,4 @@ def test_the_kernels_compile_for_gpus(name: str) -> None:
     dtype = DType.of(name)
     own = Launches("BooleanMask", {"place": LaunchPass(1, 1024), "copy": 1}, math.prod((4, 1)))
     for _, source in own_sources(own.kernel(), [dtype, DType.BOOL], [dtype, DType.INT32]):
-        report: list[str] = []
-        assert compile_kernels(source, 90, report=report)
-        assert "0 bytes spill stores" in report[0]
+        assert "0 bytes spill stores" in report_of(source, 90)

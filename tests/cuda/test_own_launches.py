@@ -12,6 +12,7 @@ from typing import Any
 import emulated_stages
 import numpy as np
 import pytest
+from kept_reports import report_of
 from test_own_kernels import compare_rows
 
 from stoker import fn, pipeline_def
@@ -19,7 +20,6 @@ from stoker.contract.errors import DataError, DeviceError
 from stoker.contract.lowering import Lowering
 from stoker.contract.step import Launches, LaunchPass, Value
 from stoker.contract.types import DType
-from stoker.device.compile import compile_kernels
 from stoker.device.gpu import Gpu
 from stoker.device.own import own_sources
 from stoker.frontends.registry import find
@@ -146,9 +146,7 @@ def test_launches_that_no_gpu_supports_are_refused(changes: dict[str, int], mess
 def test_the_kernel_compiles_for_gpus(threads: int) -> None:
     kernel = Launches("Plane", {"whole": LaunchPass(1, threads, 8, 2048)}).kernel()
     ((_, source),) = own_sources(kernel, [DType.UINT8], [DType.UINT8])
-    report: list[str] = []
-    assert compile_kernels(source.replace(HEADER, PLANE), 90, report=report)
-    assert "0 bytes spill stores" in report[0]
+    assert "0 bytes spill stores" in report_of(source.replace(HEADER, PLANE), 90)
 
 
 def test_launches_that_this_gpu_refuses_are_errors_at_planning(gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
