@@ -5,13 +5,18 @@
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from stoker import DataError, Pipeline, fn, pipeline_def, types
+from stoker.frontends import rewriting
+from stoker.frontends.conditionals import BranchRuntime
 
 ROWS = 12
 SETTINGS: dict[str, Any] = {"batch_size": 4, "num_threads": 2, "seed": 7, "enable_conditionals": True}
@@ -341,3 +346,55 @@ def test_any_single_number_is_a_condition(condition: str) -> None:
     a, b = values(make)
     assert a == b
     assert set(a) == {0, 1}
+
+
+# ---- rewritten code is cached ----
+
+
+def of_factor(factor: float) -> Callable[[Any], Any]:
+    def scaled(u: Any) -> Any:
+        if u > 0:
+            y = u * factor
+        else:
+            y = u
+        return y
+
+    return scaled
+
+
+def test_functions_of_one_code_are_rewritten_once_and_keep_their_own_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[CodeType] = []
+    real = rewriting._parse
+    monkeypatch.setattr(rewriting, "_parse", lambda code: parsed.append(code) or real(code))
+    monkeypatch.setattr(rewriting, "_CACHED", {})
+    for factor in (3.0, 5.0):
+        check(of_factor(factor), of_factor(factor))
+    assert len(parsed) == len({id(code) for code in parsed})
+    assert parsed.count(of_factor(3.0).__code__) == 1
+
+
+def test_equal_code_of_two_files_is_rewritten_twice(tmp_path: Path) -> None:
+    """Code objects are equal whatever their file is; tracebacks show each function's own file."""
+    found = []
+    for name in ("one", "two"):
+        path = tmp_path / f"{name}.py"
+        path.write_text("def doubled(u):\n    if u > 0:\n        u = u * 2\n    return u\n")
+        names: dict[str, Any] = {}
+        exec(compile(path.read_text(), str(path), "exec"), names)
+        found.append(names["doubled"])
+        rewritten = rewriting.rewrite(names["doubled"], BranchRuntime(lambda function: function))
+        assert rewritten is not None and rewritten.__code__.co_filename == str(path)
+    assert found[0].__code__ == found[1].__code__
+
+
+def test_the_cache_does_not_keep_code_alive(tmp_path: Path) -> None:
+    path = tmp_path / "short.py"
+    path.write_text("def short(u):\n    if u > 0:\n        u = u * 2\n    return u\n")
+    names: dict[str, Any] = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    before = len(rewriting._CACHED)
+    assert rewriting.rewrite(names["short"], BranchRuntime(lambda function: function)) is not None
+    assert len(rewriting._CACHED) == before + 1
+    names.clear()
+    gc.collect()
+    assert len(rewriting._CACHED) <= before

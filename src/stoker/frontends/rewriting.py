@@ -24,6 +24,7 @@ import ast
 import copy
 import inspect
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -46,6 +47,36 @@ def rewrite(function: types.FunctionType, helper: Any) -> Callable[..., Any] | N
         return None
     if HELPER in code.co_freevars:
         return None
+    new = _rewritten(code)
+    if new is None:
+        return None
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells[HELPER] = types.CellType(helper)
+    closure = tuple(cells[name] for name in new.co_freevars)
+    result = types.FunctionType(new, function.__globals__, function.__name__, function.__defaults__, closure)
+    result.__kwdefaults__ = function.__kwdefaults__
+    result.__module__ = function.__module__
+    return result
+
+
+# By the identity of the code, since equal code may come from another file. None: its source cannot be read.
+_CACHED: dict[int, tuple[weakref.ref[types.CodeType], types.CodeType | None]] = {}
+
+
+def _rewritten(code: types.CodeType) -> types.CodeType | None:
+    """Return the rewritten code of a function, which is cached while ``code`` lives; None if its source cannot be read.
+
+    Each definition of a pipeline rewrites all functions that it calls.
+    """
+    key = id(code)
+    found = _CACHED.get(key)
+    if found is None:
+        found = weakref.ref(code, lambda _: _CACHED.pop(key, None)), _rewrite_code(code)
+        _CACHED[key] = found
+    return found[1]
+
+
+def _rewrite_code(code: types.CodeType) -> types.CodeType | None:
     tree = _parse(code)
     if tree is None:
         return None
@@ -60,14 +91,7 @@ def rewrite(function: types.FunctionType, helper: Any) -> Callable[..., Any] | N
     exec(compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True), namespace)
     codes = (c for c in namespace["factory"].__code__.co_consts if isinstance(c, types.CodeType))
     new = next(c for c in codes if c.co_name == tree.name)
-    new = _qualified(new, new.co_qualname, code.co_qualname)
-    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    cells[HELPER] = types.CellType(helper)
-    closure = tuple(cells[name] for name in new.co_freevars)
-    result = types.FunctionType(new, function.__globals__, function.__name__, function.__defaults__, closure)
-    result.__kwdefaults__ = function.__kwdefaults__
-    result.__module__ = function.__module__
-    return result
+    return _qualified(new, new.co_qualname, code.co_qualname)
 
 
 def _qualified(code: types.CodeType, generated: str, name: str) -> types.CodeType:
