@@ -19,8 +19,9 @@ _SHORT, _LONG = 3, 4
 def tiff(
     pixels: npt.NDArray[Any], photometric: int, *, big: bool = False, compression: int = NONE, rows: int | None = None,
     predictor: int = 1, extra: Sequence[int] = (), tags: dict[int, tuple[int, Sequence[int]]] | None = None,
+    tile: tuple[int, int] | None = None, planes: bool = False,
 ) -> bytes:  # fmt: skip
-    """Return a file of strips.
+    """Return a file of strips, or of tiles.
 
     Args:
         pixels: HWC, uint8 or uint16.
@@ -29,24 +30,36 @@ def tiff(
         predictor: 2 stores the differences from the pixel before.
         extra: meaning of the samples after the colours.
         tags: more values, or others: type (3: 16 bits, 4: 32 bits) and numbers by tag.
+        tile: height and width of the tiles.
+        planes: whether each sample is in a plane of its own.
     """
     height, width, samples = pixels.shape
     rows = rows or height
     order = ">" if big else "<"
-    stored = pixels.copy()
-    if predictor == 2:
-        stored[:, 1:] -= pixels[:, :-1]
-    stored = stored.astype(stored.dtype.newbyteorder(order))
-    strips = [_compressed(stored[y : y + rows].tobytes(), compression) for y in range(0, height, rows)]
+    down, across = tile or (rows, width)
+    padding = [(0, -height % down if tile else 0), (0, -width % across), (0, 0)]
+    whole = np.pad(pixels, padding, mode="edge")
+    blocks = [
+        whole[y : y + down, x : x + across, first:end]
+        for first, end in ([(k, k + 1) for k in range(samples)] if planes else [(0, samples)])
+        for y in range(0, height, down) for x in range(0, width, across)
+    ]  # fmt: skip
+    strips = [_compressed(_ordered(block, predictor, order), compression) for block in blocks]
     offsets, at = [], 8
     for strip in strips:
         offsets.append(at)
         at += len(strip)
     values: dict[int, tuple[int, Sequence[int]]] = {
         256: (_SHORT, [width]), 257: (_LONG, [height]), 258: (_SHORT, [pixels.itemsize * 8] * samples),
-        259: (_SHORT, [compression]), 262: (_SHORT, [photometric]), 273: (_LONG, offsets), 277: (_SHORT, [samples]),
-        278: (_SHORT, [rows]), 279: (_LONG, [len(strip) for strip in strips]),
+        259: (_SHORT, [compression]), 262: (_SHORT, [photometric]), 277: (_SHORT, [samples]),
     }  # fmt: skip
+    sizes = [len(strip) for strip in strips]
+    if tile:
+        values |= {322: (_SHORT, [across]), 323: (_SHORT, [down]), 324: (_LONG, offsets), 325: (_LONG, sizes)}
+    else:
+        values |= {273: (_LONG, offsets), 278: (_SHORT, [rows]), 279: (_LONG, sizes)}
+    if planes:
+        values[284] = (_SHORT, [2])
     if predictor != 1:
         values[317] = (_SHORT, [predictor])
     if extra:
@@ -55,6 +68,14 @@ def tiff(
     at += at % 2
     body = b"".join(strips).ljust(at - 8, b"\0")
     return (b"MM\0*" if big else b"II*\0") + struct.pack(order + "I", at) + body + _directory(values, at, order)
+
+
+def _ordered(block: npt.NDArray[Any], predictor: int, order: str) -> bytes:
+    """Return the bytes of a block of pixels."""
+    stored = block.copy()
+    if predictor == 2:
+        stored[:, 1:] -= block[:, :-1]
+    return stored.astype(stored.dtype.newbyteorder(order)).tobytes()
 
 
 def _directory(values: dict[int, tuple[int, Sequence[int]]], at: int, order: str) -> bytes:

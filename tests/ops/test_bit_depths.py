@@ -12,10 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from PIL import Image
+from png_writer import chunk, png, samples
 from test_decoders import encoded, pipeline, rotated_file
+from test_png import exif
+from tiff_writer import DEFLATE, GRAY, LZW, NONE, tiff
 
 from stoker import eager, fn, types
 from stoker.contract.errors import ArgumentError, DataError
+from stoker.ops.image._pillow_decoding import pillow_decode
 from stoker.testing.tolerances import assert_exact
 
 Array = npt.NDArray[Any]
@@ -72,6 +76,17 @@ def test_floats_keep_their_values() -> None:
     assert_exact(eager.decoders.image(saved(labels, "TIFF"), output_type=types.GRAY), labels.astype("u1")[..., None])
 
 
+@pytest.mark.parametrize("compression", [NONE, DEFLATE, LZW])
+@pytest.mark.parametrize("kind", ["f4", "i4"])
+@pytest.mark.parametrize("big", [False, True])
+def test_32_bits_in_either_order_of_bytes(compression: int, kind: str, big: bool) -> None:
+    """Pillow itself exchanges the bytes of compressed files with the high byte first once too often."""
+    values = (FLOATS if kind == "f4" else np.arange(63, dtype=np.int32).reshape(7, 9) - 30)[..., None]
+    tags = {258: (3, [32]), 339: (3, [3 if kind == "f4" else 2])}
+    data = tiff(values, GRAY, big=big, compression=compression, tags=tags)
+    assert_exact(eager.decoders.image(data, output_type=ANY, dtype=types.FLOAT), values.astype("f4"))
+
+
 def test_integers_of_32_bits_keep_their_values() -> None:
     depths = np.arange(63, dtype=np.int32).reshape(7, 9) * 40_000 - 1_000_000
     data = saved(depths, "TIFF")
@@ -88,14 +103,18 @@ def test_integers_of_32_bits_keep_their_values() -> None:
 
 @pytest.mark.parametrize("channels", [2, 3, 4])
 def test_colours_with_16_bits_are_not_quantised_in_silence(channels: int) -> None:
-    """Pillow has 8 bits of them. That is the documented conversion, where 8 bits are asked for."""
+    """The native decoder has all bits. Its twin, which has 8 by Pillow, refuses."""
     pixels = np.random.default_rng(3).integers(0, 1 << 16, (5, 6, channels)).astype(np.uint16)
     data = png_of_colours(pixels)
+    want = pixels if channels > 2 else pixels[..., [0, 0, 0, 1]]  # as Pillow reads gray and transparency of 16 bits
+    assert_exact(eager.decoders.image(data, output_type=ANY, dtype=types.UINT16), want)
+    floats = want.astype(np.float32) * np.float32(1 / 65535)
+    assert_exact(eager.decoders.image(data, output_type=ANY, dtype=types.FLOAT), floats)
+    assert_exact(eager.decoders.image(data, output_type=ANY), (want >> 8).astype(np.uint8))
+    assert_exact(eager.decoders.image(data), (want[..., :3] >> 8).astype(np.uint8))
     for dtype in (types.UINT16, types.FLOAT):
         with pytest.raises(DataError, match=r"expected 8 bits per channel .*, got 16: Pillow reads such files"):
-            eager.decoders.image(data, output_type=ANY, dtype=dtype)
-    assert eager.decoders.image(data, output_type=ANY).dtype == np.uint8
-    assert eager.decoders.image(data).shape == (5, 6, 3)
+            pillow_decode(np.frombuffer(data, np.uint8), ANY, True, dtype=dtype)
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "LA", "P", "1"])
@@ -130,6 +149,34 @@ def test_windows_and_smaller_scales_of_wide_files() -> None:
     assert half[0, 0, 0] == int(SIXTEEN[:2, :2].astype(int).sum() / 4 + 0.5)
     mean = eager.decoders.image(saved(FLOATS, "TIFF"), scale_denom=8, output_type=ANY, dtype=types.FLOAT)
     np.testing.assert_allclose(mean[0, 0, 0], FLOATS[:7, :8].mean(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+@pytest.mark.parametrize(("colours", "channels"), [(0, 1), (2, 3), (6, 4)])
+def test_crops_resizes_and_orientations_of_16_bits(colours: int, channels: int, interlaced: bool) -> None:
+    """A crop becomes a window of the decoder, and a resize follows it: as of the pixels themselves."""
+    pixels = samples(colours, 16, 33, 31).astype(np.uint16)
+    file = png(pixels, colours, 16, interlaced=interlaced)
+    wide: dict[str, Any] = {"output_type": ANY, "dtype": types.UINT16}
+    data = types.Constant(np.frombuffer(file, np.uint8))
+
+    def pipe() -> Any:
+        image = fn.external_source([[pixels]], layout="HWC", cycle=True)
+        whole = fn.decoders.image(data, **wide)
+        return (
+            fn.crop(whole, crop=(20, 17), crop_pos_x=0.3, crop_pos_y=0.6),
+            fn.crop(image, crop=(20, 17), crop_pos_x=0.3, crop_pos_y=0.6),
+            fn.resize(fn.decoders.image_slice(data, start=(3, 4), shape=(20, 25), **wide), size=(11, 13)),
+            fn.resize(image[4:29, 3:23], size=(11, 13)),
+            fn.resize(whole, size=(50, 41), dtype=types.FLOAT), fn.resize(image, size=(50, 41), dtype=types.FLOAT),
+        )  # fmt: skip
+
+    got = pipeline(pipe)
+    for k in range(0, len(got), 2):
+        assert got[k].shape[2] == channels
+        assert_exact(got[k], got[k + 1])
+    turned = png(pixels, colours, 16, after=chunk(b"eXIf", exif(6)))
+    assert_exact(eager.decoders.image(turned, **wide), np.rot90(pixels, -1))
 
 
 def test_a_pipeline_keeps_values() -> None:
@@ -187,7 +234,7 @@ def test_indices_are_no_colours(arguments: dict[str, Any]) -> None:
 
 
 def test_other_formats_whose_bits_pillow_drops() -> None:
-    """The number of bits is read from the file, because Pillow does not keep it."""
+    """The number of bits is read from the file, because Pillow does not keep it. The twin refuses such files."""
     colours = np.random.default_rng(5).integers(0, 256, (16, 16, 3)).astype(np.uint8)
     jp2 = bytearray(saved(colours, "JPEG2000", irreversible=False))
     at = jp2.index(b"\xff\x4f\xff\x51") + 42
@@ -197,4 +244,4 @@ def test_other_formats_whose_bits_pillow_drops() -> None:
     ppm = b"P6 2 1 4095\n" + np.arange(6, dtype=">u2").tobytes()
     for data in (bytes(jp2), ppm):
         with pytest.raises(DataError, match=r"expected 8 bits per channel .*, got 1[26]"):
-            eager.decoders.image(data, output_type=ANY, dtype=types.UINT16)
+            pillow_decode(np.frombuffer(data, np.uint8), ANY, True, dtype=types.UINT16)

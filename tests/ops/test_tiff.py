@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TIFF files of strips are decoded natively, with the pixels of the Pillow twin, which gets all others."""
+"""TIFF files of strips and tiles are decoded natively, with the pixels of the Pillow twin, which gets all others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tiff_writer import RGB as COLOURS
 from stoker import eager
 from stoker.contract.errors import DataError
 from stoker.contract.types import DType, ImageType
-from stoker.ops.image._pillow_decoding import pillow_decode
+from stoker.ops.image._pillow_decoding import _means, pillow_decode
 from stoker.testing.tolerances import assert_exact
 
 pytestmark = pytest.mark.skipif(not features.check("libtiff"), reason="this Pillow has no libtiff")
@@ -28,6 +28,12 @@ KINDS: dict[str, tuple[int, int, Any, dict[str, Any]]] = {
     "rgbx": (COLOURS, 4, np.uint8, {"extra": [0]}), "la": (GRAYS, 2, np.uint8, {"extra": [2]}),
     "palette": (PALETTE, 1, np.uint8, {"tags": MAP}), "gray 16": (GRAYS, 1, np.uint16, {}),
     "rgb 16": (COLOURS, 3, np.uint16, {}), "rgba 16": (COLOURS, 4, np.uint16, {"extra": [2]}),
+    "rgb and one": (COLOURS, 4, np.uint8, {}), "rgb and one 16": (COLOURS, 4, np.uint16, {}),
+    "rgbx 16": (COLOURS, 4, np.uint16, {"extra": [0]}),
+}  # fmt: skip
+PLACES: dict[str, dict[str, Any]] = {
+    "tiles": {"tile": (16, 16)}, "low tiles": {"tile": (16, 64)}, "one tile": {"tile": (32, 48)},
+    "planes": {"planes": True, "rows": 5}, "planes of tiles": {"planes": True, "tile": (16, 32)},
 }  # fmt: skip
 FILES = {
     f"{kind}, {compression}, {'big' if big else 'little'}, {rows}":
@@ -43,17 +49,31 @@ FILES |= {
     for compression in ("lzw", "deflate") for big in (False, True)
 }  # fmt: skip
 FILES |= {
+    f"{kind}, {compression}, {place}, {'big' if big else 'little'}, {predictor}":
+        tiff(grain(23, 37, samples, dtype), photometric, big=big, compression=COMPRESSIONS[compression],
+             predictor=predictor, **options, **where)
+    for kind, (photometric, samples, dtype, options) in KINDS.items() for place, where in PLACES.items()
+    for compression, predictor in (("none", 1), ("lzw", 1), ("lzw", 2), ("deflate", 2), ("packbits", 1))
+    for big in (False, True)
+    if (kind != "palette" or predictor == 1) and (samples > 2 or "planes" not in where)
+    if "planes" not in where or "and one" not in kind
+}  # fmt: skip
+FILES |= {
     f"{height}x{width}": tiff(grain(height, width, 3), COLOURS, compression=LZW)
     for height, width in ((1, 1), (1, 300), (300, 1), (120, 131))
 }
 FILES["long strings"] = tiff(np.zeros((400, 400, 3), np.uint8), COLOURS, compression=LZW)
 SIXTEEN = {name: data for name, data in FILES.items() if "16" in name}
+COLOURS_16 = {name: data for name, data in SIXTEEN.items() if "rgb" in name}
+# Pillow takes planes of 16 bits without compression for planes of 8, and refuses those with an unspecified sample.
+MISREAD = {name for name in FILES if "planes" in name and "none" in name and ("16" in name or "rgbx" in name)}
 
 
 def unusual() -> dict[str, bytes]:
     pixels = grain(9, 11, 3)
     files = {
-        "white is 0": tiff(pixels[..., :1], 0), "planes": tiff(pixels, COLOURS, tags={284: (3, [2])}),
+        "white is 0": tiff(pixels[..., :1], 0), "unknown planes": tiff(pixels, COLOURS, tags={284: (3, [3])}),
+        "strips and tiles": tiff(pixels, COLOURS, tile=(16, 16), tags={273: (4, [8]), 279: (4, [1])}),
         "signed": tiff(pixels[..., :1], GRAYS, tags={339: (3, [2])}),
         "reversed bits": tiff(pixels, COLOURS, tags={266: (3, [2])}),
         "premultiplied": tiff(grain(9, 11, 4), COLOURS, extra=[1]),
@@ -76,8 +96,9 @@ def unusual() -> dict[str, bytes]:
 @pytest.mark.parametrize("output_type", [RGB, BGR, GRAY, ANY])
 @pytest.mark.parametrize("scale", [1, 4])
 def test_pixels_equal_pillows(output_type: ImageType, scale: int) -> None:
-    got = decoded([*FILES.values()], output_type=output_type, scale_denom=scale)
-    for pixels, (name, data) in zip(got, FILES.items(), strict=True):
+    files = {name: data for name, data in FILES.items() if name not in MISREAD}
+    got = decoded([*files.values()], output_type=output_type, scale_denom=scale)
+    for pixels, (name, data) in zip(got, files.items(), strict=True):
         want = pillow_decode(np.frombuffer(data, np.uint8), output_type, True, scale)
         np.testing.assert_array_equal(pixels, want, name, strict=True)
 
@@ -98,17 +119,43 @@ def test_files_that_pillow_writes() -> None:
 
 @pytest.mark.parametrize("dtype", [DType.UINT16, DType.FLOAT])
 def test_wide_types_and_indices(dtype: DType) -> None:
-    kept = {name: data for name, data in FILES.items() if name not in SIXTEEN or name.startswith("gray")}
+    kept = {name: data for name, data in FILES.items() if name not in COLOURS_16 and name not in MISREAD}
     got = decoded([*kept.values()], output_type=ANY, dtype=dtype)
     for pixels, (name, data) in zip(got, kept.items(), strict=True):
         want = pillow_decode(np.frombuffer(data, np.uint8), ANY, True, dtype=dtype)
         np.testing.assert_array_equal(pixels, want, name, strict=True)
-    with pytest.raises(DataError, match="expected 8 bits per channel of an image with several channels"):
-        eager.decoders.image(FILES["rgb 16, lzw, big, None"], output_type=ANY, dtype=dtype)
+    kept = {name: data for name, data in FILES.items() if name not in MISREAD}
     for pixels, data in zip(
-        decoded([*FILES.values()], output_type=ANY, palette_indices=True), FILES.values(), strict=True
+        decoded([*kept.values()], output_type=ANY, palette_indices=True), kept.values(), strict=True
     ):
         assert_exact(pixels, pillow_decode(np.frombuffer(data, np.uint8), ANY, True, indices=True))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("scale", [1, 4])
+def test_every_bit_of_16_is_kept(channels: int, scale: int) -> None:
+    """Compared with the pixels that were stored: Pillow has 8 bits of several channels."""
+    pixels = grain(23, 37, channels, np.uint16)
+    photometric, extra = (COLOURS, [2] * (channels - 3)) if channels > 2 else (GRAYS, [2] * (channels - 1))
+    files = [
+        tiff(pixels, photometric, big=big, compression=number, predictor=predictor, extra=extra, **where)
+        for number, predictor in ((NONE, 1), (LZW, 1), (LZW, 2), (DEFLATE, 2), (PACK_BITS, 1))
+        for big in (False, True) for where in ({}, {"rows": 5}, *PLACES.values())
+        if channels > 1 or "planes" not in where
+    ]  # fmt: skip
+    # Means are those of the twin, whose arithmetic is NumPy's.
+    want = pixels if scale == 1 else _means(pixels, scale)
+    for got in decoded(files, output_type=ANY, dtype=DType.UINT16, scale_denom=scale):
+        assert_exact(got, want)
+    if scale == 1:
+        floats = pixels.astype(np.float32) * np.float32(1 / 65535)
+        for got in decoded(files, output_type=ANY, dtype=DType.FLOAT):
+            assert_exact(got, floats)
+        for got in decoded(files, output_type=ANY):
+            assert_exact(got, (pixels >> 8).astype(np.uint8))
+        for data in files:
+            cut = eager.decoders.image_slice(data, start=(20, 7), shape=(13, 14), output_type=ANY, dtype=DType.UINT16)
+            assert_exact(cut, pixels[7:21, 20:33])
 
 
 def test_unusual_files_are_left_to_pillow() -> None:
@@ -170,12 +217,18 @@ def assert_like_pillow(data: bytes) -> bool:
     return got is not None
 
 
+MUTATED = [
+    *(f"{kind}, {compression}, little, 5" for kind in ("rgb", "palette", "gray 16") for compression in COMPRESSIONS),
+    *(f"rgb, {compression}, tiles, little, 1" for compression in ("none", "lzw", "packbits")),
+    "rgba 16, deflate, planes of tiles, big, 2", "palette, none, low tiles, big, 1",
+]  # fmt: skip
+
+
 @pytest.mark.filterwarnings("ignore:::PIL")
-@pytest.mark.parametrize("compression", COMPRESSIONS)
-@pytest.mark.parametrize("kind", ["rgb", "palette", "gray 16"])
-def test_truncated_and_changed_files_end_as_with_pillow(kind: str, compression: str) -> None:
+@pytest.mark.parametrize("name", MUTATED)
+def test_truncated_and_changed_files_end_as_with_pillow(name: str) -> None:
     """A file that is accepted has Pillow's pixels. Files that Pillow accepts may be refused by `max_pixels` alone."""
-    data = FILES[f"{kind}, {compression}, little, 5"]
+    data = FILES[name]
     random = np.random.Generator(np.random.PCG64(len(data)))
     for size in random.integers(0, len(data), 25):
         assert_like_pillow(data[:size])
@@ -196,7 +249,10 @@ def test_windows_and_limits() -> None:
         assert_exact(eager.decoders.image_slice(data, start=(1, 7), shape=(3, 9)), whole[7:16, 1:4])
     with pytest.raises(DataError, match="at most 850 pixels"):
         eager.decoders.image(FILES["rgb, none, big, None"], max_pixels=850)
-    # A strip that cannot have its pixels takes no memory for them.
+    # A strip or a tile that cannot have its pixels takes no memory for them.
     huge = tiff(grain(9, 11, 3), COLOURS, compression=LZW, tags={256: (4, [12000]), 257: (4, [12000])})
     with pytest.raises(DataError):
         eager.decoders.image(huge)
+    sizes = {256: (4, [12000]), 257: (4, [12000]), 322: (4, [12000]), 323: (4, [12000])}
+    with pytest.raises(DataError):
+        eager.decoders.image(tiff(grain(9, 11, 3), COLOURS, compression=LZW, tile=(16, 16), tags=sizes))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import struct
 import subprocess
@@ -115,6 +116,46 @@ def test_orientations_of_webp(orientation: int) -> None:
             want = pillow_decode(np.frombuffer(data, np.uint8), RGB, adjust)
             assert_exact(decoded([data], adjust_orientation=adjust)[0], want)
             assert_exact(eager.peek_image_shape(data, adjust_orientation=adjust), np.asarray(want.shape))
+
+
+# By channels and bits: files of OpenJPEG, of pixels of 5 x 6, since Pillow writes 8 bits of several channels.
+WIDE = {
+    (2, 16): "/0//UQAsAAAAAAAGAAAABQAAAAAAAAAAAAAABgAAAAUAAAAAAAAAAAACDwEBDwEB/1IADAAAAAEAAAQEAAH/XAAEQID/ZAAlAAFDcmVhd"
+    "GVkIGJ5IE9wZW5KUEVHIHZlcnNpb24gMi41LjT/kAAKAAAAAACRAAH/k9/4kfASIeQ45rUHDMIj2zyg4qABfDlLd3mmJ78Y/K73d8ZZrb"
+    "TTaT8aQYqmQdkW2rzzEI0Azo7g9iQGWkBaj5vNq8/8MPQQ268fPrE6qwhcIlYOKKQpwB41Azy15Q3YjDWfyREQUh7xvO6e2eBey6D54GL"
+    "/PveaxKP0ifjUxjTa/dav/9k=",
+    (3, 12): "/0//UQAvAAAAAAAGAAAABQAAAAAAAAAAAAAABgAAAAUAAAAAAAAAAAADCwEBCwEBCwEB/1IADAAAAAEBAAQEAAH/XAAEQGD/ZAAlAAFDc"
+    "mVhdGVkIGJ5IE9wZW5KUEVHIHZlcnNpb24gMi41LjT/kAAKAAAAAABQAAH/k8/ktBDbrx8+sTqrCFwiVg4opCnAHjUDPBHEXoMYcRcget"
+    "l/so+1CFfGu+TavRhsd8APhFAUAFqPn8APhFARUFNsX//Z",
+    (3, 16): "/0//UQAvAAAAAAAGAAAABQAAAAAAAAAAAAAABgAAAAUAAAAAAAAAAAADDwEBDwEBDwEB/1IADAAAAAEBAAQEAAH/XAAEQID/ZAAlAAFDc"
+    "mVhdGVkIGJ5IE9wZW5KUEVHIHZlcnNpb24gMi41LjT/kAAKAAAAAABfAAH/k8/8MPQQ268fPrE6qwhcIlYOKKQpwB41Azy15Q3YjDWfyR"
+    "EQUh7xvO6e2eBey6D54GL/PveaxKP0ifjUxjTa/davwAD4RBQAW2zAAPhEEVBTbP/Z",
+    (4, 10): "/0//UQAyAAAAAAAGAAAABQAAAAAAAAAAAAAABgAAAAUAAAAAAAAAAAAECQEBCQEBCQEBCQEB/1IADAAAAAEAAAQEAAH/XAAEQFD/ZAAlA"
+    "AFDcmVhdGVkIGJ5IE9wZW5KUEVHIHZlcnNpb24gMi41LjT/kAAKAAAAAACyAAH/k9+xMBIh5DjmtQcMwiPbPD5/Dfm/B1Sj8QfEetsntM"
+    "XtnAGWkBaj5vNqz8yYENuvHz6xOqsIXCJSKhye5dW0V9eeuKABdxbHU/yJ+NTGNNr91q/PzJwQ4mFSydmAsg7Pt2swDiNxZHahAE5yiEu"
+    "N23AaKpQE0kBspw2F/3/PzJQQ4mFSydmAsemYjn4ZClUykCwaUxcIcLoYNuYoTyZIUbWTPk2T/9k=",
+}
+
+
+@pytest.mark.parametrize(("channels", "bits"), WIDE)
+def test_several_channels_of_more_than_8_bits(channels: int, bits: int) -> None:
+    data = base64.b64decode(WIDE[channels, bits])
+    y, x, k = np.mgrid[:5, :6, :channels]
+    stored = ((y * 6 + x) * ((1 << bits) // 29) + k * 7).clip(0, (1 << bits) - 1)
+    values = (stored << (16 - bits)).astype(np.uint16)
+    assert_exact(decoded([data], output_type=ANY, dtype=DType.UINT16)[0], values)
+    assert_exact(
+        decoded([data], output_type=ANY, dtype=DType.FLOAT)[0], values.astype(np.float32) * np.float32(1 / 65535)
+    )
+    cut = eager.decoders.image_slice(data, start=(1, 2), shape=(3, 2), output_type=ANY, dtype=DType.UINT16)
+    assert_exact(cut, values[2:4, 1:4])
+    # Pillow rounds to 8 bits, but the sum has no ninth bit: of the largest values it makes 0.
+    rounded = (stored + (1 << (bits - 9))) >> (bits - 8)
+    (got,) = decoded([data], output_type=ANY)
+    assert_exact(got, rounded.clip(0, 255).astype(np.uint8))
+    twin = pillow_decode(np.frombuffer(data, np.uint8), ANY, True)
+    np.testing.assert_array_equal(got[rounded < 256], twin[rounded < 256])
+    assert (rounded == 256).any()
 
 
 def patched(data: bytes, marker: bytes, at: int, new: bytes) -> bytes:

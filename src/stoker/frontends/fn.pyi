@@ -4549,7 +4549,7 @@ class decoders:
         Args:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and
-                floating types keep the values of gray files with 16 bits, and floating types those of files with
+                floating types keep the values of files with 16 bits, and floating types those of gray files with
                 floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
                 integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.
@@ -4638,7 +4638,7 @@ class decoders:
             rounding: Rounding of the window's start: to the nearest pixel (half away from zero), or towards zero.
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and
-                floating types keep the values of gray files with 16 bits, and floating types those of files with
+                floating types keep the values of files with 16 bits, and floating types those of gray files with
                 floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
                 integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.
@@ -4716,7 +4716,7 @@ class decoders:
         Args:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and
-                floating types keep the values of gray files with 16 bits, and floating types those of files with
+                floating types keep the values of files with 16 bits, and floating types those of gray files with
                 floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
                 integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.
@@ -4815,7 +4815,7 @@ class decoders:
             normalized_shape: Whether a positional shape of floats is relative.
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and
-                floating types keep the values of gray files with 16 bits, and floating types those of files with
+                floating types keep the values of files with 16 bits, and floating types those of gray files with
                 floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
                 integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.

@@ -66,10 +66,6 @@ Outcome decode(const Call& c, const Form& form, bool indices) {
     *c.error = "expected memory for " + std::to_string(channels) + " channels, got " + std::to_string(out.shape[2]);
     return Outcome::Error;
   }
-  if (wide && layout.narrowed) {
-    *c.error = "16 bits per channel of an image with several channels";
-    return Outcome::Python;
-  }
   if (form.scale_log2 > 0 && indices && layout.family == raster::Family::Table && !layout.gray) {
     *c.error = "palette indices at a smaller scale";
     return Outcome::Python;

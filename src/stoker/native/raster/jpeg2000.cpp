@@ -59,7 +59,8 @@ bool read_stream(Range range, Header& header) {
   for (uint32_t i = 0; i < channels; ++i)  // the same bits, no subsampling
     if (parts[3 * i] != parts[0] || parts[3 * i + 1] != 1 || parts[3 * i + 2] != 1) return false;
   const int bits = parts[0] + 1;  // a signed number has the highest bit set
-  if (bits != 8 && !(bits == 16 && channels == 1)) return false;
+  // Pillow has 8 bits of gray values of 9 bits in a file of boxes, and 16 in a codestream.
+  if (bits < 8 || bits > 16 || (bits == 9 && channels == 1)) return false;
   if (right == 0 || bottom == 0 || std::max(right, bottom) > kMaxExtent) return false;
   header.width = static_cast<int32_t>(right);
   header.height = static_cast<int32_t>(bottom);
@@ -131,38 +132,57 @@ bool is_expected(const Jpeg2000Image& image, const Header& header) {
   return true;
 }
 
-// Join the components of a tile in pixels, those of 16 bits with the high byte first.
-template <int kChannels>
-void join_row(const uint8_t* from, int64_t plane, int64_t width, uint8_t* to) {
-  for (int64_t x = 0; x < width; ++x)
-    for (int k = 0; k < kChannels; ++k) to[kChannels * x + k] = from[k * plane + x];
-}
+// Bytes of a value in memory: OpenJPEG gives words to numbers of more than 8 bits.
+int value_bytes(int bits) { return bits > 8 ? 2 : 1; }
 
-void join_tile(const uint8_t* from, int64_t width, int64_t height, const Header& header, int64_t pitch, uint8_t* to) {
-  const int64_t plane = width * height;
-  for (int64_t y = 0; y < height; ++y, to += pitch) {
-    if (header.bits == 16) {
-      for (int64_t x = 0; x < width; ++x) {
-        uint16_t value;
-        std::memcpy(&value, from + 2 * (y * width + x), sizeof value);
-        to[2 * x] = static_cast<uint8_t>(value >> 8);
-        to[2 * x + 1] = static_cast<uint8_t>(value);
+// A tile's components, one after the other.
+struct Tile {
+  const uint8_t* data;
+  int64_t width, height;
+  int bits;
+};
+
+// Join the components in pixels, whose values `convert` makes. `pitch`: bytes from one row of pixels to the next.
+template <class From, class To, int kChannels, class Convert>
+void join_channels(const Tile& tile, int64_t pitch, uint8_t* to, const Convert& convert) {
+  const int64_t plane = tile.width * tile.height;
+  for (int64_t y = 0; y < tile.height; ++y, to += pitch) {
+    const uint8_t* const row = tile.data + y * tile.width * static_cast<int64_t>(sizeof(From));
+    for (int64_t x = 0; x < tile.width; ++x)
+      for (int k = 0; k < kChannels; ++k) {
+        From value;
+        std::memcpy(&value, row + (k * plane + x) * static_cast<int64_t>(sizeof(From)), sizeof value);
+        const To converted = convert(value);
+        std::memcpy(to + (kChannels * x + k) * static_cast<int64_t>(sizeof(To)), &converted, sizeof converted);
       }
-      continue;
-    }
-    const uint8_t* const row = from + y * width;
-    switch (header.channels) {
-      case 1: join_row<1>(row, plane, width, to); break;
-      case 2: join_row<2>(row, plane, width, to); break;
-      case 3: join_row<3>(row, plane, width, to); break;
-      default: join_row<4>(row, plane, width, to);
-    }
   }
 }
 
+template <class From, class To, class Convert>
+void join(const Tile& tile, int channels, int64_t pitch, uint8_t* to, const Convert& convert) {
+  switch (channels) {
+    case 1: return join_channels<From, To, 1>(tile, pitch, to, convert);
+    case 2: return join_channels<From, To, 2>(tile, pitch, to, convert);
+    case 3: return join_channels<From, To, 3>(tile, pitch, to, convert);
+    default: return join_channels<From, To, 4>(tile, pitch, to, convert);
+  }
+}
+
+// Join the components of a tile. Numbers of more than 8 bits move up to the highest of 16; or they are rounded to 8 as by
+// Pillow, whose sum has no ninth bit, so that it makes the largest values 0.
+void join_tile(const Tile& tile, int channels, bool rounded, int64_t pitch, uint8_t* to) {
+  if (tile.bits == 8) return join<uint8_t, uint8_t>(tile, channels, pitch, to, [](uint8_t x) { return x; });
+  const int up = 16 - tile.bits;
+  if (!rounded)
+    return join<uint16_t, uint16_t>(tile, channels, pitch, to,
+                                    [up](uint16_t x) { return static_cast<uint16_t>(x << up); });
+  join<uint16_t, uint8_t>(tile, channels, pitch, to,
+                          [up](uint16_t x) { return static_cast<uint8_t>(std::min(255, ((x << up) + 128) >> 8)); });
+}
+
 // Decode the tiles one after the other, as Pillow does, so that the same files are damaged. Return false if OpenJPEG does
-// not accept the file. `pixels`: zeros.
-bool decode_tiles(const Jpeg2000Library& library, Reader& reader, const Header& header, uint8_t* pixels,
+// not accept the file. `pixels`: zeros. `rounded`: they have 8 bits.
+bool decode_tiles(const Jpeg2000Library& library, Reader& reader, const Header& header, bool rounded, uint8_t* pixels,
                   Scratch& scratch) {
   using Handle = std::unique_ptr<void, void (*)(void*)>;
   const Handle decoder(library.create_decoder(header.boxes ? kFile : kCodestream), library.destroy_decoder);
@@ -180,7 +200,8 @@ bool decode_tiles(const Jpeg2000Library& library, Reader& reader, const Header& 
                       library.read_header(stream.get(), decoder.get(), &made) && made;
   const std::unique_ptr<Jpeg2000Image, void (*)(Jpeg2000Image*)> image(made, library.destroy_image);
   if (!opened || !is_expected(*image, header)) return false;
-  const int64_t pixel = header.channels * (header.bits / 8), pitch = pixel * header.width;
+  const int64_t stored = header.channels * value_bytes(header.bits), pixel = rounded ? header.channels : stored,
+                pitch = pixel * header.width;
   for (;;) {
     uint32_t tile = 0, bytes = 0, components = 0;
     int32_t x0 = 0, y0 = 0, x1 = 0, y1 = 0;
@@ -190,10 +211,10 @@ bool decode_tiles(const Jpeg2000Library& library, Reader& reader, const Header& 
     if (!more) break;
     if (x0 < 0 || y0 < 0 || x0 >= x1 || y0 >= y1 || x1 > header.width || y1 > header.height) return false;
     const int64_t width = x1 - x0, height = y1 - y0;
-    if (components != header.channels || int64_t{bytes} != width * height * pixel) return false;
+    if (components != header.channels || int64_t{bytes} != width * height * stored) return false;
     uint8_t* const planes = scratch.get(bytes);
     if (!library.decode_tile(decoder.get(), tile, planes, bytes, stream.get())) return false;
-    join_tile(planes, width, height, header, pitch, pixels + y0 * pitch + x0 * pixel);
+    join_tile({planes, width, height, header.bits}, header.channels, rounded, pitch, pixels + y0 * pitch + x0 * pixel);
   }
   return library.end(decoder.get(), stream.get());
 }
@@ -217,25 +238,30 @@ Parsed parse(const uint8_t* data, size_t size, Header& header, const char*& reas
 Layout layout_of(const Header& header) {
   Layout layout;
   layout.set_gray(8);
-  const int bytes = header.bits / 8;
+  const int bytes = value_bytes(header.bits), high = bytes - 1;
   layout.pixel = static_cast<uint8_t>(header.channels * bytes);
-  for (uint8_t i = 0; i < 4; ++i) layout.at[i] = i;
+  layout.low = static_cast<int8_t>(-high);
+  for (int i = 0; i < header.channels; ++i) layout.at[i] = static_cast<uint8_t>(bytes * i + high);
   layout.own_channels = header.channels;
-  if (bytes == 2) layout.family = Family::Wide;
-  else if (header.channels == 2) layout.family = Family::GrayAlpha;
+  if (header.channels == 2) layout.family = Family::GrayAlpha;
   else if (header.channels > 2) layout.family = Family::Colour;
+  else if (bytes == 2) layout.family = Family::Wide;
   return layout;
 }
 
 bool decode(const uint8_t* data, size_t size, const Header& header, const Layout& layout, const Target& target,
             Scratch* scratch) {
   Reader reader{data, size};
-  const RawRows rows{
-      .width = header.width, .height = header.height, .pitch = int64_t{layout.pixel} * header.width, .layout = layout};
+  // Of one gray value of 16 bits the upper 8 are taken, as of those in all formats.
+  const bool rounded = header.bits > 8 && header.channels > 1 && target.out.dtype == DType::U8;
+  Header eight = header;
+  eight.bits = 8;
+  RawRows rows{.width = header.width, .height = header.height, .layout = rounded ? layout_of(eight) : layout};
+  rows.pitch = int64_t{rows.layout.pixel} * header.width;
   const auto bytes = static_cast<size_t>(rows.pitch * rows.height);
   uint8_t* const pixels = scratch[1].get(bytes);
   std::fill_n(pixels, bytes, uint8_t{0});  // tiles may be missing
-  if (!decode_tiles(*openjpeg(), reader, header, pixels, scratch[0])) return false;
+  if (!decode_tiles(*openjpeg(), reader, header, rounded, pixels, scratch[0])) return false;
   write_raw(pixels, rows, target, scratch[3]);
   return true;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JPEG 2000 files (ISO/IEC 15444-1) whose components are their pixels, by OpenJPEG: no palette, no subsampling, sRGB or
-// gray, unsigned numbers of 8 bits, gray also of 16. All others are left to Pillow, which calls the same library under
-// Python's lock, because its decoder reads from a Python object.
+// gray, unsigned numbers of 8 to 16 bits. All others are left to Pillow, which calls the same library under Python's lock,
+// because its decoder reads from a Python object.
 #pragma once
 #include <cstddef>
 #include <cstdint>

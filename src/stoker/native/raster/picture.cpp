@@ -91,7 +91,8 @@ Parsed decode(const uint8_t* data, size_t size, const Picture& picture, const Ta
             std::to_string(picture.width) + "x" + std::to_string(picture.height) + " pixels declared)";
     return Parsed::Damaged;
   }
-  write_raw(data, picture.raw, target, scratch[3]);
+  if (picture.kind == Kind::Pnm) pnm::decode(data, picture.raw, target, scratch);
+  else write_raw(data, picture.raw, target, scratch[3]);
   return Parsed::Ok;
 }
 

@@ -149,10 +149,6 @@ struct Conversion {
   }
 };
 
-uint16_t wide_value(const uint8_t* p, const Layout& layout) {
-  return static_cast<uint16_t>(p[layout.at[0]] << 8 | p[layout.at[1]]);
-}
-
 // Converts rows to the element type of a result.
 struct Writer {
   const Conversion& conversion;
@@ -160,14 +156,10 @@ struct Writer {
   uint8_t* bytes;  // memory for a row
 
   void row(const uint8_t* from, int64_t count, uint8_t* to) const {
-    const Layout& layout = conversion.layout;
     if (dtype == DType::U8) return conversion.bytes(from, count, to);
-    if (layout.family == Family::Wide) {
-      if (dtype == DType::U16)
-        return each<uint16_t>(count, to, [&](int64_t i) { return wide_value(from + layout.pixel * i, layout); });
-      return each<float>(count, to, [&](int64_t i) {
-        return static_cast<float>(wide_value(from + layout.pixel * i, layout)) * static_cast<float>(1.0 / 65535);
-      });
+    if (conversion.layout.low != 0) {
+      if (dtype == DType::U16) return words<uint16_t>(from, count, to, [](uint16_t x) { return x; });
+      return words<float>(from, count, to, [](uint16_t x) { return static_cast<float>(x) * (1.0F / 65535); });
     }
     conversion.bytes(from, count, bytes);
     count *= conversion.channels;
@@ -177,6 +169,30 @@ struct Writer {
   }
 
  private:
+  // Convert values of 16 bits.
+  template <class T, class Convert>
+  void words(const uint8_t* from, int64_t count, uint8_t* to, const Convert& convert) const {
+    const Layout& layout = conversion.layout;
+    const int channels = conversion.channels, first = std::min<int>(layout.at[0], layout.at[0] + layout.low);
+    bool packed = layout.pixel == 2 * channels;
+    for (int k = 1; k < channels; ++k) packed = packed && layout.at[k] == layout.at[0] + 2 * k;
+    const auto word = [&](const uint8_t* p) {
+      uint16_t value;
+      std::memcpy(&value, p, sizeof value);
+      return value;
+    };
+    if (packed && layout.low < 0)
+      return each<T>(count * channels, to, [&](int64_t i) { return convert(word(from + first + 2 * i)); });
+    if (packed)
+      return each<T>(count * channels, to,
+                     [&](int64_t i) { return convert(__builtin_bswap16(word(from + first + 2 * i))); });
+    for (int64_t x = 0; x < count; ++x, from += layout.pixel, to += channels * static_cast<int64_t>(sizeof(T)))
+      each<T>(channels, to, [&](int64_t k) {
+        const uint8_t* const high = from + layout.at[k];
+        return convert(static_cast<uint16_t>(high[0] << 8 | high[layout.low]));
+      });
+  }
+
   template <class T, class Value>
   static void each(int64_t count, uint8_t* to, const Value& value) {
     for (int64_t i = 0; i < count; ++i) {

@@ -16,17 +16,18 @@ enum class Parsed : uint8_t { Ok, Handover, Damaged };
 constexpr uint32_t kMaxExtent = 1 << 28;
 
 // Family of a file's pixels. Table: one byte, the number of a colour. GrayAlpha: one gray byte and one of
-// transparency. Colour: three bytes of colour, and perhaps one of transparency. Wide: one gray value of 16 bits.
+// transparency. Colour: three values of colour, and perhaps one of transparency, of 8 or 16 bits. Wide: one gray value
+// of 16 bits.
 enum class Family : uint8_t { Table, GrayAlpha, Colour, Wide };
 
 // Layout of a row's pixels in memory.
 struct Layout {
   Family family = Family::Table;
   uint8_t pixel = 1;           // bytes of a pixel
-  uint8_t at[4] = {};          // offsets of red, green, blue and transparency; of gray and transparency; of the high
-                               // and the low byte of a Wide value
+  uint8_t at[4] = {};          // offsets of red, green, blue and transparency; of gray and transparency; of a Wide
+                               // value. Of 16 bits those of the high byte
+  int8_t low = 0;              // of 16 bits: offset of the low byte from the high one, 1 or -1. 0: values have 8 bits
   uint8_t own_channels = 1;    // of the format ANY: 1, 2, 3 or 4
-  bool narrowed = false;       // values have 16 bits, of which the bytes are the upper ones
   bool gray = true;            // colours of the table have no hue and no transparency
   uint8_t table[256][4] = {};  // red, green, blue, transparency
 

@@ -344,20 +344,17 @@ Layout layout_of(const Header& header) {
   Layout layout;
   const int sample = header.bits == 16 ? 2 : 1;
   layout.pixel = static_cast<uint8_t>(filter_pixel(header));
+  layout.low = header.bits == 16 ? 1 : 0;
   layout.set_gray(header.colours == kGray && header.bits < 8 ? header.bits : 8);
   const auto colour = [&](int red, int green, int blue, int alpha, int own) {
     layout.family = Family::Colour;
     const int at[4] = {red, green, blue, alpha};
     for (int i = 0; i < 4; ++i) layout.at[i] = static_cast<uint8_t>(at[i] * sample);
     layout.own_channels = static_cast<uint8_t>(own);
-    layout.narrowed = header.bits == 16;
   };
   switch (header.colours) {
     case kGray:
-      if (header.bits == 16) {
-        layout.family = Family::Wide;
-        layout.at[1] = 1;
-      }
+      if (header.bits == 16) layout.family = Family::Wide;
       break;
     case kRgb: colour(0, 1, 2, 0, 3); break;
     case kRgba: colour(0, 1, 2, 3, 4); break;

@@ -14,7 +14,9 @@ struct RawRows {
   size_t offset = 0;  // of the first stored row
   int64_t pitch = 0;  // bytes from one row to the next
   bool bottom_up = false;
-  Layout layout;
+  bool scaled = false;     // values are parts of `largest`, of which pixels are made when rows are read
+  uint32_t largest = 255;  // value of a portable map
+  Layout layout;           // of the stored rows
 };
 
 namespace bmp {
@@ -31,9 +33,11 @@ namespace pnm {
 
 bool is_pnm(const uint8_t* data, size_t size);
 
-// Read the header: of binary gray values (P5) with 8 or 16 bits, and of colours (P6) with 8 bits. Others are left to
-// Pillow, with a literal reason.
+// Read the header: of binary gray values (P5) and colours (P6). Others are left to Pillow, with a literal reason.
 Parsed parse(const uint8_t* data, size_t size, RawRows& rows, const char*& reason);
+
+// Write the target from a file that has all rows. Values become parts of 255 or 65535, rounded as by Pillow.
+void decode(const uint8_t* data, const RawRows& rows, const Target& target, Scratch* scratch);
 
 }  // namespace pnm
 

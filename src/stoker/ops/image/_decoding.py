@@ -67,7 +67,7 @@ _STATISTICS_DOC = (
 
 _DTYPE_DOC = (
     "Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and floating types keep "
-    "the values of gray files with 16 bits, and floating types those of files with floats or 32-bit integers. Other "
+    "the values of files with 16 bits, and floating types those of gray files with floats or 32-bit integers. Other "
     "outputs have 8 bits first: the upper 8 of 16; floats and 32-bit integers must be whole numbers up to 255."
 )
 _INDICES_DOC = (

@@ -21,6 +21,8 @@ _TIFF_BITS = 258  # the tag of bits per channel
 _TIFF_SIZE = (256, 257)  # the tags of width and height
 # Numbers of PIL.Image.Transpose that undo an orientation.
 _TURNED_BACK = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}
+# Pillow's raw modes of 32 bits with the high byte first, and those in the processor's order.
+_NATIVE_ORDER = {"F;32BF": "F;32NF", "I;32B": "I;32N", "I;32BS": "I;32NS"}
 _BAND_PIXELS = 1 << 20  # of an image that is averaged, at a time
 _MODES = {ImageType.RGB: "RGB", ImageType.BGR: "RGB", ImageType.YCbCr: "YCbCr", ImageType.GRAY: "L"}
 
@@ -71,8 +73,19 @@ def _stored_size(image: Any) -> tuple[int, int]:
 def _loaded(image: Any) -> Any:
     """Load an image as stored. Pillow turns TIFF files as their orientation says, whatever the caller wants."""
     turned = _orientation(image, True) if image.format == "TIFF" else 1
+    if image.format == "TIFF":
+        image.tile = [_in_native_order(tile) for tile in image.tile]
     image.load()
     return image if turned == 1 else image.transpose(_TURNED_BACK[turned])
+
+
+def _in_native_order(tile: Any) -> Any:
+    """Return a tile of a TIFF file for values of 32 bits as libtiff gives them: in the processor's order of bytes.
+
+    Pillow (13.0) does so for values of 16 bits only. Without this, compressed floats of big-endian files are wrong.
+    """
+    rawmode = tile.args[0] if tile.codec_name == "libtiff" else ""
+    return tile._replace(args=(_NATIVE_ORDER[rawmode], *tile.args[1:])) if rawmode in _NATIVE_ORDER else tile
 
 
 def _any_channels(image: Any, indices: bool = False) -> int:
