@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,15 @@ def run(loader: Any, seed: int = 7, epochs: int = 1) -> list[Any]:
     random.seed(seed)
     np.random.seed(seed)
     return [batch for _ in range(epochs) for batch in loader]
+
+
+def release(error: BaseException) -> None:
+    """Release the loader in the frames of an error, so that its workers end.
+
+    torch's exceptions of workers are in a reference cycle. If a garbage collection ends the loader, its queues are
+    closed before it asks the workers to end, and it waits five seconds for each of them.
+    """
+    traceback.clear_frames(error.__traceback__)
 
 
 class Tolerant(torch.utils.data.Dataset[Any]):
