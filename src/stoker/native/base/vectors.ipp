@@ -6,6 +6,8 @@
 // base/vectors_avx512.ipp and base/vectors_neon.ipp add, under the same names, the operations that they lack:
 //
 //   load_parts(from), store_parts(to, x)  16 bytes at each of kParts addresses
+//   load_blocks(p)                        16 bytes at p, p + 48, ...; bytes in between may be read (not on NEON)
+//   store_blocks(p, rows)                 48 bytes for each part, contiguous: bytes 0 to 15 from rows[0], ... (not on NEON)
 //   repeat_part(p)                        the same 16 bytes in every part
 //   shuffle_parts(x, by)                  byte i of a part: byte by[i] of that part, or 0 where by[i] has its top bit set
 //   reverse_parts(x)                      the last part first, bytes within parts as they are

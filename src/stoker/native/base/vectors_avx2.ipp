@@ -11,6 +11,17 @@ inline void store_parts(uint8_t* const (&to)[2], V<uint8_t> x) {
   store128(to[0], _mm256_castsi256_si128((__m256i)x));
   store128(to[1], _mm256_extracti128_si256((__m256i)x, 1));
 }
+// A blend can run on more units than an insertion.
+inline V<uint8_t> load_blocks(const uint8_t* p) {
+  const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32));
+  return (V<uint8_t>)_mm256_blend_epi32(_mm256_castsi128_si256(load128(p)), second, 0xF0);
+}
+inline void store_blocks(uint8_t* p, const V<uint8_t> (&rows)[3]) {
+  const auto a = (__m256i)rows[0], b = (__m256i)rows[1], c = (__m256i)rows[2];
+  store_vector<uint8_t>(p, (V<uint8_t>)_mm256_permute2x128_si256(a, b, 0x20));
+  store_vector<uint8_t>(p + 32, (V<uint8_t>)_mm256_blend_epi32(c, a, 0xF0));
+  store_vector<uint8_t>(p + 64, (V<uint8_t>)_mm256_permute2x128_si256(b, c, 0x31));
+}
 inline V<uint8_t> repeat_part(const void* p) { return (V<uint8_t>)_mm256_broadcastsi128_si256(load128(p)); }
 
 inline V<uint8_t> shuffle_parts(V<uint8_t> x, V<uint8_t> by) {

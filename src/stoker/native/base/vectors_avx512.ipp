@@ -17,6 +17,10 @@ inline void store_parts(uint8_t* const (&to)[4], V<uint8_t> x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to[2]), _mm512_maskz_extracti32x4_epi32(0xF, v, 2));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to[3]), _mm512_maskz_extracti32x4_epi32(0xF, v, 3));
 }
+inline V<uint8_t> load_blocks(const uint8_t* p) { return load_parts({p, p + 48, p + 96, p + 144}); }
+inline void store_blocks(uint8_t* p, const V<uint8_t> (&rows)[3]) {
+  for (int s = 0; s < 3; ++s) store_parts({p + 16 * s, p + 16 * s + 48, p + 16 * s + 96, p + 16 * s + 144}, rows[s]);
+}
 inline V<uint8_t> repeat_part(const void* p) { return (V<uint8_t>)_mm512_maskz_broadcast_i32x4(0xFFFF, load128(p)); }
 
 inline V<uint8_t> shuffle_parts(V<uint8_t> x, V<uint8_t> by) {
