@@ -2,6 +2,8 @@
 """Resampling compared with Pillow, bit for bit, on every instruction set of this machine."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import PIL
@@ -347,3 +349,55 @@ def test_unsupported_types_are_refused():
         native.resample(np.zeros((4, 4, 1), np.float64), 2, 2, None, LINEAR, LINEAR, True)
     with pytest.raises(ValueError):
         native.resample(np.zeros((4, 4, 1), np.uint8), 2, 2, None, 8, LINEAR, True)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("out_w", [112, 150, 333, 500, 777])
+def test_two_taps_of_all_pairs_of_bytes(channels, out_w):
+    """Differences of neighbours are all that two bytes can have, also where a weight is near a tie."""
+    first, second = np.meshgrid(np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8))
+    flat = np.stack([first, second], axis=-1).reshape(-1)
+    a = np.resize(flat, (len(flat) // 256 + 1, 256, channels))
+    resample(a, len(a), out_w, None, LINEAR, antialias=False)
+    resample(np.ascontiguousarray(a.transpose(1, 0, 2)), out_w, len(a), None, LINEAR, antialias=False)
+
+
+@pytest.mark.parametrize("method", [LINEAR, CUBIC, TRIANGULAR, BOX])
+@pytest.mark.parametrize("scale", [1.25, 1.5, 2, 3, 4, 7, 0.8, 0.6, 0.45, 0.2, 0.1])
+def test_few_taps_of_extreme_images(method, scale):
+    """Sums at both ends of the range, at the borders, where weights exceed 1, and at the end of a row of any length."""
+    for width in (2, 3, 5, 8, 15, 16, 17, 31, 33, 66, 130):
+        for channels in (1, 2, 3, 4):
+            a = np.random.default_rng(width).integers(0, 2, (11, width, channels), np.uint8) * 255
+            out = max(round(width * scale), 1)
+            for box in (None, (0.0, 0.0, width * 0.7, 11.0), (width * 0.9, 11.0, 0.0, 0.0)):
+                resample(a, max(round(11 * scale), 1), out, box, method, antialias=False)
+                resample(a, 11, out, box, method, antialias=False)
+
+
+GUARDED = """
+import ctypes, mmap
+import numpy as np
+from stoker.native import _native as native
+
+memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address + mmap.PAGESIZE), mmap.PAGESIZE, 0) == 0
+page = np.frombuffer(memory, np.uint8)[: mmap.PAGESIZE]
+for level in native.instruction_sets():
+    native.set_isa(level)
+    for channels in (1, 2, 3, 4):
+        for width in (2, 3, 5, 8, 11, 16, 17, 22, 33, 64, 100):
+            image = page[-3 * width * channels :].reshape(3, width, channels)
+            for out_w in (width // 2, width * 3 // 4 + 1, width + 1, 2 * width, 4 * width):
+                for method in range(8):
+                    for box in (None, (float(width), 3.0, 0.0, 0.0)):
+                        native.resample(image, 5, out_w, box, method, method, False, False)
+print("read")
+"""
+
+
+def test_no_byte_after_the_last_row_is_read():
+    """An image ends with a page after which memory cannot be read; its process would die."""
+    done = subprocess.run([sys.executable, "-c", GUARDED], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "read\n"), done.stderr

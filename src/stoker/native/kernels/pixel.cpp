@@ -7,6 +7,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/stage.hpp"
 #include "kernels/stage_views.hpp"
+#include "pixel/copy.hpp"
 #include "resample/resample.hpp"
 #include "run/job.hpp"
 #include "warp/project.hpp"
@@ -166,6 +167,12 @@ class Stage : public Kernel {
     if (!stage::resample_axes(spec_, c.params, in[0], out[0], &vertical, &horizontal, c.error) ||
         !stage::spread(spec_, c.params, out[0], 1, in, c.error) || !channels_.fit(spec_, v, c.error))
       return Outcome::Error;
+    if (in[0].shape[2] == out[0].shape[2] && resample::has_packed_rows(out[0]) &&
+        pixel::keeps_first_input(spec_.program, out[0].shape[2])) {
+      if (resample::resample_into(in[0], vertical, horizontal, out[0], c.work[0])) return Outcome::Ok;
+      *c.error = stage::kCannotResample;
+      return Outcome::Error;
+    }
     View band_view = out[0];
     band_view.dtype = in[0].dtype;
     band_view.shape[2] = in[0].shape[2];

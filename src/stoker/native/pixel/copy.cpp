@@ -337,4 +337,18 @@ bool run_as_copies(const Program& program, const View* inputs, const View* outpu
   return true;
 }
 
+bool keeps_first_input(const Program& program, int64_t channels) {
+  const Plan& plan = *program.plan;
+  if (!plan.moves || program.outputs != 1 || program.input_dtype[0] != program.output_dtype[0]) return false;
+  if (program.channels != 0 && program.channels != channels) return false;
+  uint64_t stored = 0;  // bits of the channels
+  for (const Access& a : plan.stores)
+    for (int k = 0; k < a.count; ++k) {
+      const Source& from = plan.sources[a.source[k]];
+      if (from.port != 0 || (program.channels != 0 && from.channel != a.first + k)) return false;
+      stored |= uint64_t{1} << (a.first + k);
+    }
+  return stored == (uint64_t{1} << std::max(program.channels, 1)) - 1;
+}
+
 }  // namespace stoker::pixel

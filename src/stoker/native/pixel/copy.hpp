@@ -13,4 +13,8 @@ void copy(const View& from, const View& to);
 // computes, or if an output is an input.
 bool run_as_copies(const Program& program, const View* inputs, const View* outputs);
 
+// Return whether the program's only output is its first input, with the same elements and, of a channelled program, `channels`
+// channels in the same order.
+bool keeps_first_input(const Program& program, int64_t channels);
+
 }  // namespace stoker::pixel

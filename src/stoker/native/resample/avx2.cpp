@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "resample/few_taps.hpp"
 #include "resample/kernels.hpp"
 #include "resample/shuffles.hpp"
 #include "shared/half.hpp"
@@ -112,116 +113,22 @@ void pick_blocks(const PickBlocks& picks, const uint8_t* row, uint8_t* dst) {
   }
 }
 
-// ---------------------------------------------------------------- blocks of outputs of two taps
-//
-// Linear filters without antialiasing have at most two taps. For a part of 16 bytes of the destination, byte shuffles of a
-// few loads bring the first taps of all bytes together, and the second ones; shuffles and weights of a part do not depend on
-// the row. Two neighbouring parts, each with loads of its own, make a vector.
-
-constexpr int64_t kPartBytes = 16, kMostPartLoads = 3, kPartPixels = 4;
-constexpr int64_t kBlockBytes = 2 * kPartBytes;
-
-struct TwoTapBlock {
-  int32_t base[2];  // of each part, in bytes
-  int64_t loads;
-  alignas(32) uint8_t first[kMostPartLoads][kBlockBytes], second[kMostPartLoads][kBlockBytes];
-  // Of destination bytes 4 k .. 4 k + 3 of both parts, as pack_words() does: high parts, low parts.
-  alignas(32) uint32_t high[kPartPixels][8], low[kPartPixels][8];
-};
-
-int64_t two_tap_blocks(const RowTaps& taps, int64_t outputs) {
-  return (outputs * taps.channels + kBlockBytes - 1) / kBlockBytes;
-}
-int64_t two_tap_room(int64_t outputs) {
-  constexpr int64_t kMostChannels = 4;
-  return (outputs * kMostChannels + kBlockBytes - 1) / kBlockBytes * int64_t{sizeof(TwoTapBlock)};
+void vertical_avx2(const uint8_t* const* rows, const uint32_t* packed, int64_t groups, uint8_t* out, int64_t n) {
+  if (groups == 1) {
+    int32_t weights[kGroup];
+    unpack_group(Packing::Words, packed, weights);
+    if (vertical_few_taps(Few::Any, rows, weights, out, n)) return;
+  }
+  vertical_any(rows, packed, groups, out, n);
 }
 
-// The weight of tap t of an output in `high` and `low`, which have two words each.
-inline bool has_weight(uint32_t high, uint32_t low, int t) { return ((high | low) >> (16 * t) & 0xFFFF) != 0; }
-
-// Plan the bytes from `begin` on of a destination row as part `part` of a block. Starts are monotone, so that the first
-// and the last pixel are the outermost ones. Return false if they are too far apart.
-bool plan_part(const RowTaps& taps, int64_t outputs, int64_t begin, int part, TwoTapBlock& block) {
-  const int64_t pixel = taps.channels, end = std::min(begin + kPartBytes, outputs * pixel);
-  block.base[part] = 0;
-  if (begin >= end) return true;
-  const int64_t one = taps.start[begin / pixel], other = taps.start[(end - 1) / pixel];
-  const int64_t base = std::min(one, other) * pixel, reach = (std::max(one, other) + 2) * pixel - base;
-  const int64_t loads = (reach + kPartBytes - 1) / kPartBytes;
-  if (loads > kMostPartLoads) return false;
-  block.base[part] = static_cast<int32_t>(base);
-  block.loads = std::max(block.loads, loads);
-  int64_t x = begin / pixel, channel = begin % pixel;
-  for (int64_t at = 0; at < end - begin; ++at) {
-    const uint32_t high = taps.packed[4 * x], low = taps.packed[4 * x + 1];
-    const int64_t from = taps.start[x] * pixel + channel - base, next = from + pixel, to = part * kPartBytes + at;
-    block.first[from / kPartBytes][to] = static_cast<uint8_t>(from % kPartBytes);
-    // A tap without weight may lie beyond the row.
-    if (has_weight(high, low, 1)) block.second[next / kPartBytes][to] = static_cast<uint8_t>(next % kPartBytes);
-    block.high[at / 4][part * 4 + at % 4] = high;
-    block.low[at / 4][part * 4 + at % 4] = low;
-    if (++channel == pixel) channel = 0, ++x;
-  }
-  return true;
+bool plan_few(const RowTaps& taps, int64_t outputs, int64_t readable, uint8_t* room) {
+  return plan_few_taps(Few::Any, Packing::Words, taps, outputs, readable, room);
 }
 
-bool plan_two_taps(const RowTaps& taps, int64_t outputs, uint8_t* room) {
-  if (taps.groups != 1 || taps.channels < 2 || taps.channels > 4) return false;
-  for (int64_t x = 0; x < outputs; ++x)
-    if (taps.packed[4 * x + 2] | taps.packed[4 * x + 3]) return false;
-  auto* block = reinterpret_cast<TwoTapBlock*>(room);
-  for (int64_t b = 0; b < two_tap_blocks(taps, outputs); ++b, ++block) {
-    std::memset(block, 0, sizeof *block);
-    std::memset(block->first, 0x80, 2 * sizeof block->first);
-    for (int part = 0; part < 2; ++part)
-      if (!plan_part(taps, outputs, b * kBlockBytes + part * kPartBytes, part, *block)) return false;
-  }
-  return true;
-}
-
-template <int64_t kLoads>
-inline void two_taps(const TwoTapBlock& block, const uint8_t* const (&from)[2], uint8_t* to) {
-  V<uint8_t> first{}, second{};
-  for (int64_t l = 0; l < kLoads; ++l) {
-    const V<uint8_t> bytes = load_parts({from[0] + l * kPartBytes, from[1] + l * kPartBytes});
-    first |= shuffle_parts(bytes, load_vector<uint8_t>(block.first[l]));
-    second |= shuffle_parts(bytes, load_vector<uint8_t>(block.second[l]));
-  }
-  const __m256i a = (__m256i)first, b = (__m256i)second, zero = _mm256_setzero_si256();
-  const __m256i pairs[2] = {_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)};
-  V<int32_t> value[kPartPixels];
-  for (int k = 0; k < kPartPixels; ++k) {
-    Sums sums;
-    sums.add(k % 2 ? _mm256_unpackhi_epi8(pairs[k / 2], zero) : _mm256_unpacklo_epi8(pairs[k / 2], zero),
-             load_weights(block.high[k]), load_weights(block.low[k]));
-    value[k] = sums.value();
-  }
-  store_vector<uint8_t>(to, pack_bytes(value[0], value[1], value[2], value[3]));
-}
-
-void horizontal_two_taps(const RowTaps& taps, const uint8_t* room, int64_t outputs, int64_t readable,
-                         const uint8_t* const src[kRows], uint8_t* const dst[kRows]) {
-  const auto* block = reinterpret_cast<const TwoTapBlock*>(room);
-  for (int64_t b = 0; b < two_tap_blocks(taps, outputs); ++b, ++block) {
-    const int64_t read = block->loads * kPartBytes;
-    for (int r = 0; r < kRows; ++r) {
-      uint8_t copy[2][kMostPartLoads * kPartBytes];
-      const uint8_t* from[2];
-      for (int part = 0; part < 2; ++part) {
-        from[part] = src[r] + block->base[part];
-        const int64_t left = readable - block->base[part];
-        if (left >= read) continue;
-        std::memset(copy[part], 0, sizeof copy[part]);
-        std::memcpy(copy[part], from[part], static_cast<size_t>(std::max<int64_t>(left, 0)));
-        from[part] = copy[part];
-      }
-      uint8_t* to = dst[r] + b * kBlockBytes;
-      if (block->loads == 1) two_taps<1>(*block, from, to);
-      else if (block->loads == 2) two_taps<2>(*block, from, to);
-      else two_taps<3>(*block, from, to);
-    }
-  }
+void horizontal_few(const RowTaps&, const uint8_t* room, int64_t, int64_t, const uint8_t* const src[kRows],
+                    uint8_t* const dst[kRows]) {
+  horizontal_few_taps(room, src, dst);
 }
 
 }  // namespace
@@ -235,8 +142,8 @@ void pick_avx2(const PickBlocks& picks, const uint8_t* row, uint8_t* dst) {
   }
 }
 
-const Kernels kAvx2Kernels{Packing::Words, true,          horizontal_any,      vertical_any,
-                           two_tap_room,   plan_two_taps, horizontal_two_taps, pick_avx2};
+const Kernels kAvx2Kernels{Packing::Words, true,     horizontal_any, vertical_avx2,
+                           few_taps_room,  plan_few, horizontal_few, pick_avx2};
 
 }  // namespace stoker::resample
 

@@ -58,6 +58,18 @@ inline void pack_group(Packing packing, const int32_t* w, uint32_t* out) {
   for (int t = 0; t < kGroup; ++t) out[t] = static_cast<uint32_t>(w[t]);
 }
 
+// The weights that pack_group() has stored.
+inline void unpack_group(Packing packing, const uint32_t* words, int32_t* w) {
+  for (int t = 0; t < kGroup; ++t) {
+    const auto digit = [&](int k) { return static_cast<int8_t>(words[k] >> (8 * t)); };
+    const auto word = [&](int k) { return words[k] >> (16 * (t % 2)) & 0xFFFF; };
+    if (packing == Packing::Digits) w[t] = digit(0) + digit(1) * 256 + digit(2) * 65536;
+    else if (packing == Packing::Words)
+      w[t] = static_cast<int16_t>(word(t / 2 * 2)) * 32768 + static_cast<int32_t>(word(t / 2 * 2 + 1));
+    else w[t] = static_cast<int32_t>(words[t]);
+  }
+}
+
 // Taps of one row. Output x reads `groups` groups of pixels from start[x] on. Its weights are at packed[(x * groups +
 // g) * 4 ...] or, if `blocked`, word d is at packed[((x / kBlock * groups + g) * 4 + d) * kBlock + x % kBlock].
 struct RowTaps {
@@ -88,11 +100,11 @@ struct Kernels {
   // Compute out[i] for i < n. `rows` has groups * 4 entries, all of them readable.
   void (*vertical)(const uint8_t* const* rows, const uint32_t* packed, int64_t groups, uint8_t* out, int64_t n);
 
-  // Faster horizontal form for narrow filters and two to four channels, planned once per image; null if there is none.
+  // Faster horizontal form for narrow filters and one to four channels, planned once per image; null if there is none.
   // plan_blocks() returns false if the taps do not suit it. `readable` is the number of bytes that may be read from
   // src[r] on; the caller needs no special treatment of the tail.
   int64_t (*block_room)(int64_t outputs);
-  bool (*plan_blocks)(const RowTaps&, int64_t outputs, uint8_t* room);
+  bool (*plan_blocks)(const RowTaps&, int64_t outputs, int64_t readable, uint8_t* room);
   void (*horizontal_blocks)(const RowTaps&, const uint8_t* room, int64_t outputs, int64_t readable,
                             const uint8_t* const src[kRows], uint8_t* const dst[kRows]);
 

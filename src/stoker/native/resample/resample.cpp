@@ -33,7 +33,8 @@ class Stream {
         maker_(maker),
         channels_(src.shape[2]),
         kernels_(kernels()),
-        vertical_first_(vertical_first) {
+        vertical_first_(vertical_first),
+        writes_rows_(sink.into && !vertical_first) {
     v_.window = vertical;
     h_.window = horizontal;
     row_elements_ = horizontal.out * channels_;
@@ -53,7 +54,7 @@ class Stream {
       if (vertical_first_) emit_vertical_first(y);
       else emit(y);
     }
-    if (!v_.picks()) flush(v_.window.out);
+    if (!v_.picks() && !writes_rows_) flush(v_.window.out);
   }
 
  private:
@@ -160,7 +161,7 @@ class Stream {
     taps_ = RowTaps{h_.start, h_.packed, h_.groups, static_cast<int32_t>(channels_), blocked};
     const bool copied = vertical_first_ || maker_ || !source_.packed();  // these rows are followed by padding
     readable_ = copied ? staging_pitch_ : source_.width() * channels_;
-    by_blocks_ = fast && kernels_.plan_blocks && kernels_.plan_blocks(taps_, h_.window.out, block_room_);
+    by_blocks_ = fast && kernels_.plan_blocks && kernels_.plan_blocks(taps_, h_.window.out, readable_, block_room_);
     if (!by_blocks_) plan_tail();
   }
 
@@ -220,7 +221,7 @@ class Stream {
       source_.prefetch(v_.start[y + kRowsAhead], h_.first * source_.pixel_bytes(),
                        (h_.end - h_.first) * source_.pixel_bytes());
     gather_rows(y);
-    if (v_.picks()) return sink_.rows(sink_.ctx, y, y + 1, pointers_[0], pitch_);
+    if (v_.picks()) return deliver(y, y + 1, pointers_[0]);
     filter_vertically(y, batch_row(y), row_elements_);
   }
 
@@ -257,7 +258,7 @@ class Stream {
   void emit_zero(int64_t y) {
     uint8_t* row = v_.picks() ? batch_ : batch_row(y);
     std::memset(row, 0, row_elements_ * sizeof(T));
-    if (v_.picks()) sink_.rows(sink_.ctx, y, y + 1, row, pitch_);
+    if (v_.picks()) deliver(y, y + 1, row);
   }
 
   void typed_vertical(const double* weight, int32_t count, uint8_t* out, int64_t elements) {
@@ -266,12 +267,18 @@ class Stream {
   }
 
   uint8_t* batch_row(int64_t y) {
+    if (writes_rows_) return sink_.into + y * sink_.into_pitch;
     if (y - batch_begin_ == batch_rows_) flush(y);
     return batch_ + (y - batch_begin_) * pitch_;
   }
   void flush(int64_t y) {
-    if (y > batch_begin_) sink_.rows(sink_.ctx, batch_begin_, y, batch_, pitch_);
+    if (y > batch_begin_) deliver(batch_begin_, y, batch_);
     batch_begin_ = y;
+  }
+  void deliver(int64_t y0, int64_t y1, const uint8_t* pixels) {
+    if (!sink_.into) return sink_.rows(sink_.ctx, y0, y1, pixels, pitch_);
+    for (int64_t y = y0; y < y1; ++y, pixels += pitch_)
+      std::memcpy(sink_.into + y * sink_.into_pitch, pixels, static_cast<size_t>(row_elements_) * sizeof(T));
   }
 
   // Make the rows up to q_last available; rows before q_first are never needed again.
@@ -362,6 +369,7 @@ class Stream {
   const int64_t channels_;
   const Kernels& kernels_;
   const bool vertical_first_;
+  const bool writes_rows_;  // the vertical pass, which writes no byte beyond a row, writes to the sink's memory
   AxisTaps v_, h_;
   int64_t row_elements_ = 0, pitch_ = 0;
   bool direct_ = false;  // there is no horizontal pass: rows are read in place
@@ -390,14 +398,9 @@ class Stream {
 void copy_rows(void* ctx, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch) {
   const View& dst = *static_cast<const View*>(ctx);
   const int64_t size = size_of(dst.dtype), width = dst.shape[1], channels = dst.shape[2];
-  const bool packed = (channels == 1 || dst.stride[2] == size) && (width == 1 || dst.stride[1] == channels * size);
   for (int64_t y = y0; y < y1; ++y) {
     uint8_t* out = dst.data + y * dst.stride[0];
     const uint8_t* p = pixels + (y - y0) * pitch;
-    if (packed) {
-      std::memcpy(out, p, width * channels * size);
-      continue;
-    }
     for (int64_t x = 0; x < width; ++x)
       for (int64_t c = 0; c < channels; ++c, p += size)
         std::memcpy(out + x * dst.stride[1] + c * dst.stride[2], p, size);
@@ -436,11 +439,20 @@ bool resample_made(const RowMaker& maker, const View& src, const Axis& vertical,
   return true;
 }
 
+bool has_packed_rows(const View& v) {
+  const int64_t size = size_of(v.dtype), channels = v.shape[2];
+  const bool aligned = reinterpret_cast<uintptr_t>(v.data) % size == 0 && v.stride[0] % size == 0;
+  return aligned && (channels == 1 || v.stride[2] == size) && (v.shape[1] == 1 || v.stride[1] == channels * size);
+}
+
 bool resample_into(const View& src, const Axis& vertical, const Axis& horizontal, const View& dst, Scratch& scratch,
                    Order order) {
   if (dst.rank != 3 || src.rank != 3 || dst.dtype != src.dtype || dst.shape[0] != vertical.out_size ||
       dst.shape[1] != horizontal.out_size || dst.shape[2] != src.shape[2])
     return false;
+  if (has_packed_rows(dst)) {
+    return resample(src, vertical, horizontal, Sink{nullptr, nullptr, dst.data, dst.stride[0]}, scratch, order);
+  }
   View out = dst;
   return resample(src, vertical, horizontal, Sink{copy_rows, &out}, scratch, order);
 }

@@ -33,9 +33,13 @@ enum class Order : uint8_t {
 
 // Receiver of rows [y0, y1) of out_w * C contiguous elements each, `pitch` bytes apart (which may be negative), in
 // ascending order. The pixels are valid only during the call.
+//
+// If `into` is set, row y is written to into + y * into_pitch instead, and `rows` is not called.
 struct Sink {
   void (*rows)(void* ctx, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch);
   void* ctx;
+  uint8_t* into = nullptr;
+  int64_t into_pitch = 0;
 };
 
 // Maker of the rows of an image of packed pixels of type U8, [H,W,C], which is nowhere in memory: it writes row `y` to `to`.
@@ -67,6 +71,10 @@ bool resample(const View& src, const Axis& vertical, const Axis& horizontal, con
 // filter along the rows.
 bool resample_made(const RowMaker& maker, const View& src, const Axis& vertical, const Axis& horizontal,
                    const Sink& sink, Scratch& scratch, Order order = Order::Pillow);
+
+// Return whether the pixels of each row of an image [H,W,C] are contiguous and its elements are aligned, so that a sink can
+// have rows written there.
+bool has_packed_rows(const View& image);
 
 // Resample into dst, [out_h, out_w, C] of src's type with any strides. dst must not overlap src.
 bool resample_into(const View& src, const Axis& vertical, const Axis& horizontal, const View& dst, Scratch& scratch,

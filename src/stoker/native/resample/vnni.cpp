@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "resample/few_taps.hpp"
 #include "resample/kernels.hpp"
 #include "resample/shuffles.hpp"
 
@@ -158,7 +159,7 @@ int64_t blocks_of(int64_t outputs) { return (outputs + kBlockOutputs - 1) / kBlo
 // The plan's memory holds the first byte of each block, then the groups of each block.
 int64_t bases_bytes(int64_t outputs) { return (blocks_of(outputs) * int64_t{sizeof(int32_t)} + 63) / 64 * 64; }
 
-int64_t block_room(int64_t outputs) {
+int64_t digits_room(int64_t outputs) {
   return bases_bytes(outputs) + blocks_of(outputs) * kMaxBlockGroups * int64_t{sizeof(BlockGroup)};
 }
 
@@ -171,7 +172,7 @@ void plan_lane(const RowTaps& taps, int64_t x, int64_t g, int32_t offset, int la
   for (int digit = 0; digit < 3; ++digit) put(group.weight[digit], _mm_set1_epi32(static_cast<int>(w[digit])));
 }
 
-bool plan_blocks(const RowTaps& taps, int64_t outputs, uint8_t* room) {
+bool plan_digits(const RowTaps& taps, int64_t outputs, uint8_t* room) {
   if (taps.groups > kMaxBlockGroups || taps.channels < 2 || taps.channels > 4) return false;
   auto* base = reinterpret_cast<int32_t*>(room);
   auto* group = reinterpret_cast<BlockGroup*>(room + bases_bytes(outputs));
@@ -235,6 +236,22 @@ void horizontal_blocks_any(const RowTaps& taps, const uint8_t* room, int64_t out
                            const uint8_t* const src[kRows], uint8_t* const dst[kRows]) {
   if (taps.groups == 1) return horizontal_blocks<1>(taps, room, outputs, readable, src, dst);
   horizontal_blocks<2>(taps, room, outputs, readable, src, dst);
+}
+
+// The form with words for two taps and for weights of few bits; the first byte of the memory of a plan says which it is.
+constexpr int64_t kChoice = 64;
+
+int64_t block_room(int64_t outputs) { return kChoice + std::max(few_taps_room(outputs), digits_room(outputs)); }
+
+bool plan_blocks(const RowTaps& taps, int64_t outputs, int64_t readable, uint8_t* room) {
+  *room = plan_few_taps(Few::NoSums, Packing::Digits, taps, outputs, readable, room + kChoice);
+  return *room || plan_digits(taps, outputs, room + kChoice);
+}
+
+void horizontal_planned(const RowTaps& taps, const uint8_t* room, int64_t outputs, int64_t readable,
+                        const uint8_t* const src[kRows], uint8_t* const dst[kRows]) {
+  if (*room) horizontal_few_taps(room + kChoice, src, dst);
+  else horizontal_blocks_any(taps, room + kChoice, outputs, readable, src, dst);
 }
 
 // ---------------------------------------------------------------- vertical
@@ -311,15 +328,20 @@ STOKER_VNNI void vertical_vnni(const uint8_t* const* rows, const uint32_t* packe
 }
 
 void vertical_vnni_any(const uint8_t* const* rows, const uint32_t* packed, int64_t groups, uint8_t* out, int64_t n) {
-  if (groups == 1) return vertical_vnni<1>(rows, packed, groups, out, n);
+  if (groups == 1) {
+    int32_t weights[kGroup];
+    unpack_group(Packing::Digits, packed, weights);
+    if (vertical_few_taps(Few::NoSums, rows, weights, out, n)) return;
+    return vertical_vnni<1>(rows, packed, groups, out, n);
+  }
   if (groups == 2) return vertical_vnni<2>(rows, packed, groups, out, n);
   vertical_vnni<0>(rows, packed, groups, out, n);
 }
 
 }  // namespace
 
-const Kernels kVnniKernels{Packing::Digits, true,        horizontal_vnni_all,   vertical_vnni_any,
-                           block_room,      plan_blocks, horizontal_blocks_any, pick_avx2};
+const Kernels kVnniKernels{Packing::Digits, true,        horizontal_vnni_all, vertical_vnni_any,
+                           block_room,      plan_blocks, horizontal_planned,  pick_avx2};
 
 }  // namespace stoker::resample
 
