@@ -17,7 +17,8 @@ from stoker.device.gpu import Gpu
 
 @pytest.fixture(autouse=True, scope="session")
 def _in_use(gpu_in_use: bool) -> None:
-    """Use a GPU, if there is one: some of these tests use it next to the null device."""
+    """Use a GPU, if there is one: some of these tests use it next to the null device. All stages are compiled."""
+    Gpu.compiled_first = 1 << 40
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,14 @@ def a_gpu(gpu_in_use: bool) -> None:
         pytest.skip("needs a GPU, and there is none: `make test-gpu`")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def compiled_stages() -> None:
+    """Compile all stages, however many one process tests. `tests/cuda/test_interpreter.py` tests the interpreter."""
+    from stoker.device.gpu import Gpu
+
+    Gpu.compiled_first = 1 << 40
+
+
 @pytest.fixture(scope="session")
 def gpu_to_itself() -> bool:
     """Return whether no other tests use the GPU at the same time, so that its free memory depends only on this one."""

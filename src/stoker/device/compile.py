@@ -10,11 +10,13 @@ others wait (``build_lock.py``). ``settings.py`` has the folder and its size.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,12 @@ def compile_kernels(source: str, architecture: int, *, report: list[str] | None 
     return code
 
 
+def is_cached(source: str, architecture: int) -> bool:
+    """Whether the cache has the machine code of ``source``, so that :func:`compile_kernels` does not compile it."""
+    place = kernel_cache()
+    return place is not None and (place[0] / f"{key_of(source, architecture, compiler_version())}.cubin").is_file()
+
+
 def _is_trusted(folder: Path) -> bool:
     """Whether kernels of a folder may be run. A warning says why not."""
     try:
@@ -121,14 +129,33 @@ def headers(source: str) -> dict[str, str]:
     found: dict[str, str] = {}
     todo = [(name, NATIVE) for name in _INCLUDES.findall(source)]
     while todo:
-        name, folder = todo.pop()
-        path = next((p for p in ((f / name).resolve() for f in (folder, *INCLUDE)) if p.is_file()), None)
-        if path is None or str(path.relative_to(NATIVE)) in found:
-            continue  # one of CUDA's headers
-        text = path.read_text(encoding="utf-8")
-        found[str(path.relative_to(NATIVE))] = text
-        todo += [(inner, path.parent) for inner in _INCLUDES.findall(text)]
+        header = _header(*todo.pop())
+        if header is None or header.name in found:
+            continue
+        found[header.name] = header.text
+        todo += [(inner, header.folder) for inner in header.includes]
     return found
+
+
+@dataclass(frozen=True)
+class _Header:
+    name: str  # path below `native`
+    folder: Path
+    text: str
+    includes: tuple[str, ...]
+
+
+@functools.cache
+def _header(name: str, folder: Path) -> _Header | None:
+    """Read a header that a file in ``folder`` includes; None for one of CUDA's.
+
+    Installed headers do not change while the process runs.
+    """
+    path = next((p for p in ((f / name).resolve() for f in (folder, *INCLUDE)) if p.is_file()), None)
+    if path is None:
+        return None
+    text = path.read_text(encoding="utf-8")
+    return _Header(str(path.relative_to(NATIVE)), path.parent, text, tuple(_INCLUDES.findall(text)))
 
 
 def _compile(source: str, architecture: int, report: list[str] | None) -> bytes:

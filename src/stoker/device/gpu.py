@@ -3,21 +3,27 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from functools import partial
 from typing import Any
 
-from ..contract.errors import ArgumentError, DeviceError, UnsupportedError
+from ..contract.errors import ArgumentError, DeviceError, ResourceError, UnsupportedError
 from ..contract.gpu import StageRows
 from ..contract.step import CalledOnHost, Compiled, Native, OwnKernel, Sources, Stage
+from ..contract.thread_start import start_thread
 from ..contract.types import DType
+from ..contract.warning import warn
 from ..native import _native
 from ..settings import default_threads, gpu_multiprocessors
 from .compilation_pool import CompilationPool
-from .compile import compile_kernels
+from .compile import compile_kernels, is_cached
 from .file_reads import open_file_reads
 from .generate import generate
+from .interpreter import INTERPRETER, is_interpretable
 from .own import own_sources
 
 
@@ -28,7 +34,15 @@ class Gpu:
         device: the device, as the run loop uses it.
         quota: memory in use and the limit, for runs and the libraries that they call.
         file_reads: reads of large files into the device's memory.
+        compiled_first: number of stages of a process that are compiled when their plans are built. Any further stage
+            that the interpreter can run is compiled when it has computed `interpreted_elements`: a program with
+            thousands of different small expressions would spend all its time in the compiler.
+        interpreted_elements: elements that the interpreter computes of a stage before its kernel is compiled.
     """
+
+    compiled_first = 8
+    interpreted_elements = 1 << 22
+    _new_stages = itertools.count(1)  # of the process, that were neither loaded nor in the cache of compiled kernels
 
     def __init__(self, device: _native.gpu.Device, memory_limit: int) -> None:
         self.device = device
@@ -76,6 +90,16 @@ class Gpu:
         source = generate(
             code, _native.pixel_ops(), channels, in_types, out_types, kind, coordinates=len(coordinates), rows=rows
         )
+        if is_interpretable(body, code) and not self._compiles_first(source.stage):
+            interpreter = self.functions([INTERPRETER])
+
+            def create_tiered() -> Any:
+                [function] = interpreter()
+                begin = partial(self._begin_replacing, source.stage)
+                tiered = _native.gpu.TieredFunction(function, self.interpreted_elements, begin)
+                return _native.gpu.tiered_stage(*arguments, tiered, list(source.uniforms))
+
+            return create_tiered
         functions = self.functions((*source.interpolators, ("stoker_stage", source.stage)))
 
         def create() -> Any:
@@ -84,6 +108,30 @@ class Gpu:
             return _native.gpu.stage(*everything)
 
         return create
+
+    def _compiles_first(self, source: str) -> bool:
+        """Whether a stage's kernel is compiled before the stage runs."""
+        return source in self._modules or self.is_cached(source) or next(self._new_stages) <= self.compiled_first
+
+    def _begin_replacing(self, source: str, tiered: _native.gpu.TieredFunction) -> None:
+        """Begin to compile the kernel of an interpreted stage. A thread of the engine calls this."""
+        thread = threading.Thread(target=self._replace, args=(source, tiered), name="stoker-nvrtc")
+        try:
+            start_thread(thread)
+        except ResourceError as error:
+            warn(f"a stage remains interpreted, which is slower: {error}", stacklevel=2)
+
+    def _replace(self, source: str, tiered: _native.gpu.TieredFunction) -> None:
+        try:
+            tiered.set_compiled(self._function("stoker_stage", source, 0))
+        except CancelledError:
+            pass  # the process ends
+        except Exception as error:  # noqa: BLE001 - the results are right without the kernel
+            warn(f"a stage remains interpreted, which is slower: {error}", stacklevel=2)
+
+    def is_cached(self, source: str) -> bool:
+        """Whether the machine code for ``source`` is in the cache on disk."""
+        return is_cached(source, self.device.architecture)
 
     def load(self, source: str) -> _native.gpu.Module:
         """Return the compiled kernels of ``source`` (CUDA C++), loaded once."""

@@ -135,6 +135,18 @@ class BatchExchange:
     def split(self, stream: int, array: Any, rows: Sequence[DeviceArray]) -> None:
         """Copy an array (a DLPack capsule) to rows, in order with the stream's work, and keep it until then."""
 
+class TieredFunction:
+    """Function of a stage that an interpreter replaces until it is compiled.
+
+    ``compile(tiered)`` is called once, by a thread of the engine, when the interpreter has computed ``limit`` elements.
+    It begins the compilation and returns; :meth:`set_compiled` ends the interpretation.
+    """
+
+    def __init__(self, interpreter: Function, limit: int, compile: Callable[[TieredFunction], None]) -> None: ...
+    @property
+    def is_compiled(self) -> bool: ...
+    def set_compiled(self, compiled: Function) -> None: ...
+
 class HostCall:
     """Function ``function(stream, rows, exchange)`` that issues work; ``rows`` has (outputs, inputs) of each row.
 
@@ -394,6 +406,38 @@ def stage(
         outputs: per output, the view that takes its memory there
         coordinates: axes of the iteration space, whose coordinates are the program's last inputs
         functions: the stage's own kernel, then the interpolator's
+        reads: (uniform, type) in the order of the generated code
+    """
+
+def tiered_stage(
+    interpolator: int,
+    interpolator_params: Sequence[int],
+    code: Sequence[tuple[int, int, int, int, int, int, int, int, int, int, int]],
+    channels: int,
+    in_dtypes: Sequence[int],
+    out_dtypes: Sequence[int],
+    uniforms: Sequence[int],
+    inputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
+    outputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
+    coordinates: Sequence[int],
+    tiered: TieredFunction,
+    reads: Sequence[tuple[int, int]],
+    /,
+) -> Kernel:
+    """A stage without an interpolator that is interpreted until its kernel is compiled.
+
+    Args:
+        interpolator: kind of interpolator
+        interpolator_params: numbers of parameters
+        code: the pixel program's instructions
+        channels: of the program; 0: it is flat
+        in_dtypes: element types of the inputs
+        out_dtypes: element types of the outputs
+        uniforms: numbers of parameters
+        inputs: per input, the view that takes it to the iteration space
+        outputs: per output, the view that takes its memory there
+        coordinates: axes of the iteration space, whose coordinates are the program's last inputs
+        tiered: the interpreter, and later the stage's own kernel
         reads: (uniform, type) in the order of the generated code
     """
 

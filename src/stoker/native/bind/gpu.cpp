@@ -452,6 +452,7 @@ void bind_gpu(nb::module_& m) {
       .def_prop_ro("__cuda_array_interface__", &cuda_interface);
   bind_device_arrays(gpu_module, array);
   bind_host_call(gpu_module);
+  bind_tiered_function(gpu_module);
   bind_nvdec(gpu_module);
 }
 

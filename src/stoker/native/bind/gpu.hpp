@@ -26,6 +26,7 @@ nanobind::object device_output(Job* job, const Value& value, OutputMemory& memor
                                const std::shared_ptr<gpu::Device>& device);
 void bind_gpu(nanobind::module_& m);
 void bind_host_call(nanobind::module_& gpu_module);
+void bind_tiered_function(nanobind::module_& gpu_module);
 void bind_device_arrays(nanobind::module_& gpu_module, nanobind::class_<DeviceArray>& array);
 void bind_nvdec(nanobind::module_& gpu_module);
 void bind_nvjpeg(nanobind::module_& gpu_module);

@@ -9,6 +9,7 @@
 #include "bind/arrays.hpp"
 #include "bind/gpu.hpp"
 #include "gpu/host_call.hpp"
+#include "gpu/tiered_function.hpp"
 #include "io/manifest.hpp"
 #include "gpu_kernels/jpeg_index.hpp"
 #include "kernels/records.hpp"
@@ -35,7 +36,7 @@ bool is_object(nb::handle h, Value* to) {
   return take_object<FileTable>(h, to) || take_object<RangeTable>(h, to) || take_object<MemoryTable>(h, to) ||
          take_object<ManifestTable>(h, to) || take_object<JoinedRecords>(h, to) || take_object<KeptBlocks>(h, to) ||
          take_object<gpu::Function>(h, to) || take_object<gpu::HostCall>(h, to) || take_object<Kernel>(h, to) ||
-         take_object<jpeg::gpu::Index>(h, to);
+         take_object<gpu::TieredFunction>(h, to) || take_object<jpeg::gpu::Index>(h, to);
 }
 
 // Convert arrays with one axis. Arrays with a single number also count as integers elsewhere.

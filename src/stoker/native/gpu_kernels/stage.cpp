@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "base/whole.hpp"
+#include "gpu_kernels/interpreted_stage.hpp"
 #include "gpu_kernels/stage_affine.hpp"
 #include "gpu_kernels/stage_batch.hpp"
 #include "gpu_kernels/stage_project.hpp"
@@ -13,8 +14,12 @@
 #include "gpu_kernels/functions.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/stage_views.hpp"
+#include "shared/interpreted_program.hpp"
 
 namespace stoker {
+
+template <>
+inline constexpr const char* registry::kPythonClass<gpu::TieredFunction> = "TieredFunction";
 
 namespace {
 
@@ -46,7 +51,8 @@ class GpuStage : public gpu::Kernel {
     const auto need = [](const std::shared_ptr<const gpu::Function>& f) {
       if (!f) throw std::invalid_argument("a stage on a GPU lacks one of its kernels");
     };
-    need(functions_.stage);
+    if (functions_.tiered) interpreted_ = stage::interpreted_program(spec_.program, functions_.uniforms);
+    else need(functions_.stage);
     if (spec_.interpolator == Interpolator::Resample) need(functions_.weights), need(functions_.between);
     if (spec_.interpolator == Interpolator::Affine) need(functions_.walk);
   }
@@ -87,6 +93,8 @@ class GpuStage : public gpu::Kernel {
     gpu::RowBlocks plain, words, pairs;
     gpu::Address scratches = 0;
     const gpu::Address report = divides_ ? batch.report(static_cast<size_t>(batch.rows()) * sizeof(uint32_t)) : 0;
+    const gpu::Function* own = functions_.tiered ? functions_.tiered->compiled() : functions_.stage.get();
+    if (!own) return interpret(batch, report);
     if (spec_.interpolator == Interpolator::Resample) scratches = resampling_.prepare(batch, slot_bytes());
     if (spec_.interpolator == Interpolator::Affine) scratches = affine_.prepare(batch, slot_bytes());
     for (int64_t r = 0; r < batch.rows(); ++r) {
@@ -101,7 +109,7 @@ class GpuStage : public gpu::Kernel {
       else if (!resampled) plain.add(row, tile_blocks(width, height));
       else if (!resampling_.direct(*slot)) words.add(row, tile_blocks(width, height));
     }
-    stage::launch(batch, plain, functions_.stage.get(), slot_bytes(), {scratches, report});
+    stage::launch(batch, plain, own, slot_bytes(), {scratches, report});
     stage::launch(batch, words, functions_.words.get(), slot_bytes(), {scratches, report});
     stage::launch(batch, pairs, functions_.pairs.get(), slot_bytes(), {scratches, report});
   }
@@ -115,6 +123,27 @@ class GpuStage : public gpu::Kernel {
   }
 
  private:
+  void interpret(gpu::Batch& batch, gpu::Address report) const {
+    gpu::RowBlocks rows;
+    int64_t elements = 0;
+    for (int64_t r = 0; r < batch.rows(); ++r) {
+      const Slot* slot = slot_of(batch, r, slot_bytes());
+      if (!slot) continue;
+      rows.add(static_cast<uint32_t>(r), gpu::blocks_for(slot->lanes, kInterpretedLanes));
+      elements += slot->lanes * slot->inner;
+    }
+    if (elements == 0) return;
+    gpu::Address program = 0;
+    std::copy(interpreted_.begin(), interpreted_.end(), batch.upload(interpreted_.size(), &program));
+    stage::launch(batch, rows, functions_.tiered->interpreter(), slot_bytes(), {program, report});
+    if (functions_.tiered->count(elements)) {  // the plan, which owns the function, is alive
+      batch.call([tiered = functions_.tiered.get()](gpu::Fork& fork) {
+        tiered->request();
+        return fork.stream();
+      });
+    }
+  }
+
   // Only a resampling can read planar images.
   void take_pixels(const Call& c, Views* v) const {
     for (size_t i = spec_.interpolator == Interpolator::Resample ? 1 : 0; i < spec_.inputs.size(); ++i)
@@ -243,6 +272,7 @@ class GpuStage : public gpu::Kernel {
   stage::Channels channels_;
   GpuResampling resampling_{spec_, functions_};
   GpuAffine affine_{spec_, functions_};
+  std::vector<uint8_t> interpreted_;  // the program for the interpreter, if the function is tiered
   bool divides_ = false;
   size_t interpolator_bytes_ = 0;
   int ports_ = 0;
@@ -286,6 +316,28 @@ std::shared_ptr<gpu::Kernel> make_gpu_stage(Interpolator interpolator, std::vect
                  std::move(uniforms), std::move(inputs), std::move(outputs), std::move(coordinates)),
       std::move(own));
 }
+
+std::shared_ptr<gpu::Kernel> make_tiered_stage(
+    Interpolator interpolator, std::vector<int32_t> interpolator_params, std::vector<pixel::Instr> code, int channels,
+    std::vector<DType> in_dtypes, std::vector<DType> out_dtypes, std::vector<int32_t> uniforms,
+    std::vector<std::vector<ViewOp>> inputs, std::vector<std::vector<ViewOp>> outputs, std::vector<int32_t> coordinates,
+    std::shared_ptr<gpu::TieredFunction> tiered, std::vector<std::pair<int32_t, int32_t>> reads) {
+  if (interpolator != Interpolator::None) throw std::invalid_argument("the interpreter has no interpolators");
+  StageFunctions functions;
+  functions.tiered = std::move(tiered);
+  functions.uniforms = std::move(reads);
+  return std::make_shared<GpuStage>(
+      stage_spec(interpolator, std::move(interpolator_params), std::move(code), channels, in_dtypes, out_dtypes,
+                 std::move(uniforms), std::move(inputs), std::move(outputs), std::move(coordinates)),
+      std::move(functions));
+}
+
+const RegisteredOnGpu kTieredStage{"tiered_stage",
+                                   "A stage without an interpolator that is interpreted until its kernel is compiled.",
+                                   make_tiered_stage,
+                                   {STOKER_STAGE_PARAMETERS,
+                                    {"tiered", "the interpreter, and later the stage's own kernel"},
+                                    {"reads", "(uniform, type) in the order of the generated code"}}};
 
 const RegisteredOnGpu kStage{"stage",
                              "A stage by its compiled kernels.",

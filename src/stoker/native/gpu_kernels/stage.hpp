@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/gpu.hpp"
+#include "gpu/tiered_function.hpp"
 #include "kernels/stage.hpp"
 
 namespace stoker {
@@ -13,6 +14,7 @@ namespace stoker {
 // Compiled kernels of a stage, in the order of device/generate.py.
 struct StageFunctions {
   std::shared_ptr<const gpu::Function> stage;    // stoker_stage
+  std::shared_ptr<gpu::TieredFunction> tiered;   // instead of it, for a stage without an interpolator
   std::shared_ptr<const gpu::Function> weights;  // Resample: stoker_weights for the image's type
   std::shared_ptr<const gpu::Function> between;  // Resample: stoker_between
   // Resample of 8-bit images in one kernel: stoker_resampled, stoker_resampled_down (vertical pass first), and

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time of many small pipelines on a GPU, each with another expression: ``python -m benchmarks.expressions_gpu``.
+
+Each pipeline adds, compares, ... two inputs of one pair of types, is built, runs twice and is closed. A program of this
+kind spends its time in compilation, unless its expressions are interpreted. Use an empty ``STOKER_KERNEL_CACHE``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import operator
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .library import DALI, STOKER, load
+
+BATCH, SHAPE = 4, (6, 7)
+TYPES = ("uint8", "uint16", "uint32", "int8", "int16", "int32", "int64", "float32", "float64")
+OPERATIONS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--expressions", type=int, default=500, help="number of pipelines, at most 891")
+    parser.add_argument("--compiled", action="store_true", help="compile every expression")
+    parser.add_argument("--dali", type=Path, help="folder to import nvidia.dali from; measures DALI instead of Stoker")
+    arguments = parser.parse_args()
+    if arguments.dali:
+        sys.path.insert(0, str(arguments.dali))
+    elif arguments.compiled:
+        from stoker.device.gpu import Gpu
+
+        Gpu.compiled_first = 1 << 40
+    lib = load(DALI if arguments.dali else STOKER)
+    chosen = list(itertools.islice(_expressions(), arguments.expressions))
+    _run(lib, *chosen[0])
+    start, checksum = time.perf_counter(), 0.0
+    for name, first, second in chosen:
+        checksum += _run(lib, name, first, second)
+    seconds = time.perf_counter() - start
+    how = "DALI" if arguments.dali else "Stoker, compiled" if arguments.compiled else "Stoker"
+    print(
+        f"{how}: {len(chosen)} expressions in {seconds:.1f} s, {1e3 * seconds / len(chosen):.1f} ms each; {checksum:g}"
+    )
+
+
+def _expressions() -> Iterator[tuple[str, str, str]]:
+    return ((name, a, b) for a, b in itertools.product(TYPES, TYPES) for name in OPERATIONS)
+
+
+def _run(lib: Any, name: str, first: str, second: str) -> float:
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(1, 100, (BATCH, *SHAPE)).astype(t) for t in (first, second)]
+
+    @lib.pipeline_def(batch_size=BATCH, num_threads=1, device_id=0)
+    def expression() -> Any:
+        a, b = (lib.fn.external_source(source=functools.partial(list, x), batch=True).gpu() for x in inputs)
+        return OPERATIONS[name](a, b)
+
+    pipe = expression()
+    pipe.build()
+    for _ in range(2):
+        (out,) = pipe.run()
+    total = float(sum(np.asarray(row, np.float64).sum() for row in _on_cpu(out)))
+    if hasattr(pipe, "close"):
+        pipe.close()
+    return total
+
+
+def _on_cpu(out: Any) -> list[Any]:
+    rows = out.as_cpu()
+    return [np.asarray(rows.at(i)) for i in range(len(rows))] if hasattr(rows, "at") else list(rows)
+
+
+if __name__ == "__main__":
+    main()

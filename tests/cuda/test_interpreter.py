@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interpreter of stages on a GPU: the CPU's bits, and its replacement by the compiled kernel."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+
+import emulated_stages as st
+import numpy as np
+import pytest
+import test_stages
+from test_stages import (  # noqa: F401 - run with this module's `library`
+    test_chains_of_channels,
+    test_coordinates,
+    test_division_by_zero_fails_the_row,
+    test_elements,
+    test_every_operation,
+    test_groups_of_lanes,
+    test_views,
+)
+
+from stoker import fn, math, pipeline_def
+from stoker.contract import pixel as px
+from stoker.contract.types import DType
+from stoker.device.gpu import Gpu
+from stoker.device.interpreter import INTERPRETER
+from stoker.native import _native
+from tests.idle_clock import HANG_S
+
+NEVER = 1 << 60
+
+
+def unexpected(_tiered):
+    raise AssertionError("the kernel must not be compiled")
+
+
+class Interpreted:
+    """All stages without an interpolator, interpreted."""
+
+    def __init__(self, gpu):
+        self.gpu, self.device = gpu, gpu.device
+        [self.function] = gpu.functions([INTERPRETER])()
+
+    def kernel(self, stage, uniforms=None):
+        tiered = _native.gpu.TieredFunction(self.function, NEVER, unexpected)
+        uniforms = stage.source().uniforms if uniforms is None else uniforms
+        return _native.gpu.tiered_stage(*stage.arguments(), tiered, list(uniforms))
+
+    def kernels(self):
+        found = []
+        for kind, stages in test_stages.STAGES.items():
+            for stage in stages:
+                if not stage.interpolator:
+                    stage.kind = kind
+                    found.append((stage, self.kernel(stage)))
+        return found
+
+
+@pytest.fixture(scope="module", params=["null", pytest.param("cuda", marks=st.NEEDS_GPU)])
+def library(folder, request):
+    return Interpreted(Gpu.open(0) if request.param == "cuda" else st.EmulatedGpu(folder))
+
+
+def test_wrong_programs_are_refused(library):
+    x = px.load(DType.FLOAT)
+    stage = test_stages.compiled([[x * px.uniform(2.5, DType.FLOAT)]], [DType.FLOAT])
+    assert len(stage.source().uniforms) == 1
+    with pytest.raises(ValueError, match="lacks one of its uniforms"):
+        library.kernel(stage, [])
+    long = x
+    for _ in range(97):
+        long = px.unary("sin", long)
+    with pytest.raises(ValueError, match="expected at most 96 operations in an interpreted program, got 99"):
+        library.kernel(test_stages.compiled([[long]], [DType.FLOAT]))
+    sampled = test_stages.sampled("project_linear")[0]
+    with pytest.raises(ValueError, match="no interpolators"):
+        library.kernel(sampled)
+
+
+class CountingGpu(st.EmulatedGpu):
+    """Emulated GPU that compiles one stage first, and records what it compiles."""
+
+    compiled_first = 1
+    interpreted_elements = 1000
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self._new_stages = itertools.count(1)
+        self.sources: list[str] = []
+        self.may_compile = threading.Event()
+        self.may_compile.set()
+
+    @property
+    def stages(self):
+        return sum("STOKER_STAGE(" in s for s in self.sources)
+
+    def compiled(self, source):
+        self.sources.append(source)
+        if "STOKER_STAGE(" in source:
+            assert self.may_compile.wait(HANG_S)
+        return super().compiled(source)
+
+
+@pytest.fixture
+def counting(folder, monkeypatch):
+    gpu = CountingGpu(folder)
+    monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None: gpu))
+    return gpu
+
+
+def pipeline(expression, data):
+    @pipeline_def(batch_size=len(data), num_threads=1, device_id=0)
+    def expressions():
+        return expression(fn.external_source(source=lambda: data).gpu())
+
+    return expressions()
+
+
+def wait_until(condition):
+    end = time.monotonic() + HANG_S
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+DATA = np.linspace(-4, 4, 4 * 100, dtype=np.float32).reshape(4, 100)
+EXPRESSIONS = [
+    (lambda x: x + 1.5, DATA + np.float32(1.5)),
+    (lambda x: x * 1.5, DATA * np.float32(1.5)),
+    (lambda x: math.floor(x) > 2, np.floor(DATA) > 2),
+    (lambda x: -x, -DATA),
+]
+
+
+def test_many_small_expressions_compile_one_kernel_and_the_interpreter(counting):
+    counting.interpreted_elements = 1 << 22
+    for expression, expected in EXPRESSIONS:
+        with pipeline(expression, DATA) as pipe:
+            np.testing.assert_array_equal(np.stack(pipe.run()[0].as_cpu()), expected)
+    assert counting.stages == counting.compiled_first == 1
+    assert sum("STOKER_INTERPRETED" in s for s in counting.sources) == 1
+
+
+def test_an_interpreted_stage_is_compiled_when_it_has_work(counting):
+    with pipeline(EXPRESSIONS[0][0], DATA) as pipe:  # compiled first
+        pipe.run()
+    expression, expected = EXPRESSIONS[1]
+    counting.may_compile.clear()
+    with pipeline(expression, DATA) as pipe:
+        for _ in range(5):  # 400 elements each, and prefetched ones
+            np.testing.assert_array_equal(np.stack(pipe.run()[0].as_cpu()), expected)
+        wait_until(lambda: counting.stages == 2)  # begun once, and batches do not wait for it
+        for _ in range(2):
+            np.testing.assert_array_equal(np.stack(pipe.run()[0].as_cpu()), expected)
+        counting.may_compile.set()
+        wait_until(lambda: not [t for t in threading.enumerate() if t.name == "stoker-nvrtc"])
+        for _ in range(3):
+            np.testing.assert_array_equal(np.stack(pipe.run()[0].as_cpu()), expected)
+    assert counting.stages == 2
+
+
+def test_a_stage_whose_kernel_does_not_compile_remains_interpreted(folder, monkeypatch):
+    class Refusing(CountingGpu):
+        compiled_first = 0
+
+        def compiled(self, source):
+            if "STOKER_STAGE(" in source:
+                raise RuntimeError("NVRTC refused a kernel for sm_90: why")
+            return super().compiled(source)
+
+    monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None: Refusing(folder)))
+    expression, expected = EXPRESSIONS[1]
+    raised = []
+    monkeypatch.setattr("stoker.device.gpu.warn", lambda text, **_: raised.append(text))
+    with pipeline(expression, DATA) as pipe:
+        for _ in range(5):
+            np.testing.assert_array_equal(np.stack(pipe.run()[0].as_cpu()), expected)
+        wait_until(lambda: raised)
+    assert (
+        len(raised) == 1 and "remains interpreted, which is slower: NVRTC refused a kernel for sm_90: why" in raised[0]
+    )
+
+
+def test_a_stage_in_the_cache_is_not_interpreted(counting, monkeypatch):
+    counting.compiled_first = 0
+    monkeypatch.setattr(counting, "is_cached", lambda source: True)
+    for expression, expected in EXPRESSIONS[:2]:
+        with pipeline(expression, DATA) as pipe:
+            np.testing.assert_array_equal(np.stack(pipe.run()[0].as_cpu()), expected)
+    assert counting.stages == 2 and not any("STOKER_INTERPRETED" in s for s in counting.sources)
