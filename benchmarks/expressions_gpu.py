@@ -8,12 +8,11 @@ kind spends its time in compilation, unless its expressions are interpreted. Use
 from __future__ import annotations
 
 import argparse
-import functools
 import itertools
 import operator
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,7 @@ def _run(lib: Any, name: str, first: str, second: str) -> float:
 
     @lib.pipeline_def(batch_size=BATCH, num_threads=1, device_id=0)
     def expression() -> Any:
-        a, b = (lib.fn.external_source(source=functools.partial(list, x), batch=True).gpu() for x in inputs)
+        a, b = (lib.fn.external_source(source=_source(x), batch=True).gpu() for x in inputs)
         return OPERATIONS[name](a, b)
 
     pipe = expression()
@@ -75,6 +74,10 @@ def _run(lib: Any, name: str, first: str, second: str) -> float:
     if hasattr(pipe, "close"):
         pipe.close()
     return total
+
+
+def _source(x: Any) -> Callable[[], list[Any]]:
+    return lambda: list(x)
 
 
 def _on_cpu(out: Any) -> list[Any]:

@@ -97,7 +97,8 @@ class Gpu:
                 [function] = interpreter()
                 begin = partial(self._begin_replacing, source.stage)
                 tiered = _native.gpu.TieredFunction(function, self.interpreted_elements, begin)
-                return _native.gpu.tiered_stage(*arguments, tiered, list(source.uniforms))
+                everything: tuple[Any, ...] = (*arguments, tiered, list(source.uniforms))
+                return _native.gpu.tiered_stage(*everything)
 
             return create_tiered
         functions = self.functions((*source.interpolators, ("stoker_stage", source.stage)))
