@@ -425,6 +425,25 @@ def test_jpeg_compression_distortion_of_every_quality() -> None:
     compare_rows([rows, qualities], ["HWC", ""], lambda x, q: (fn.jpeg_compression_distortion(x, quality=q),))
 
 
+def test_jpeg_compression_distortion_of_the_largest_coefficients() -> None:
+    """Blocks whose samples are at the ends of the scale by the sign of a cosine, in luma and in either chroma."""
+    k = np.arange(8)
+    waves = np.cos((2 * k[None] + 1) * k[:, None] * np.pi / 16) >= 0  # frequency, position
+    blocks = ~(waves[:, None, :, None] ^ waves[None, :, None, :])  # frequencies, then positions
+    luma = blocks.transpose(0, 2, 1, 3).reshape(64, 64)
+    chroma = luma.repeat(2, 0).repeat(2, 1)
+    gray = luma[..., None] ^ np.zeros(3, bool)
+    rows = [gray, ~gray, *(chroma[..., None] ^ np.array(c, bool) for c in ((0, 0, 1), (1, 0, 0), (0, 1, 1)))]
+    pictures = [np.where(row, np.uint8(255), np.uint8(0)) for row in rows]
+    qualities = (1, 4, 12, 50, 93)
+    pairs = [(x, np.int32(q)) for x in pictures for q in qualities]
+    compare_rows(
+        [[x for x, _ in pairs], [q for _, q in pairs]],
+        ["HWC", ""],
+        lambda x, q: (fn.jpeg_compression_distortion(x, quality=q),),
+    )
+
+
 def test_motion_blur() -> None:
     rng = np.random.default_rng(16)
     rows = [rng.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((9, 7), (1, 1), (30, 41))]

@@ -106,6 +106,28 @@ inline uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   }
   return result;
 }
+template <bool kSigned>
+uint32_t dot_lower(uint32_t a, uint32_t b, uint32_t sum) {
+  const auto half = [&](uint32_t i) {
+    const uint32_t v = a >> 16 * i & 0xFFFF;
+    return kSigned ? static_cast<uint32_t>(static_cast<int16_t>(v)) : v;
+  };
+  return sum + half(0) * (b & 0xFF) + half(1) * (b >> 8 & 0xFF);
+}
+template <bool kSigned>
+uint32_t dot_upper(uint32_t a, uint32_t b, uint32_t sum) {
+  return dot_lower<kSigned>(a, b >> 16, sum);
+}
+inline uint32_t dot_bytes(uint32_t a, uint32_t b, uint32_t sum) {
+  for (uint32_t i = 0; i < 4; ++i) sum += static_cast<uint32_t>(static_cast<int8_t>(a >> 8 * i)) * (b >> 8 * i & 0xFF);
+  return sum;
+}
+inline int32_t signed_half(uint32_t word, bool upper) { return static_cast<int16_t>(upper ? word >> 16 : word); }
+inline uint32_t bits_of(float v) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &v, sizeof bits);
+  return bits;
+}
 inline uint32_t saturated(int32_t v, int32_t lowest, int32_t highest) {
   return static_cast<uint32_t>(v < lowest ? lowest : v > highest ? highest : v);
 }

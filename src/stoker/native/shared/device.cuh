@@ -110,6 +110,35 @@ STOKER_DEVICE void multiply_bytes(int32_t (&sum)[4], const uint32_t (&a)[4], con
         : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+// Return sum + a's two 16-bit numbers times two unsigned bytes of b, the lower or the upper ones. kSigned says whether
+// the numbers are signed.
+template <bool kSigned>
+STOKER_DEVICE uint32_t dot_lower(uint32_t a, uint32_t b, uint32_t sum) {
+  uint32_t result;
+  if constexpr (kSigned) asm("dp2a.lo.s32.u32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+  else asm("dp2a.lo.u32.u32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+  return result;
+}
+template <bool kSigned>
+STOKER_DEVICE uint32_t dot_upper(uint32_t a, uint32_t b, uint32_t sum) {
+  uint32_t result;
+  if constexpr (kSigned) asm("dp2a.hi.s32.u32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+  else asm("dp2a.hi.u32.u32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+  return result;
+}
+// Return sum + a's four signed bytes times b's unsigned ones.
+STOKER_DEVICE uint32_t dot_bytes(uint32_t a, uint32_t b, uint32_t sum) {
+  uint32_t result;
+  asm("dp4a.s32.u32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+  return result;
+}
+// Return the lower or the upper half of a word as a signed number.
+STOKER_DEVICE int32_t signed_half(uint32_t word, bool upper) {
+  int32_t result;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(result) : "r"(word), "r"(upper ? 0xBB32u : 0x9910u));
+  return result;
+}
+STOKER_DEVICE uint32_t bits_of(float v) { return __float_as_uint(v); }
 STOKER_DEVICE uint32_t swap_bytes(uint32_t v) { return __byte_perm(v, 0, 0x0123); }
 STOKER_DEVICE uint32_t bits_set(uint32_t v) { return static_cast<uint32_t>(__popc(static_cast<int>(v))); }
 // Equivalent to `if (wanted) to = *from;` for global memory. It is inline assembly because compilers load into another

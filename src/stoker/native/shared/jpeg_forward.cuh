@@ -42,6 +42,18 @@ STOKER_INLINED STOKER_DEVICE int32_t quantised(int32_t result, float half, float
   return (static_cast<int32_t>(size) ^ sign) - sign;
 }
 
+// The same by one addition, for results below 2^16: the lower 16 bits of the returned float are the coefficient, the
+// others those of 1.5 * 2^23. `inverse` is inverse_above_divisor(quantiser), larger than the exact reciprocal by less
+// than 2^-21 of it. So halves are rounded away from zero, and no other quotient reaches a half, from which it differs by
+// at least one part of the divisor.
+constexpr float kWholeNumbers = 12582912.0f;  // its successors differ by 1
+STOKER_INLINED STOKER_DEVICE float inverse_above_divisor(int32_t quantiser) {
+  return inverse_divisor(quantiser) * 1.0000002384185791f;
+}
+STOKER_INLINED STOKER_DEVICE float quantised_bits(int32_t result, float inverse) {
+  return fused<true>(static_cast<float>(result), inverse, kWholeNumbers);
+}
+
 constexpr int kForwardBits = 13,
               kForwardFirst = 2;  // fractional bits: of the constants, and of the first pass's results
 
@@ -75,6 +87,29 @@ STOKER_INLINED STOKER_DEVICE void forward8(int32_t& x0, int32_t& x1, int32_t& x2
   x5 = descaled<kShift>(s5 * 16819 + z2 + z4);
   x3 = descaled<kShift>(s6 * 25172 + z2 + z3);
   x1 = descaled<kShift>(s7 * 12299 + z1 + z4);
+}
+
+// Transform eight dequantised coefficients of a column, or eight of the columns' results, without the final shift, times
+// kScale. This is transform8 of jpeg_arithmetic.cuh for blocks that were quantised here: their coefficients are below
+// 1,200 and those of a column below 3,950 in sum (2,896, from 64 samples of at most 128, and eight errors of at most
+// 128), so that no 16-bit number wraps or saturates, and flat blocks are no special case.
+template <uint32_t kScale>
+STOKER_INLINED STOKER_DEVICE void inverse8(const int32_t* in, uint32_t rounding, uint32_t* out) {
+  uint32_t x[8];
+  STOKER_UNROLL for (int i = 0; i < 8; ++i) x[i] = static_cast<uint32_t>(in[i]);
+  const uint32_t t0 = (x[0] + x[4]) * (kScale << 13) + rounding, t1 = (x[0] - x[4]) * (kScale << 13) + rounding;
+  const uint32_t t2 = x[2] * (kScale * 4433) - x[6] * (kScale * 10704);
+  const uint32_t t3 = x[2] * (kScale * 10703) + x[6] * (kScale * 4433);
+  const uint32_t a[4] = {t0 + t3, t1 + t2, t1 - t2, t0 - t3};
+  const uint32_t y3 = x[7] + x[3], y4 = x[5] + x[1];
+  const uint32_t z3 = y4 * (kScale * 9633) - y3 * (kScale * 6436), z4 = y3 * (kScale * 9633) + y4 * (kScale * 6437);
+  const uint32_t y1 = (x[7] + x[1]) * (kScale * 7373), y2 = (x[5] + x[3]) * (kScale * 20995);
+  const uint32_t b[4] = {x[1] * (kScale * 12299) - y1 + z4, x[3] * (kScale * 25172) - y2 + z3,
+                         x[5] * (kScale * 16819) - y2 + z4, x[7] * (kScale * 2446) - y1 + z3};
+  STOKER_UNROLL for (int i = 0; i < 4; ++i) {
+    out[i] = a[i] + b[i];
+    out[7 - i] = a[i] - b[i];
+  }
 }
 
 // Sample of halved chroma from the sum of four; the rounding alternates from column to column.

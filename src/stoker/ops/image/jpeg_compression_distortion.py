@@ -20,7 +20,7 @@ from ..geometry._axes import each_frame, image_axes
 
 _MOST_PIXELS = 65500  # of a side, as in libjpeg
 _SIDE, _SAMPLES = 16, 384  # of an MCU with halved chroma
-_MCUS, _GROUPS = 16, 1024  # of a GPU block; also in native/device/own_jpegdistortion.cuh
+_MCUS, _GROUPS = 32, 2048  # of a GPU block; also in native/device/own_jpegdistortion.cuh
 _RESIDENT = 1024
 
 
