@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzing of image files but JPEG (raster/picture.hpp), without libwebp and OpenJPEG: for libFuzzer (LLVMFuzzerTestOneInput), or with mutations of
-// the given files if built with STOKER_FUZZ_STANDALONE. In addition to the sanitizers' checks, every element of an accepted
+// Fuzzing of image files but JPEG (raster/picture.hpp): for libFuzzer (LLVMFuzzerTestOneInput), or with mutations of the
+// given files if built with STOKER_FUZZ_STANDALONE. WebP and JPEG 2000 files are read if STOKER_FUZZ_WEBP and
+// STOKER_FUZZ_JPEG2000 name their libraries, which are not instrumented: a sanitizer sees the memory that they are given
+// if they call functions that it replaces, and guard bytes see the rest. In addition to the sanitizers' checks, every element of an accepted
 // picture is written, a window equals that part of the whole, and every instruction set has the same checksums.
 #include <algorithm>
 #include <array>
@@ -15,6 +17,7 @@
 #include "base/simd.hpp"
 #include "raster/checksums.hpp"
 #include "raster/inflate.hpp"
+#include "raster/libraries.hpp"
 #include "raster/picture.hpp"
 
 namespace {
@@ -44,6 +47,32 @@ struct Bytes {
   std::unique_ptr<uint8_t[]> data;  // exactly this size, so that the sanitizer sees a write past the end
 };
 
+// Bytes after the memory for the pixels of libraries that are not instrumented.
+class Guards {
+ public:
+  Guards(const raster::Picture& picture, Scratch* scratch) : scratch_(scratch) {
+    if (picture.kind != raster::Kind::Webp && picture.kind != raster::Kind::Jpeg2000) return;
+    pixels_ = static_cast<size_t>(int64_t{picture.width} * picture.height * picture.layout.pixel);
+    for (int i = 0; i < kAreas; ++i) std::fill_n(after(i), kGuard, kPattern);
+  }
+  void check() {
+    if (pixels_ == 0) return;
+    for (int i = 0; i < kAreas; ++i)
+      require(std::all_of(after(i), after(i) + kGuard, [](uint8_t x) { return x == kPattern; }),
+              "a library writes no more than its pixels");
+  }
+
+ private:
+  static constexpr int kAreas = 2;  // a tile, and the picture
+  static constexpr size_t kGuard = 4096;
+  static constexpr uint8_t kPattern = 0xC3;
+
+  uint8_t* after(int i) { return scratch_[i].get(pixels_ + kGuard) + pixels_; }
+
+  Scratch* const scratch_;
+  size_t pixels_ = 0;
+};
+
 // Decode a window into dense memory that is filled with `filler`.
 bool decode(const uint8_t* data, size_t size, const raster::Picture& picture, raster::Target target, DType dtype,
             uint8_t filler, Bytes& to) {
@@ -62,7 +91,9 @@ bool decode(const uint8_t* data, size_t size, const raster::Picture& picture, ra
   out.data = to.data.get();
   target.out = out;
   std::string error;
+  Guards guards(picture, scratch);
   const bool done = raster::decode(data, size, picture, target, scratch, error) == raster::Parsed::Ok;
+  guards.check();
   require(done == error.empty(), "a refused picture has a reason");
   return done;
 }
@@ -140,8 +171,16 @@ void check_checksums(const uint8_t* data, size_t size) {
 
 }  // namespace
 
+void load_libraries() {
+  if (const char* const path = std::getenv("STOKER_FUZZ_WEBP")) raster::use_libwebp(path);
+  if (const char* const path = std::getenv("STOKER_FUZZ_JPEG2000")) raster::use_openjpeg(path);
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (counts.runs++ == 0) std::atexit(report);
+  if (counts.runs++ == 0) {
+    std::atexit(report);
+    load_libraries();
+  }
   const std::unique_ptr<uint8_t[]> exact(new uint8_t[size]);
   if (size) std::memcpy(exact.get(), data, size);
   check_picture(exact.get(), size);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the fuzzers of JPEG files, of image files without loss, of containers, of manifests and cached blocks, of recipes, of audio files and of frames and packets of videos, and runs each: fuzz/run.sh [SECONDS [FOLDER]]. TARGETS="recipe" runs that one
+# Builds the fuzzers of JPEG files, of image files without loss, of the libraries of WebP and JPEG 2000, of containers, of manifests and cached blocks, of recipes, of audio files and of frames and packets of videos, and runs each: fuzz/run.sh [SECONDS [FOLDER]]. TARGETS="recipe" runs that one
 # alone. JOBS=8 runs eight processes, with the seeds SEED=1 to 8. With clang they are libFuzzer's, else ones with mutations of their own; both with AddressSanitizer and
 # UndefinedBehaviorSanitizer. STANDALONE=1 takes the latter in any case: it learns nothing, but runs ten times as often;
 # that of files starts from what the former has found. Set PYTHON to one with NumPy.
@@ -14,7 +14,7 @@ mkdir -p "$work/grown"
 work=$(cd "$work" && pwd)
 "$python" "$here/make_corpus.py" "$work/corpus"
 "$python" "$here/make_container_corpus.py" "$work/containers"
-"$python" "$here/make_raster_corpus.py" "$work/raster"
+libraries=$("$python" "$here/make_raster_corpus.py" "$work/raster" "$work/libraries")
 # Few, of a few layouts, for the recipes that decode.
 STOKER_FUZZ_FILES=$(find "$work/corpus" -name '*-0*' -type f | sort | head -20 | tr '\n' ':')
 export STOKER_FUZZ_FILES
@@ -52,8 +52,10 @@ run() {
     [ "$1" = container ] && extra="$work/containers"
     [ "$1" = raster ] && extra="$work/raster"
     [ "$1" = jpeg ] && extra="-dict=$here/jpeg.dict $work/grown $work/corpus"
+    program=$1
+    [ "$1" = libraries ] && program=raster && extra="$work/libraries"
     # shellcheck disable=SC2086
-    $all "$work/$1_fuzz" -seed={seed} -max_total_time="$seconds" -max_len="${MAX_LEN:-8192}" -entropic=0 -timeout=20 \
+    $all "$work/${program}_fuzz" -seed={seed} -max_total_time="$seconds" -max_len="${MAX_LEN:-8192}" -entropic=0 -timeout=20 \
       -rss_limit_mb=2048 -print_final_stats=1 $extra
   elif [ "$1" = jpeg ]; then
     # shellcheck disable=SC2086
@@ -64,13 +66,23 @@ run() {
   elif [ "$1" = raster ]; then
     # shellcheck disable=SC2086
     $all "$work/raster_fuzz" "$seconds" {seed} "$work"/raster/*
+  elif [ "$1" = libraries ]; then
+    # shellcheck disable=SC2086
+    $all "$work/raster_fuzz" "$seconds" {seed} "$work"/libraries/*
   else
     # shellcheck disable=SC2086
     $all "$work/$1_fuzz" "$seconds" {seed}
   fi
 }
 
-for target in ${TARGETS:-jpeg raster container io recipe audio video}; do
-  build "$target"
-  run "$target"
+for target in ${TARGETS:-jpeg raster libraries container io recipe audio video}; do
+  if [ "$target" = libraries ]; then
+    # The program of `raster`, with the libraries of Pillow's wheel; without a wheel there is nothing to run.
+    [ -n "$libraries" ] || { echo "no libraries of WebP and JPEG 2000: left out"; continue; }
+    build raster
+    (eval "$libraries" && run libraries)
+  else
+    build "$target"
+    run "$target"
+  fi
 done
