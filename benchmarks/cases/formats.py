@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image decoders by format, on one core: BMP, PNM, TIFF, WebP and JPEG 2000. PNG has a file of its own.
+"""Image decoders by format, on one core: BMP, PNM, TIFF, WebP, JPEG 2000 and GIF. PNG has a file of its own.
 
 The files are the photographs, encoded again by Pillow. Every file is decoded before one is decoded again.
 """
@@ -28,6 +28,8 @@ _KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "JPEG2000", "JPEG 2000, 1 to 10", {"irreversible": True, "quality_mode": "rates", "quality_layers": [10]}
     ),
     "jpeg2000-lossless": ("JPEG2000", "JPEG 2000 without loss", {}),
+    "gif": ("GIF", "GIF", {}),
+    "gif-interlaced": ("GIF", "interlaced GIF", {"interlace": 1}),
 }  # fmt: skip
 
 

@@ -179,7 +179,7 @@ def test_the_report_lists_files_that_fell_back_to_pillow(tmp_path: Path, threads
     contents = [
         JPEGS["420"],
         ARITHMETIC,
-        encoded(kind="GIF"),
+        encoded(kind="QOI"),
         JPEGS["cmyk"],
         ARITHMETIC,
         with_frame(JPEGS["444"], 0xC3),

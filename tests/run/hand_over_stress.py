@@ -26,7 +26,7 @@ from stoker import DataError, StateError, fn, pipeline_def
 from stoker.ops.image import _pillow_decoding
 
 HANG_S = 120.0
-_FORMS = ("TIFF", "WEBP", "GIF", "JPEG2000")
+_FORMS = ("TIFF", "WEBP", "QOI", "JPEG2000")
 _NUMBERS = 51
 _DAMAGED = 7  # with damaged files: one row in seven
 

@@ -47,7 +47,7 @@ def test_threads_decode_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> Non
 
     @pipeline_def(batch_size=3 * threads, num_threads=threads)
     def pipe() -> Any:
-        data = fn.external_source(source=lambda i: [encoded("GIF", 10 * i + k) for k in range(3 * threads)])
+        data = fn.external_source(source=lambda i: [encoded("QOI", 10 * i + k) for k in range(3 * threads)])
         return fn.decoders.image(data)
 
     before = threading.active_count()
@@ -71,7 +71,7 @@ def test_functions_stay_on_one_thread_beside_other_formats() -> None:
 
     @pipeline_def(batch_size=12, num_threads=4)
     def pipe() -> Any:
-        data = fn.external_source(source=lambda i: [encoded(("WEBP", "GIF")[k % 2], k) for k in range(12)])
+        data = fn.external_source(source=lambda i: [encoded(("WEBP", "QOI")[k % 2], k) for k in range(12)])
         return fn.python_function(fn.decoders.image(data), function=function)
 
     with pipe() as running:
@@ -84,7 +84,7 @@ def test_functions_stay_on_one_thread_beside_other_formats() -> None:
 
 
 def test_a_failing_row_on_any_thread_fails_alone() -> None:
-    files = [encoded("GIF", k) for k in range(8)]
+    files = [encoded("QOI", k) for k in range(8)]
     files[5] = files[5][: len(files[5]) // 2]
 
     @pipeline_def(batch_size=8, num_threads=4, on_error="skip")

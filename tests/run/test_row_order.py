@@ -18,15 +18,15 @@ from stoker.ops.image import _pillow_decoding
 SIDES = (20, 90, 5, 60, 33, 120, 47, 8)
 
 
-def gif(side: int) -> bytes:
+def qoi(side: int) -> bytes:
     """Return a file that Pillow decodes, so that the order is visible. Its noise makes its size grow with the side."""
     pixels = np.random.default_rng(side).integers(0, 256, (side, side), np.uint8)
     file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "GIF")
+    Image.fromarray(pixels).convert("RGB").save(file, "QOI")
     return file.getvalue()
 
 
-FILES = [gif(side) for side in SIDES]
+FILES = [qoi(side) for side in SIDES]
 LARGEST_FIRST = sorted((len(data) for data in FILES), reverse=True)
 
 
@@ -47,7 +47,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_files_run_largest_first_once_their_sizes_are_known(tmp_path: Path, opened: list[int]) -> None:
     files = []
     for i, data in enumerate(FILES):
-        files.append(tmp_path / f"{i}.gif")
+        files.append(tmp_path / f"{i}.qoi")
         files[-1].write_bytes(data)
 
     @pipeline_def(batch_size=len(FILES), num_threads=1, seed=1, prefetch_queue_depth=1)

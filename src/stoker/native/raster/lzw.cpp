@@ -8,28 +8,67 @@
 namespace stoker::raster {
 namespace {
 
-constexpr uint32_t kClear = 256, kEnd = 257, kFirst = 258, kCodes = 4096;
-constexpr int kLeastBits = 9, kMostBits = 12;
+constexpr uint32_t kCodes = 4096;
+constexpr int kMostBits = 12;
 
-// Codes of growing width, whose high bits come first.
+// Bits of the codes of TIFF files: the high bits of a byte come first.
+struct HighFirst {
+  static uint64_t load(const uint8_t* from) {
+    uint64_t bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    return __builtin_bswap64(bytes);
+  }
+  static uint64_t byte(uint8_t value) { return static_cast<uint64_t>(value) << 56; }
+  static uint64_t after(uint64_t bits, int count) { return bits >> count; }
+  static uint32_t first(uint64_t buffer, int bits) { return static_cast<uint32_t>(buffer >> (64 - bits)); }
+  static uint64_t without(uint64_t buffer, int bits) { return buffer << bits; }
+};
+
+// Bits of the codes of GIF files: the low ones come first.
+struct LowFirst {
+  static uint64_t load(const uint8_t* from) {
+    uint64_t bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    return bytes;
+  }
+  static uint64_t byte(uint8_t value) { return value; }
+  static uint64_t after(uint64_t bits, int count) { return bits << count; }
+  static uint32_t first(uint64_t buffer, int bits) { return static_cast<uint32_t>(buffer & ((1u << bits) - 1)); }
+  static uint64_t without(uint64_t buffer, int bits) { return buffer >> bits; }
+};
+
+// Codes of growing width.
+template <class Order>
 class Codes {
  public:
   Codes(const uint8_t* from, size_t size) : from_(from), end_(from + size) {}
 
-  // Read a code. Return kEnd where the data end.
-  uint32_t next(int bits) {
-    while (count_ <= 56 && from_ < end_) {
-      buffer_ |= static_cast<uint64_t>(*from_++) << (56 - count_);
-      count_ += 8;
-    }
-    if (count_ < bits) return kEnd;
-    const auto code = static_cast<uint32_t>(buffer_ >> (64 - bits));
-    buffer_ <<= bits;
+  // Read a code. Return false where the data end.
+  bool next(int bits, uint32_t& code) {
+    if (count_ < kMostBits) fill();
+    if (count_ < bits) return false;
+    code = Order::first(buffer_, bits);
+    buffer_ = Order::without(buffer_, bits);
     count_ -= bits;
-    return code;
+    return true;
   }
 
  private:
+  void fill() {
+    if (end_ - from_ >= 8) {
+      // Bits of a byte that is not counted yet are read again: they are the same.
+      buffer_ |= Order::after(Order::load(from_), count_);
+      from_ += (63 - count_) / 8;
+      count_ |= 56;
+      return;
+    }
+    // The last bytes of all may have been read in part, so they are read again.
+    buffer_ &= kept();
+    for (; count_ <= 56 && from_ < end_; count_ += 8) buffer_ |= Order::after(Order::byte(*from_++), count_);
+  }
+  // Mask of the bits that are counted.
+  uint64_t kept() const { return count_ == 0 ? 0 : ~Order::after(~uint64_t{0}, count_); }
+
   const uint8_t* from_;
   const uint8_t* const end_;
   uint64_t buffer_ = 0;
@@ -53,34 +92,43 @@ void copy_string(uint8_t* to, size_t distance, size_t length) {
   for (size_t i = 0; i < length; ++i) to[i] = from[i];
 }
 
-}  // namespace
+// Strings of codes from `clear` + 2. `early`: codes grow one code before the table needs it. A table that is full is an
+// error, or stays as it is.
+struct Rules {
+  uint32_t clear;
+  int least_bits;
+  uint32_t early;
+  bool may_be_full;
+};
 
 // Each string of the table is somewhere in the result already: it is an earlier string and the byte after it. So the
 // table has positions and lengths, and no string is put together from its last byte to its first.
-size_t decode_lzw(const uint8_t* from, size_t size, uint8_t* to, size_t wanted) {
+template <class Order>
+size_t decode_strings(Codes<Order> codes, const Rules& rules, uint8_t* to, size_t wanted) {
   std::array<uint32_t, kCodes> lengths;
   std::array<size_t, kCodes> starts;
-  Codes codes(from, size);
-  uint32_t free = kFirst, before_length = 0;
+  const uint32_t clear = rules.clear, first = clear + 2;
+  uint32_t free = first, before_length = 0, code;
   size_t before = 0, at = 0;
-  int bits = kLeastBits;
+  int bits = rules.least_bits;
   while (at < wanted) {
-    const uint32_t code = codes.next(bits);
-    if (code == kEnd) break;
-    if (code == kClear) {
-      free = kFirst;
-      bits = kLeastBits;
+    if (!codes.next(bits, code) || code == clear + 1) break;
+    if (code == clear) {
+      free = first;
+      bits = rules.least_bits;
       before_length = 0;
       continue;
     }
     const size_t left = wanted - at;
     size_t start = at, length = 1;
-    if (before_length > 0) {
-      if (free == kCodes) break;
+    const bool grows = before_length > 0 && free < kCodes;
+    if (grows) {
       starts[free] = before;
       lengths[free] = before_length + 1;
+    } else if (before_length > 0 && !rules.may_be_full) {
+      break;
     }
-    if (code < kClear) {
+    if (code < clear) {
       to[at] = static_cast<uint8_t>(code);
     } else {
       if (before_length == 0 || code > free) break;
@@ -88,12 +136,22 @@ size_t decode_lzw(const uint8_t* from, size_t size, uint8_t* to, size_t wanted) 
       length = std::min<size_t>(lengths[code], left);
       copy_string(to + at, at - start, length);
     }
-    if (before_length > 0 && ++free >= (1u << bits) - 1 && bits < kMostBits) ++bits;
+    if (grows && ++free >= (1u << bits) - rules.early && bits < kMostBits) ++bits;
     before = at;
     before_length = static_cast<uint32_t>(length);
     at += length;
   }
   return at;
+}
+
+}  // namespace
+
+size_t decode_lzw(const uint8_t* from, size_t size, uint8_t* to, size_t wanted) {
+  return decode_strings(Codes<HighFirst>(from, size), {256, 9, 1, false}, to, wanted);
+}
+
+size_t decode_gif_lzw(const uint8_t* from, size_t size, int bits, uint8_t* to, size_t wanted) {
+  return decode_strings(Codes<LowFirst>(from, size), {1u << bits, bits + 1, 0, true}, to, wanted);
 }
 
 size_t decode_pack_bits(const uint8_t* from, size_t size, uint8_t* to, size_t wanted) {

@@ -37,6 +37,7 @@ Kind kind_of(const uint8_t* data, size_t size) {
   if (tiff::is_tiff(data, size)) return Kind::Tiff;
   if (webp::is_webp(data, size)) return Kind::Webp;
   if (jpeg2000::is_jpeg2000(data, size)) return Kind::Jpeg2000;
+  if (gif::is_gif(data, size)) return Kind::Gif;
   if (bmp::is_bmp(data, size)) return Kind::Bmp;
   return pnm::is_pnm(data, size) ? Kind::Pnm : Kind::None;
 }
@@ -57,6 +58,7 @@ Parsed parse(const uint8_t* data, size_t size, Picture& picture, std::string& er
     case Kind::Jpeg2000:
       parsed = parse_with(jpeg2000::parse, jpeg2000::layout_of, data, size, picture.jpeg2000, picture, reason);
       break;
+    case Kind::Gif: parsed = parse_with(gif::parse, gif::layout_of, data, size, picture.gif, picture, reason); break;
     default: parsed = parse_raw(data, size, picture, reason);
   }
   if (parsed == Parsed::Damaged) error = std::string("the PNG file is damaged: ") + reason;
@@ -84,6 +86,8 @@ Parsed decode(const uint8_t* data, size_t size, const Picture& picture, const Ta
     case Kind::Jpeg2000:
       return or_hand_over(jpeg2000::decode(data, size, picture.jpeg2000, picture.layout, target, scratch),
                           "a damaged JPEG 2000 file");
+    case Kind::Gif:
+      return or_hand_over(gif::decode(data, size, picture.gif, picture.layout, target, scratch), "a damaged GIF file");
     default: break;
   }
   if (!has_all_rows(picture.raw, size)) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "raster/gif.hpp"
 #include "raster/jpeg2000.hpp"
 #include "raster/png.hpp"
 #include "raster/raw_rows.hpp"
@@ -13,7 +14,7 @@
 
 namespace stoker::raster {
 
-enum class Kind : uint8_t { None, Png, Bmp, Pnm, Tiff, Webp, Jpeg2000 };
+enum class Kind : uint8_t { None, Png, Bmp, Pnm, Tiff, Webp, Jpeg2000, Gif };
 
 // Return the format of a file by its first bytes.
 Kind kind_of(const uint8_t* data, size_t size);
@@ -29,6 +30,7 @@ struct Picture {
   tiff::Header tiff;
   webp::Header webp;
   jpeg2000::Header jpeg2000;
+  gif::Header gif;
   RawRows raw;  // of bitmaps and portable maps
 };
 

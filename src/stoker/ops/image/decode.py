@@ -27,10 +27,10 @@ class DecodeImage(ImageDecoder, name="decoders.image"):
     """Decode an image file. Input: its bytes, uint8 ``(N,)``. Output: ``(H, W, C)``, uint8 unless ``dtype`` is given.
 
     Exact: JPEG pixels equal those of libjpeg-turbo (accurate transform, fancy upsampling) and so of Pillow. Baseline
-    and progressive JPEG, PNG, and usual BMP, PNM, TIFF, WebP and JPEG 2000 are decoded natively. Others of these, AVIF
-    and the first frame of a GIF are decoded by Pillow; ``Pipeline.report`` lists these files with the reason. A crop
-    that follows becomes a decode window: of a JPEG, no pixel outside of it is decoded. Smaller scales
-    (``scale_denom``) are approximate and an opt-in.
+    and progressive JPEG, PNG, and usual BMP, PNM, TIFF, WebP, JPEG 2000 and GIF (its first frame) are decoded natively.
+    Others of these, AVIF and QOI are decoded by Pillow; ``Pipeline.report`` lists these files with the reason. A crop
+    that follows becomes a decode window: of a JPEG, no pixel outside of it is decoded. Smaller scales (``scale_denom``)
+    are approximate and an opt-in.
     """
 
     cache_size = arg("int", 0, doc=_CACHE_DOC)
