@@ -5,7 +5,7 @@
 records what the snippets show under DALI in tests/compat/dali_snippets.json, with which the tests compare. Names of
 files or snippets after PYTHON limit the run to these and to new ones.
 
-A snippet is the text after a line ``# ---- name``. It uses the names of :data:`PRELUDE` and
+A snippet is the text after a line ``# ---- name``. ``LIBRARY`` is the package; it uses the names of :data:`PRELUDE` and
 
 - ``show(*values)``: records values: lists of tensors by type, layout and elements, others by ``repr``,
 - ``run(pipe, n=1)``: builds a pipeline and records ``n`` batches,
@@ -87,7 +87,7 @@ def run_snippet(library: str, text: str, folder: Path) -> list[str]:
         except Exception as error:  # noqa: BLE001 - the class is what is compared
             lines.append(classes_of(error))
 
-    code = PRELUDE.replace("LIBRARY", library) + text
+    code = (PRELUDE + text).replace("LIBRARY", library)
     file = folder / "snippet.py"
     file.write_text(code, encoding="utf-8")
     names = {"show": show, "run": run, "attempt": attempt, "__name__": "snippet"}

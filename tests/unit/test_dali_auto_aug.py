@@ -213,5 +213,7 @@ def test_wrong_arguments() -> None:
         run(lambda x: rand_augment(x, 1, 31))
     with pytest.raises(ArgumentError, match="no augmentation takes `fill`"):
         run(lambda x: apply_rand_augment([a.invert], x, 1, 1, fill=3))
-    with pytest.raises(ArgumentError, match=r"expected .augmentation, probability, bin."):
+    with pytest.raises(ArgumentError, match=r"expected .augmentation, probability from 0 to 1, bin."):
         Policy("p", 3, [[(a.invert, 2.0, None)]])
+    with pytest.raises(ArgumentError, match="expected a bin from 0 to 2 for `rotate`, got 3"):
+        Policy("p", 3, [[(a.rotate, 0.5, 3)]])

@@ -101,8 +101,10 @@ def test_batches() -> None:
     assert ndd.batch(b, dtype=ndd.float32).dtype == ndd.float32
     with pytest.raises(ValueError, match="one shape"):
         ndd.as_tensor(b)
-    with pytest.raises(ArgumentError, match="of one type"):
-        ndd.batch([X, X.astype(np.float32)])
+    mixed = ndd.batch([X, X.astype(np.float32) + 300])
+    assert mixed.dtype == ndd.uint8 and np.array_equal(mixed.tensors[1], np.full_like(X, 255))
+    with pytest.raises(ArgumentError, match="of one type, number of axes"):
+        ndd.batch([X, X[0]])
 
 
 def test_operators_take_tensors_batches_and_arrays() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stoker import ArgumentError, DataError, Pipeline, UnsupportedError, fn, pipeline_def, types
+from stoker import ArgumentError, DataError, Pipeline, fn, pipeline_def, types
 from stoker.contract import random as plain
 from stoker.contract.operator import RowContext
 from stoker.frontends.registry import find
@@ -227,15 +227,33 @@ def test_permute_batch_refuses_unsupported_inputs() -> None:
     with pytest.raises(DataError, match="expected one index for each of the 4 rows of the batch, got 3"):
         draw(lambda: fn.permute_batch(fn.random.uniform(), indices=[0, 1, 2]), rows=4, batch=4)
 
-    @pipeline_def(batch_size=2, num_threads=1, seed=1, enable_conditionals=True)
+
+def in_branches(indices: Any) -> list[int]:
+    """Return the numbers of eight rows, after a permutation of those that are no multiples of 3."""
+
+    @pipeline_def(batch_size=8, num_threads=2, seed=1, device_id=None, enable_conditionals=True)
     def inside() -> Any:
-        x = fn.random.uniform()
-        if x > 0:
-            x = fn.permute_batch(x, indices=[1, 0])
+        x = fn.external_source(source=lambda: np.arange(8, dtype=np.int32))
+        if x % 3 > 0:
+            x = fn.permute_batch(x, indices=indices(x))
         return x
 
-    with pytest.raises((ArgumentError, UnsupportedError), match="outside of `if` branches"):
-        inside().build()
+    with inside() as pipe:
+        return [int(np.asarray(x)) for x in pipe.run()[0]]
+
+
+def test_a_permutation_in_a_branch_is_one_of_its_rows() -> None:
+    assert in_branches(lambda x: [4, 3, 2, 1, 0]) == [0, 7, 5, 3, 4, 2, 6, 1]
+    assert in_branches(lambda x: fn.random.choice(1)) == [0, 1, 1, 3, 1, 1, 6, 1]
+    drawn = in_branches(lambda x: fn.batch_permutation())
+    assert sorted(drawn) == list(range(8)) and drawn != list(range(8)) and drawn[::3] == [0, 3, 6]
+    apart = in_branches(lambda x: fn.batch_permutation(no_fixed_points=True))
+    assert sorted(apart) == list(range(8)) and [a == i for i, a in enumerate(apart)] == [i % 3 == 0 for i in range(8)]
+    assert set(in_branches(lambda x: fn.batch_permutation(allow_repetitions=True))) - {0, 3, 6} < {1, 2, 4, 5, 7}
+    with pytest.raises(DataError, match="row number 5 is outside the 5 rows of the branch"):
+        in_branches(lambda x: fn.random.choice(1) + 5)
+    with pytest.raises(DataError, match="expected one index for each of the 5 rows of the branch, got 8"):
+        in_branches(lambda x: list(range(8)))
 
 
 def test_batch_permutations_are_permutations() -> None:

@@ -3,7 +3,7 @@
 
 StokerError
 ├── ArgumentError (ValueError)    an argument is wrong; raised where the pipeline is defined or built
-│   └── UnknownArgumentError      an operator has no argument of this name
+│   └── UnknownArgumentError      an operator has no argument, or a pipeline no source, of this name
 ├── DataError (RuntimeError)      a sample is wrong; raised at its batch
 ├── UnsupportedError              something that Stoker does not do (yet)
 ├── DeviceError (RuntimeError)    a GPU is missing, or a call to it fails
@@ -52,7 +52,7 @@ class ArgumentError(StokerError, ValueError):
 
 
 class UnknownArgumentError(ArgumentError):
-    """An operator has no argument of this name."""
+    """An operator has no argument, or a pipeline no source, of this name."""
 
 
 class DataError(StokerError, RuntimeError):

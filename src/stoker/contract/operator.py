@@ -217,6 +217,11 @@ class Operator:
         return None
 
     @classmethod
+    def takes_empty_rows(cls, arguments: Mapping[str, Any]) -> bool:
+        """Return whether a call with these arguments gives rows without elements shapes of their own."""
+        return False
+
+    @classmethod
     def use_gpu(cls, args: Mapping[str, Any], gpu: Any) -> None:
         """Take the open GPU of a run whose GPU steps alone read the outputs (`writes_to_gpu`).
 

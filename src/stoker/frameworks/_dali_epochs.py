@@ -16,6 +16,7 @@ from ..contract.text import brief
 from ..contract.warning import warn
 from ..executor.schedule import AtEnd
 from ..executor.state import require_entries
+from ..frontends.dali.errors import raises_as_dali
 from ..frontends.pipeline import Pipeline
 
 
@@ -55,6 +56,7 @@ class DaliEpochs(ABC):
         prepare_first_batch: accepted; the first batch is computed when it is requested.
     """
 
+    @raises_as_dali
     def __init__(
         self, pipelines: Any, output_map: Sequence[str], size: int = -1, reader_name: str | None = None,
         auto_reset: Any = False, fill_last_batch: bool | None = None, dynamic_shape: bool = False,
@@ -165,6 +167,7 @@ class DaliEpochs(ABC):
         metas = [p.reader_meta(self._reader_name) for p in self._pipes]
         return [int(m["epoch_size_padded"]) // int(m["number_of_shards"]) for m in metas]
 
+    @raises_as_dali
     def __next__(self) -> Any:
         """Return the next list of batches.
 
@@ -231,7 +234,7 @@ class DaliEpochs(ABC):
         seamless = self._size >= 0 and self._has_reader()
         if self._over and not seamless:
             for pipe in self._pipes:
-                pipe.reset()
+                Pipeline.reset(pipe)  # in `stoker.dali` the method has no effect before a StopIteration of `run`
         # Rows of the next epoch that filled the last batch count towards it, which shortens it as in DALI.
         carried = self._over and seamless and self._policy is LastBatchPolicy.FILL and not self._padded
         self._began = self._counter = self._counter % self._size if carried and self._size else 0

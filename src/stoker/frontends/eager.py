@@ -165,6 +165,7 @@ def _call(
         column, spec = _column(x, rows, name) if gpu is None else _column_for_gpu(x, rows, name, gpu)
         data.append(column)
         specs.append(spec)
+    specs = _free_specs(operator, arguments, inputs, specs)
     fed, consts = _bind(operator, arguments, rows, data)
     if seed is None:
         seed = int.from_bytes(os.urandom(8), "little") >> 1 if operator.draws else 0
@@ -239,6 +240,21 @@ def _rows(inputs: Sequence[Any], arguments: dict[str, Any], name: str) -> int | 
     if len(batches) > 1 and len(counts := {*map(len, batches)}) > 1:
         raise ArgumentError(f"`eager.{name}`: expected batches of one size, got {sorted(counts)}")
     return rows
+
+
+def _free_specs(
+    operator: type[Operator], arguments: dict[str, Any], inputs: Sequence[Any], specs: list[Any]
+) -> list[Any]:
+    """Return the types of a call, without channels if a row is empty and its output has another shape than planned."""
+    if operator.takes_empty_rows(arguments) and any(map(_has_empty_row, inputs)):
+        return [spec[:3] for spec in specs]
+    return specs
+
+
+def _has_empty_row(x: Any) -> bool:
+    """Return whether a row of an input has an axis without elements."""
+    rows = _rows_of(x) if isinstance(x, (list, tuple, Batch)) else x.value if isinstance(x, Constant) else x
+    return any(0 in np.shape(row) for row in rows) if isinstance(rows, list) else 0 in getattr(rows, "shape", ())
 
 
 def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[Any, ...]]:

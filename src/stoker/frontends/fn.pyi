@@ -93,7 +93,7 @@ def batch_permutation(
     """Draw a permutation of the batch: a row number per row, int32, for ``permute_batch``.
 
     Every row draws a number, and the order of these numbers gives the permutation. It depends on which rows share the
-    batch. Runs in Python.
+    batch. In a branch of an ``if``, the branch's rows are the batch, and numbered from 0. Runs in Python.
 
     Args:
         allow_repetitions: Draw every index by itself: some rows twice, some not at all.
@@ -2392,7 +2392,7 @@ def multi_paste(
     other samples of the epoch instead.
 
     Args:
-        in_ids: For each region, the number of a row of the batch, from 0.
+        in_ids: For each region, the number of a row of the batch (in a branch of an `if`, of its rows), from 0.
         in_anchors: Starts of the regions in their images; by default 0.
         in_anchors_rel: The same, relative to the image.
         shapes: Extents of the regions; by default up to the image's end.
@@ -2789,8 +2789,9 @@ def permute_batch(
     """Take each row's data from another row of the same batch; moves no data.
 
     ``indices`` is a number per row (a node, for example of ``random.choice`` or ``batch_permutation``), or a list with
-    one number for every row of the batch. An index outside the batch is an error of the row. Results depend on which
-    rows share a batch, so they change with the batch size.
+    one number for every row of the batch. An index outside the batch is an error of the row. In a branch of an ``if``,
+    the branch's rows are the batch: rows are counted among them. Results depend on which rows share a batch, so they
+    change with the batch size.
 
     Args:
         indices: Number of the row to take, counted in the batch from 0.
@@ -3378,8 +3379,8 @@ def resize(
         save_attrs: Also output the input's shape, int32.
         allow_empty: Whether images without pixels are accepted: an axis without pixels stays so, and the
             output's shape depends on the data. No effect on volumes, and where the number of channels is known
-            before the run (images of decoders, layout HW, eager calls): an image without pixels is an error of
-            its row there.
+            before the run (images of decoders, layout HW): an image without pixels is an error of its row
+            there.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -3450,8 +3451,8 @@ def resize(
         save_attrs: Also output the input's shape, int32.
         allow_empty: Whether images without pixels are accepted: an axis without pixels stays so, and the
             output's shape depends on the data. No effect on volumes, and where the number of channels is known
-            before the run (images of decoders, layout HW, eager calls): an image without pixels is an error of
-            its row there.
+            before the run (images of decoders, layout HW): an image without pixels is an error of its row
+            there.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -5171,8 +5172,8 @@ class experimental:
             save_attrs: Also output the input's shape, int32.
             allow_empty: Whether images without pixels are accepted: an axis without pixels stays so, and the
                 output's shape depends on the data. No effect on volumes, and where the number of channels is known
-                before the run (images of decoders, layout HW, eager calls): an image without pixels is an error of
-                its row there.
+                before the run (images of decoders, layout HW): an image without pixels is an error of its row
+                there.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -5238,8 +5239,8 @@ class experimental:
             save_attrs: Also output the input's shape, int32.
             allow_empty: Whether images without pixels are accepted: an axis without pixels stays so, and the
                 output's shape depends on the data. No effect on volumes, and where the number of channels is known
-                before the run (images of decoders, layout HW, eager calls): an image without pixels is an error of
-                its row there.
+                before the run (images of decoders, layout HW): an image without pixels is an error of its row
+                there.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

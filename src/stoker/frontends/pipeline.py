@@ -16,7 +16,7 @@ from .. import settings
 from .._import_lock import IMPORT_LOCK
 from ..contract.batch import Batch
 from ..contract.config import OnError, PipelineConfig
-from ..contract.errors import ArgumentError, StateError, UnsupportedError, did_you_mean
+from ..contract.errors import ArgumentError, StateError, UnknownArgumentError, UnsupportedError, did_you_mean
 from ..contract.text import brief
 from ..graph.node import Graph
 from .checks import (
@@ -328,7 +328,7 @@ class Pipeline:
             node = fed[data_node]
         else:
             hint = did_you_mean(data_node, [str(n) for n in fed]) or f"there are {list(fed)}"
-            raise ArgumentError(f"`feed_input`: there is no source called {brief(data_node)}; {hint}")
+            raise UnknownArgumentError(f"`feed_input`: there is no source called {brief(data_node)}; {hint}")
         self.execution.feed(node, data, layout)
 
     def next(self, at_end: AtEnd = "stop", allocate: Allocate | None = None) -> Delivered | None:

@@ -18,6 +18,7 @@ from ..conditionals import BranchRuntime
 from ..data_node import DataNode, index_node
 from ..definition import current
 from ..source_line import user_line
+from .errors import error_class
 
 Function = Callable[..., Any]
 _RUNTIME = BranchRuntime(lambda function: function)
@@ -309,10 +310,14 @@ class Policy:
         self.name = name
         self.num_magnitude_bins = num_magnitude_bins
         self.sub_policies = [list(s) for s in sub_policies]
-        for one, probability, _ in (step for sub in self.sub_policies for step in sub):
+        for one, probability, at in (step for sub in self.sub_policies for step in sub):
             if not isinstance(one, Augmentation) or not 0 <= probability <= 1:
-                raise ArgumentError(
-                    f"`Policy`: expected (augmentation, probability, bin), got {brief((one, probability))}"
+                raise error_class(ArgumentError)(
+                    f"`Policy`: expected (augmentation, probability from 0 to 1, bin), got {brief((one, probability))}"
+                )
+            if at is not None and not 0 <= at < num_magnitude_bins:
+                raise error_class(ArgumentError)(
+                    f"`Policy`: expected a bin from 0 to {num_magnitude_bins - 1} for `{one.name}`, got {brief(at)}"
                 )
 
 

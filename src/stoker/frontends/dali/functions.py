@@ -12,7 +12,7 @@ from ...contract.errors import ArgumentError, StokerError, UnsupportedError, did
 from .. import fn
 from ..definition import current
 from ..fn import find_nodes
-from ..registry import names
+from ..registry import find, names
 from ..source_line import user_line
 from .capsule_functions import also_on_gpu
 from .catalogue import ALIASES, NAMES, REASONS, class_name, defaults
@@ -34,6 +34,9 @@ def members(prefix: str) -> list[str]:
     return sorted({n[len(prefix) :].split(".")[0] for n in usable if not n[len(prefix) :].startswith("_")})
 
 
+_ON_BOTH = "dl_tensor_python_function"  # the function of a GPU takes further arguments
+
+
 def function(name: str) -> Callable[..., Any]:
     """Return ``fn.<name>``. An operator of DALI's that Stoker lacks is refused when it is called.
 
@@ -45,7 +48,7 @@ def function(name: str) -> Callable[..., Any]:
         target: Any = fn
         for part in real.split("."):
             target = getattr(target, part)
-        if real == "dl_tensor_python_function":
+        if real == _ON_BOTH:
             target = also_on_gpu(target)
         return _also_outside(_with_defaults(target, defaults(name)))
     if name in _KNOWN:
@@ -148,6 +151,12 @@ class OperatorClass:
     operator = ""
 
     def __init__(self, *positional: Any, **arguments: Any) -> None:
+        of = find(ALIASES.get(self.operator, self.operator))
+        if of.name != _ON_BOTH:
+            with raising_as_dali():
+                for name in arguments:
+                    if name not in of.all_arguments() and name not in of.named_inputs:
+                        of.bind({name: None})  # raises, with the nearest name
         self._positional = positional
         self._arguments = arguments
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import deque
 from collections.abc import Sequence
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from ...executor.schedule import AtEnd
 
 TensorList = TensorListCPU | TensorListGPU
+
+
+_SERIALIZED = ("batch_size", "num_threads", "device_id", "seed")
 
 
 class Pipeline(_Pipeline):
@@ -80,6 +84,7 @@ class Pipeline(_Pipeline):
         self._builder: NodeBuilder = NodeBuilder(self)
         self._restored = state is not None
         self._scheduled = 0
+        self._has_ended = False  # a source has raised StopIteration
         self._shared: deque[tuple[Any, ...]] = deque()
         self._sinks: list[Any] = []
         self._locations: SampleLocations | None = None
@@ -184,7 +189,11 @@ class Pipeline(_Pipeline):
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
         self.iter_setup()
-        delivered = self._take()
+        try:
+            delivered = self._take()
+        except StopIteration:
+            self._has_ended = True
+            raise
         if self._locations is None:
             self._locations = SampleLocations(self.execution)
         batches = self.execution.batches(delivered)[: self._visible]
@@ -249,9 +258,11 @@ class Pipeline(_Pipeline):
 
     @raises_as_dali
     def reset(self) -> None:
-        """Begin the next epoch of sources that have ended."""
+        """Begin the next epoch after :meth:`run` has raised StopIteration; before it, the call has no effect."""
         self.build()
-        super().reset()
+        if self._has_ended:
+            self._has_ended = False
+            super().reset()
 
     @raises_as_dali
     def next(self, at_end: AtEnd = "stop", allocate: Allocate | None = None) -> Delivered | None:
@@ -342,8 +353,8 @@ class Pipeline(_Pipeline):
         return data
 
     @raises_as_dali
-    def serialize(self, define_graph: Any = None, filename: str | None = None) -> str:
-        """Return the graph as versioned JSON. DALI's format is binary; neither library reads the other's.
+    def serialize(self, define_graph: Any = None, filename: str | None = None) -> bytes:  # type: ignore[override]
+        """Return the graph and the settings as bytes of versioned JSON. Neither library reads the other's format.
 
         Args:
             define_graph: only None: define the graph with :func:`pipeline_def`.
@@ -352,42 +363,44 @@ class Pipeline(_Pipeline):
         if define_graph is not None:
             raise UnsupportedError("`serialize`: expected no `define_graph`, got one: use pipeline_def")
         self.build()
-        text = super().serialize()
+        of = self._config
+        settings = dict(zip(_SERIALIZED, (of.batch_size, of.threads, of.device_id, of.seed), strict=True))
+        text = json.dumps({**json.loads(super().serialize()), "settings": settings})
         if filename is not None:
             Path(filename).write_text(text, encoding="utf-8")
-        return text
+        return text.encode()
 
     @staticmethod
     @raises_as_dali
     def deserialize(  # type: ignore[override]
-        serialized_pipeline: str | None = None,
+        serialized_pipeline: bytes | str | None = None,
         filename: str | None = None,
         *,
         allow: Sequence[str] = (),
         **settings: Any,
     ) -> Pipeline:
-        """Return a pipeline from :meth:`serialize`'s text.
+        """Return a pipeline from what :meth:`serialize` returned.
 
         Args:
-            serialized_pipeline: the text.
-            filename: the file with the text, instead.
+            serialized_pipeline: the graph.
+            filename: the file with the graph, instead.
             allow: Python functions that may be imported, as for :meth:`stoker.Pipeline.deserialize`.
-            **settings: arguments of :class:`Pipeline`.
+            **settings: arguments of :class:`Pipeline`, in place of the serialized pipeline's.
         """
         if (serialized_pipeline is None) == (filename is None):
             raise ArgumentError("`deserialize`: expected either `serialized_pipeline` or `filename`")
         text = Path(filename).read_text(encoding="utf-8") if filename is not None else serialized_pipeline
-        assert text is not None
-        pipe = Pipeline(**{"batch_size": 1, **settings})
+        text = _as_text(text)
+        pipe = Pipeline(**{"batch_size": 1, **_read_settings(text), **settings})
         pipe._take_graph(text, allow)
         return pipe
 
     @raises_as_dali
-    def deserialize_and_build(self, serialized_pipeline: str, *, allow: Sequence[str] = ()) -> None:
-        """Take the graph of :meth:`serialize`'s text, in place of a definition, and build the pipeline.
+    def deserialize_and_build(self, serialized_pipeline: bytes | str, *, allow: Sequence[str] = ()) -> None:
+        """Take the graph that :meth:`serialize` returned, in place of a definition, and build the pipeline.
 
         Args:
-            serialized_pipeline: the text.
+            serialized_pipeline: the graph.
             allow: Python functions that may be imported, as for :meth:`stoker.Pipeline.deserialize`.
 
         Raises:
@@ -395,7 +408,7 @@ class Pipeline(_Pipeline):
         """
         if self._outputs is not None:
             raise StateError("`deserialize_and_build`: expected a pipeline without outputs, got one that is defined")
-        self._take_graph(serialized_pipeline, allow)
+        self._take_graph(_as_text(serialized_pipeline), allow)
         self.build()
 
     def _take_graph(self, text: str, allow: Sequence[str]) -> None:
@@ -403,6 +416,19 @@ class Pipeline(_Pipeline):
         self._builder.nodes = read._builder.nodes
         self._outputs = tuple(_DataNode(self._builder, x.edge) for x in read._outputs or ())
         self._visible = len(self._outputs)
+
+
+def _as_text(graph: bytes | str | None) -> str:
+    """Return a serialized pipeline as text; bytes of DALI's format are refused as a graph."""
+    return graph.decode("utf-8", "replace") if isinstance(graph, bytes) else str(graph)
+
+
+def _read_settings(text: str) -> dict[str, Any]:
+    """Return the settings in a serialized pipeline; none in texts that :meth:`Pipeline._take_graph` will refuse."""
+    with contextlib.suppress(ValueError, AttributeError, TypeError):
+        found = json.loads(text)["settings"]
+        return {name: found[name] for name in _SERIALIZED if type(found.get(name)) is int}
+    return {}
 
 
 def _read_state(data: bytes | str) -> Any:

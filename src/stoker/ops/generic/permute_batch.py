@@ -19,8 +19,9 @@ class PermuteBatch(Operator, name="permute_batch"):
     """Take each row's data from another row of the same batch; moves no data.
 
     ``indices`` is a number per row (a node, for example of ``random.choice`` or ``batch_permutation``), or a list with
-    one number for every row of the batch. An index outside the batch is an error of the row. Results depend on which
-    rows share a batch, so they change with the batch size.
+    one number for every row of the batch. An index outside the batch is an error of the row. In a branch of an ``if``,
+    the branch's rows are the batch: rows are counted among them. Results depend on which rows share a batch, so they
+    change with the batch size.
     """
 
     takes_bfloat16 = True
@@ -28,13 +29,14 @@ class PermuteBatch(Operator, name="permute_batch"):
     indices = arg("int", many=True, per_row=True, doc="Number of the row to take, counted in the batch from 0.")
 
     def lower(self, c: Lowering, x: Value) -> Value:
-        # A row that a condition excludes has no data for another row.
-        c.expect(not c.scope.guards, "expected to be outside of `if` branches: it takes data from rows of all branches")
         index = c.pass_on("indices")
+        in_branch = bool(c.scope.guards)
         if not isinstance(index, Value):
-            index = c.apply("_row_number", numbers=index)
+            index = c.apply("_row_number", numbers=index, in_branch=in_branch)
         c.expect(not index.dtype.is_float, f"expected whole numbers as `indices`, got {index.dtype}")
         require_single(c, index, "one index per row")
+        if in_branch:  # a row that a condition excludes has no data for another row
+            index = c.apply("_row_in_branch", index)
         known = [e if ex.is_static(e) else None for e in x.shape]
         out = c.opaque(x.dtype, x.rank, x.layout, known)
         # The value is also an input, so that the plan computes it for all rows before any row reads another one's.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``_row_number``: a number for each position in the batch."""
+"""``_row_number``: a number for each position in the batch. ``_row_in_branch``: rows of a branch of an ``if``."""
 
 from __future__ import annotations
 
@@ -14,19 +14,55 @@ from ...contract.types import DType
 
 
 class RowNumber(Operator, name="_row_number"):
-    """Return the element of a list at the row's position in its batch."""
+    """Return the element of a list at the row's position in its batch, or among the rows of its branch."""
 
     inputs = (0, 0)
     scope = "batch"
     hidden = True
     numbers = arg("int", many=True, doc="One number for every row of the batch.")
+    in_branch = arg("bool", False, doc="Count the rows of the branch only.")
 
     def infer(self, c: Lowering, *inputs: Any) -> Spec:
         return Spec(DType.INT64, ())
 
+    def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
+        """Return a number per row. Only the rows of the branch are there."""
+        return [
+            _element(row["numbers"], at, len(rows), "branch")
+            if row["in_branch"]
+            else _element(row["numbers"], *row.batch_position, "batch")
+            for at, row in enumerate(rows)
+        ]
+
     def reference(self, row: RowContext) -> Any:
-        at, count = row.batch_position
-        numbers = row["numbers"]
-        if count != len(numbers):
-            raise ValueError(f"expected one index for each of the {count} rows of the batch, got {len(numbers)}")
-        return np.asarray(numbers[at], np.int64)
+        return self.run_rows([row], [()])[0]
+
+
+def _element(numbers: Any, at: int, count: int, of: str) -> Any:
+    if count != len(numbers):
+        return ValueError(f"expected one index for each of the {count} rows of the {of}, got {len(numbers)}")
+    return np.asarray(numbers[at], np.int64)
+
+
+class RowInBranch(Operator, name="_row_in_branch"):
+    """Return the position in the batch of the row that has the given number among the rows of the branch."""
+
+    scope = "batch"
+    hidden = True
+
+    def infer(self, c: Lowering, *inputs: Any) -> Spec:
+        return Spec(DType.INT64, ())
+
+    def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
+        """Return a position per row. Only the rows of the branch are there."""
+        places = [row.batch_position[0] for row in rows]
+        return [_place(places, int(np.asarray(number).reshape(-1)[0])) for (number,) in inputs]
+
+    def reference(self, row: RowContext, number: Any) -> Any:
+        return self.run_rows([row], [(number,)])[0]
+
+
+def _place(places: list[int], number: int) -> Any:
+    if not 0 <= number < len(places):
+        return IndexError(f"row number {number} is outside the {len(places)} rows of the branch")
+    return np.asarray(places[number], np.int64)

@@ -38,7 +38,10 @@ class MultiPaste(Operator, name="multi_paste"):
 
     inputs = (1, _MOST)
     scope = "batch"
-    in_ids = arg("int", None, many=True, per_row=True, doc="For each region, the number of a row of the batch, from 0.")
+    in_ids = arg(
+        "int", None, many=True, per_row=True,
+        doc="For each region, the number of a row of the batch (in a branch of an `if`, of its rows), from 0.",
+    )  # fmt: skip
     in_anchors = arg("int", None, many=True, per_row=True, doc="Starts of the regions in their images; by default 0.")
     in_anchors_rel = arg("float", None, many=True, per_row=True, doc="The same, relative to the image.")
     shapes = arg("int", None, many=True, per_row=True, doc="Extents of the regions; by default up to the image's end.")
@@ -88,12 +91,13 @@ class MultiPaste(Operator, name="multi_paste"):
 
     def _of_other_rows(self, c: Lowering, images: tuple[Value, ...]) -> tuple[Value, ...]:
         c.expect(len(images) == 1, f"expected one input with `in_ids`, got {len(images)}")
-        c.expect(not c.scope.guards, "expected to be outside of `if` branches: it takes data from rows of all branches")
         x, count = images[0], c.fixed_length("in_ids")
         c.expect(1 <= count <= _MOST, f"expected `in_ids` of 1 to {_MOST} numbers, got {count}")
         found = []
         for i in range(count):
             number = c.numbers([c.scalar("in_ids", i)], DType.INT32, ())
+            if c.scope.guards:  # a row that a condition excludes has no data for another row
+                number = c.apply("_row_in_branch", number)
             out = c.opaque(x.dtype, x.rank, x.layout, [e if ex.is_static(e) else None for e in x.shape])
             c.emit("other_row", [number, x], [out], other_rows_of=1, memory=ALIASES)
             found.append(out)

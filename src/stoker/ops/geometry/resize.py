@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -261,7 +261,7 @@ class Resize(ResizeArguments, name="resize"):
         "bool", False,
         doc="Whether images without pixels are accepted: an axis without pixels stays so, and the output's shape "
         "depends on the data. No effect on volumes, and where the number of channels is known before the run (images "
-        "of decoders, layout HW, eager calls): an image without pixels is an error of its row there.",
+        "of decoders, layout HW): an image without pixels is an error of its row there.",
     )  # fmt: skip
     cases = (
         {"size": (7, 9)},
@@ -286,6 +286,10 @@ class Resize(ResizeArguments, name="resize"):
         if not c.const("save_attrs"):
             return out
         return out, c.numbers(extents, DType.INT32)
+
+    @classmethod
+    def takes_empty_rows(cls, arguments: Mapping[str, Any]) -> bool:
+        return bool(arguments.get("allow_empty"))
 
     @staticmethod
     def _may_be_empty(c: Lowering, x: Value, axes: str) -> bool:

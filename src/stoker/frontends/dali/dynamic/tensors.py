@@ -525,11 +525,11 @@ class Batch(_Arithmetic):
             whole = _rows_of(tensors) if asked is None and dtype is None and not copy else None
             rows = [] if whole else [Tensor(x, dtype, asked, layout, copy) for x in _tensors_of(tensors)]
             if whole is not None:
-                self._rows = whole if layout is None else _renamed(whole, layout)
-                self._device = _device_of(whole)
+                self._rows, self._device = _renamed(whole, layout) if layout is not None else whole, _device_of(whole)
                 return
             if not rows and dtype is None:
                 raise ArgumentError("expected tensors, or a `dtype` for an empty batch")
+            rows = [x if x._type == rows[0]._type else Tensor(x, rows[0].dtype) for x in rows]
             kinds = {(x._type, x.ndim, x._layout, str(x._device)) for x in rows}
             if len(kinds) > 1:
                 found = " and ".join(sorted(f"{t} {n} {names!r} on {where}" for t, n, names, where in kinds))
