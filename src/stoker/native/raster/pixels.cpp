@@ -121,6 +121,10 @@ struct Conversion {
   void look_up(const uint8_t* from, int64_t count, uint8_t* to) const {
     const int64_t step = layout.pixel;
     from += layout.at[0];
+    if constexpr (kCount == 3) {
+      // A word at a time: the byte after a pixel is replaced by the next one, so the last pixel is written by bytes.
+      for (; count > 1; --count, from += step, to += 3) std::memcpy(to, table[*from], 4);
+    }
     for (int64_t x = 0; x < count; ++x, from += step, to += kCount)
       for (int k = 0; k < kCount; ++k) to[k] = table[*from][k];
   }
