@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .cases.operators import AFFINE, ANGLE, HEIGHT, KERNELS, SIDE, TITLES, WIDTH, fn_calls
 from .gpu_pipelines import BATCH, library
 
@@ -244,9 +246,12 @@ def more_calls(lib: Any) -> dict[str, Callable[..., Any]]:
         return lambda x: function(x, fn.reductions.mean(x, axes=[0, 1], keep_dims=True), axes=[0, 1])
 
     def pasted(x: Any) -> Any:
+        def listed(values: Any) -> Any:  # DALI takes arrays, whose first axis counts the regions
+            return np.array(values, np.int32).ravel().tolist() if _is_stoker(lib) else types.Constant(np.int32(values))
+
         return fn.multi_paste(
-            x, in_ids=[0, 1], in_anchors=[0, 0, 100, 100], shapes=[200, 250, 200, 250], out_anchors=[0, 0, 170, 240],
-            output_size=[HEIGHT, WIDTH],
+            x, in_ids=listed([0, 1]), in_anchors=listed([[0, 0], [100, 100]]), shapes=listed([[200, 250]] * 2),
+            out_anchors=listed([[0, 0], [170, 240]]), output_size=[HEIGHT, WIDTH],
         )  # fmt: skip
 
     return {
@@ -301,16 +306,20 @@ def more_calls(lib: Any) -> dict[str, Callable[..., Any]]:
     }
 
 
+def _is_stoker(lib: Any) -> bool:
+    return str(lib.__name__) == "stoker"
+
+
 def _calls(lib: Any) -> dict[str, Callable[..., Any]]:
     """Return operators by the names of ``benchmarks.cases.operators``, and the others by their own."""
     found: dict[str, Callable[..., Any]] = dict(fn_calls(lib.fn, lib.types))
     found["arithmetic"] = lambda x: x * 1.5 + 10.0
     # DALI has OpenCV's algorithms on the CPU only.
-    algorithm = {} if hasattr(lib.fn, "motion_blur") else {"algorithm": "default_npp"}
+    algorithm = {} if _is_stoker(lib) else {"algorithm": "default_npp"}
     found["debayer"] = lambda x: lib.fn.debayer(x, blue_position=[0, 0], **algorithm)
     for size, weights in KERNELS.items():
         found[f"filter-{size}"] = lambda x, weights=weights: lib.fn.filter(x, weights)  # type: ignore[misc]
-    if hasattr(lib.fn, "motion_blur"):  # DALI has none
+    if _is_stoker(lib):  # DALI has none
         found["motion-blur"] = lambda x: lib.fn.motion_blur(x, size=9, angle=30.0)
     images = {name: found[name] for name in TITLES if name in found}
     sound = {name: (lambda x, make=make: make(lib.fn, x)) for name, make in SOUND.items()}

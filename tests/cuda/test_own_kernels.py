@@ -300,12 +300,16 @@ def test_sampling_at_coordinates(dtype: Any) -> None:
 def test_pad(dtype: Any) -> None:
     """Also reversed inputs, empty ones, and extents that the batch determines."""
     rng = np.random.default_rng(10)
-    rows = [rng.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((9, 7), (1, 1), (0, 4), (30, 31))]
+    rows = [rng.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((9, 7), (1, 1), (0, 4), (30, 31), (40, 1400))]
 
     def make(x: Any) -> Any:
         x = fn.cast(x, dtype=dtype)
         flipped = fn.flip(x, horizontal=1)
-        return fn.pad(x, fill_value=-2.5), fn.pad(flipped, shape=[12, 3], axes=[0, 1], align=[1, 4], fill_value=3.0)
+        return (
+            fn.pad(x, fill_value=-2.5),
+            fn.pad(x, axes=[1], shape=[50]),
+            fn.pad(flipped, shape=[12, 3], axes=[0, 1], align=[1, 4], fill_value=3.0),
+        )
 
     compare_rows([rows], ["HWC"], make)
 
@@ -321,6 +325,10 @@ def test_shot_noise_and_retyped_bytes(dtype: Any) -> None:
         x = fn.flip(fn.cast(x, dtype=dtype), horizontal=1)
         return fn.noise.shot(x, factor=4.0), fn.noise.shot(x, factor=0.0), fn.reinterpret(x, dtype=types.UINT8)
 
+    def make_flat(x: Any) -> Any:
+        return fn.reinterpret(fn.cast(x, dtype=dtype), dtype=types.UINT8)
+
+    compare_rows([[*rows, rng.integers(0, 256, (70, 90, 4), np.uint8)]], ["HWC"], lambda x: (make_flat(x),))
     compare_rows([rows], ["HWC"], make)
 
 
@@ -509,6 +517,25 @@ def test_gather(dtype: Any) -> None:
 
     for x, at, taken in zip(rows, numbers, compare_rows([rows, numbers], ["HWC", ""], make)[0], strict=True):
         np.testing.assert_array_equal(taken, x[at][:, ::-1])
+
+
+@pytest.mark.parametrize("dtype", [types.UINT8, types.INT16, types.FLOAT64])
+def test_cat(dtype: Any) -> None:
+    """Along every axis; long and short lines, inputs without elements, reversed ones, and several blocks."""
+    rng = np.random.default_rng(5)
+    sizes = ((9, 7), (1, 1), (0, 4), (5, 0), (30, 90), (60, 700))
+    rows = [rng.integers(0, 256, (h, w, 20), np.uint8) for h, w in sizes]
+
+    def make(x: Any) -> Any:
+        x = fn.cast(x, dtype=dtype)
+        flipped, part = fn.flip(x, horizontal=1), x[:, :1]
+        return (
+            fn.cat(x, flipped, axis=0), fn.cat(x, x, x, axis=0), fn.cat(x, part, x, axis=1), fn.cat(x, flipped, axis=1),
+            fn.cat(x, x[:, :, :3], flipped, axis=2),
+        )  # fmt: skip
+
+    for x, found in zip(rows, compare_rows([rows], ["HWC"], make)[1], strict=True):
+        np.testing.assert_array_equal(found, np.concatenate([x, x, x]))
 
 
 @pytest.mark.parametrize("dtype", [types.UINT8, types.INT16, types.FLOAT])

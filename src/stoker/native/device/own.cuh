@@ -72,19 +72,26 @@ inline int64_t quotient(int64_t a, int64_t b) {
   return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
 }
 
-// Offset in bytes of element i of a tensor, in the order of its axes.
-inline int64_t offset_of(const Port& port, int64_t i) {
+// Elements of some of a tensor's axes.
+inline int64_t extent_of(const Port& port, int first, int last) {
+  int64_t count = 1;
+  for (int d = first; d < last; ++d) count *= port.shape[d];
+  return count;
+}
+// Offset in bytes of element i of these axes, in their order.
+inline int64_t offset_of(const Port& port, int64_t i, int first, int last) {
   int64_t offset = 0;
-  for (int d = static_cast<int>(port.rank) - 1; d >= 0; --d) {
+  for (int d = last - 1; d >= first; --d) {
     const int64_t above = quotient(i, port.shape[d]);
     offset += (i - above * port.shape[d]) * port.stride[d];
     i = above;
   }
   return offset;
 }
-// Whether its elements of `bytes` follow each other without gaps.
-inline bool is_contiguous(const Port& port, int64_t bytes) {
-  for (int d = static_cast<int>(port.rank) - 1; d >= 0; bytes *= port.shape[d--])
+inline int64_t offset_of(const Port& port, int64_t i) { return offset_of(port, i, 0, static_cast<int>(port.rank)); }
+// Whether the elements of `bytes` of the axes from `first` on follow each other without gaps.
+inline bool is_contiguous(const Port& port, int64_t bytes, int first = 0) {
+  for (int d = static_cast<int>(port.rank) - 1; d >= first; bytes *= port.shape[d--])
     if (port.shape[d] > 1 && port.stride[d] != bytes) return false;
   return true;
 }

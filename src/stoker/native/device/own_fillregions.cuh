@@ -2,37 +2,9 @@
 // `fill_regions`: a copy, of which a block writes kElements elements, and then the regions, each by kBlocks blocks.
 // Regions that lie over each other have the same values, so that their order does not matter.
 #pragma once
-#include "device/own.cuh"
+#include "device/copy_elements.cuh"
 
 namespace stoker::own {
-
-struct alignas(16) Bytes16 {
-  uint64_t words[2];
-};
-
-// Copy elements T from number `begin` on, by a block. Where both addresses have the same distance to a multiple of 16,
-// or else of four, all but the first and last bytes are moved in larger units.
-template <class T>
-inline void copy_elements(const uint8_t* from, uint8_t* to, int64_t begin, int64_t end) {
-  const auto each = [&]<class Unit>(Unit, int64_t first, int64_t last) {  // addresses in bytes
-    const auto units = static_cast<int32_t>((last - first) / static_cast<int64_t>(sizeof(Unit)));
-    const auto* source = reinterpret_cast<const Unit*>(from + first);
-    auto* target = reinterpret_cast<Unit*>(to + first);
-    for (auto i = static_cast<int32_t>(gpu::thread_index()); i < units; i += kThreads) target[i] = source[i];
-    return first + int64_t{units} * static_cast<int64_t>(sizeof(Unit));
-  };
-  constexpr int64_t kItem = sizeof(T);
-  int64_t first = begin * kItem;
-  const int64_t last = end * kItem;
-  const auto in = reinterpret_cast<uint64_t>(from), out = reinterpret_cast<uint64_t>(to);
-  const uint64_t unit = (in - out) % 16 == 0 ? 16 : (in - out) % 4 == 0 ? 4 : 1;
-  if (unit > sizeof(T)) {
-    const auto ahead = static_cast<int64_t>((unit - (in + static_cast<uint64_t>(first)) % unit) % unit);
-    first = each(T{}, first, first + ahead < last ? first + ahead : last);
-    first = unit == 16 ? each(Bytes16{}, first, last) : each(uint32_t{}, first, last);
-  }
-  each(T{}, first, last);
-}
 
 // Ports: data, bounds of the regions [N,rank,2], fill values [1 or frames,K], output. Numbers: the axis of the channels,
 // -1: none.
@@ -56,8 +28,8 @@ struct FillRegions {
       stride *= out.shape[d];
     }
     if (contiguous) {
-      copy_elements<Memory>(reinterpret_cast<const uint8_t*>(in.data), reinterpret_cast<uint8_t*>(out.data), begin,
-                            end);
+      copy_elements<Memory>(reinterpret_cast<const uint8_t*>(in.data), reinterpret_cast<uint8_t*>(out.data), begin, end,
+                            block_workers());
       return;
     }
     for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {

@@ -29,7 +29,7 @@ struct Map {
     const int64_t plane = to.height * to.width, count = to.frames * plane;
     const int64_t begin = block * kPixels, end = begin + kPixels < count ? begin + kPixels : count;
     for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {
-      const int64_t f = i / plane, y = (i - f * plane) / to.width, x = i - f * plane - y * to.width;
+      const int64_t f = quotient(i, plane), y = quotient(i - f * plane, to.width), x = i - f * plane - y * to.width;
       const mapped::Place p(coordinate(row.port(1), f, y, x), coordinate(row.port(2), f, y, x), from.height, from.width,
                             border);
       for (int64_t c = 0; c < to.channels; ++c) {

@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of a tensor as elements of another type: a copy. A block moves kElements elements of the input.
 #pragma once
-#include "device/own.cuh"
+#include "device/copy_elements.cuh"
 
 namespace stoker::own {
 
 template <class Ports>
 struct Retype {
   using Memory = typename Ports::template At<0>::Memory;
-  static constexpr int64_t kElements = 2048;  // also in ops/geometry/retyped.py
+  static constexpr int64_t kElements = 16384;  // also in ops/geometry/retyped.py
 
   static void move(const Row& row, uint32_t block) {
     const Port& in = row.port(0);
-    const int rank = static_cast<int>(in.rank);
-    int64_t count = 1;
-    for (int d = 0; d < rank; ++d) count *= in.shape[d];
-    auto* out = reinterpret_cast<Memory*>(row.port(1).data);
-    const int64_t begin = block * kElements, end = begin + kElements < count ? begin + kElements : count;
-    for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {
-      int64_t left = i, from = 0;
-      for (int d = rank - 1; d >= 0; --d) {
-        from += left % in.shape[d] * in.stride[d];
-        left /= in.shape[d];
-      }
-      out[i] = *reinterpret_cast<const Memory*>(in.data + static_cast<uint64_t>(from));
+    const int64_t count = extent_of(in, 0, static_cast<int>(in.rank)), begin = block * kElements;
+    const int64_t end = begin + kElements < count ? begin + kElements : count;
+    const auto* const from = reinterpret_cast<const uint8_t*>(in.data);
+    auto* const out = reinterpret_cast<uint8_t*>(row.port(1).data);
+    if (is_contiguous(in, sizeof(Memory))) {
+      copy_elements<Memory>(from, out, begin, end, block_workers());
+      return;
     }
+    for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count())
+      reinterpret_cast<Memory*>(out)[i] = *reinterpret_cast<const Memory*>(from + offset_of(in, i));
   }
 };
 

@@ -18,18 +18,12 @@ struct Shot {
     const Port &in = row.port(0), &out = row.port(1);
     const double factor = row.number(0);
     const uint32_t key = word(row.number(1)), stream = word(row.number(2));
-    const int rank = static_cast<int>(in.rank);
-    int64_t count = 1;
-    for (int d = 0; d < rank; ++d) count *= out.shape[d];
+    constexpr int64_t kItem = sizeof(typename Element::Memory);
+    const bool flat = is_contiguous(in, kItem) && is_contiguous(out, kItem);
+    const int64_t count = extent_of(out, 0, static_cast<int>(out.rank));
     const int64_t begin = block * kElements, end = begin + kElements < count ? begin + kElements : count;
     for (int64_t i = begin + gpu::thread_index(); i < end; i += gpu::thread_count()) {
-      int64_t left = i, from = 0, to = 0;
-      for (int d = rank - 1; d >= 0; --d) {
-        const int64_t at = left % out.shape[d];
-        left /= out.shape[d];
-        from += at * in.stride[d];
-        to += at * out.stride[d];
-      }
+      const int64_t from = flat ? i * kItem : offset_of(in, i), to = flat ? i * kItem : offset_of(out, i);
       const auto x = static_cast<double>(load<Element>(reinterpret_cast<const uint8_t*>(in.data) + from));
       const double noisy = poisson::shot(x, factor, static_cast<uint32_t>(i), key, stream);
       store<Element>(reinterpret_cast<uint8_t*>(out.data) + to, op::cast<Element>(noisy));

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.pixel import load
-from ...contract.step import Value, ViewOp
+from ...contract.step import Launches, Value, ViewOp
 from ...contract.types import DType
 from ._arithmetic_reference import common_type
 from ._join import (
@@ -27,6 +28,8 @@ from ._join import (
     joined_type,
     same_extents,
 )
+
+_ELEMENTS = 16384  # of a block on a GPU (native/device/own_join.cuh)
 
 
 class Cat(Operator, name="cat"):
@@ -69,7 +72,9 @@ class Cat(Operator, name="cat"):
         small = ex.is_static(shape[axis]) and 0 < shape[axis] <= MAX_CHANNELS
         if not small or len(inputs) > MAX_INPUTS:
             own = [c.cast(x, dtype) for x in inputs]
-            return c.native("join", own, [(dtype, shape, layout)], attrs=(len(own), axis))[0]
+            blocks = (math.prod(shape) + _ELEMENTS - 1) // _ELEMENTS
+            launches = Launches("Join", {"copy": blocks}, 0, (len(own), axis))
+            return c.native("join", own, [(dtype, shape, layout)], attrs=(len(own), axis), own=launches)[0]
         order = (*(i for i in range(rank) if i != axis), axis)
         pre = [] if axis == rank - 1 else [ViewOp("permute", list=order)]
         counts = [int(n) for n in (x.shape[axis] for x in inputs) if ex.is_static(n)]

@@ -21,7 +21,7 @@ from ...contract.types import DType
 from ..generic.cast import cast_array
 
 _BOTH = "`pad`: expected `axes` or `axis_names`, got both"
-_ELEMENTS = 2048  # of a block on a GPU (native/device/own_pad.cuh)
+_ELEMENTS = 16384  # of a block on a GPU (native/device/own_pad.cuh)
 
 
 class PadArguments(Operator):

@@ -15,7 +15,7 @@ from ...contract.operator import Operator, RowContext
 from ...contract.step import Launches, Value
 from ...contract.types import DType
 
-_ELEMENTS = 2048  # of a block on a GPU (native/device/own_retype.cuh)
+_ELEMENTS = 16384  # of a block on a GPU (native/device/own_retype.cuh)
 
 
 class Retyped(Operator, name="_retyped"):
