@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 import shutil
 import subprocess
@@ -15,16 +17,52 @@ from native_layers import NATIVE
 
 ADDRESSES = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 THREADS = ("-fsanitize=thread",)
+_SUFFIXES = {".cpp", ".hpp", ".ipp", ".cuh", ".h"}
 COMPILER = os.environ.get("CXX") or shutil.which("g++") or "c++"
 
 
+_TESTS = Path(__file__).resolve().parents[1]
+_FOLDER = _TESTS.parent / "build" / "programs"
+_KEPT = 40  # programs of a few megabytes
+
+
 def compile_unit(out: Path, sources: Sequence[Path], *options: str) -> None:
-    """Compile sources as one translation unit: reading their headers takes most of the time, and is done once."""
-    unit = out.with_suffix(".unit.cpp")
-    unit.write_text("".join(f'#include "{source}"\n' for source in sources))
-    command = [COMPILER, "-std=c++20", "-g1", f"-I{NATIVE}", *options, str(unit), "-o", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
-    assert done.returncode == 0, done.stderr[-4000:]
+    """Compile sources as one translation unit: reading their headers takes most of the time, and is done once.
+
+    Programs are cached in the build folder. A program's name covers the compiler, its options, and all C++ files of the
+    native code and of the tests.
+    """
+    text = "".join(f'#include "{source}"\n' for source in sources)
+    command = [COMPILER, "-std=c++20", "-g1", f"-I{NATIVE}", *options]
+    digest = hashlib.sha256(f"{command}{text}{_version()}".encode())
+    for source in (*sources, *_files()):
+        digest.update(source.read_bytes())
+    kept = _FOLDER / digest.hexdigest()[:20]
+    if not kept.exists():
+        unit, own = out.with_suffix(".unit.cpp"), _FOLDER / f"{os.getpid()}.{kept.name}"
+        unit.write_text(text)
+        _FOLDER.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(
+            [*command, str(unit), "-o", str(own)], capture_output=True, text=True, check=False, timeout=HANG_S
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        own.replace(kept)
+        for old in sorted(_FOLDER.iterdir(), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
+            old.unlink(missing_ok=True)
+    os.utime(kept)
+    shutil.copy(kept, out)
+
+
+@functools.cache
+def _version() -> str:
+    return subprocess.run([COMPILER, "--version"], capture_output=True, text=True, check=True, timeout=HANG_S).stdout
+
+
+@functools.cache
+def _files() -> tuple[Path, ...]:
+    """Return all files that a program may include, in order."""
+    found = [path for folder in (NATIVE, _TESTS) for path in folder.rglob("*") if path.suffix in _SUFFIXES]
+    return tuple(sorted([*found, *(path for path in (NATIVE / "device" / "std").rglob("*") if path.is_file())]))
 
 
 def check_program(folder: Path, sources: Sequence[Path], *options: str) -> None:
