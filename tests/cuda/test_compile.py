@@ -38,11 +38,18 @@ def own(name: str, passes: list[str], constants: tuple[int, ...] = ()) -> OwnKer
     return OwnKernel(name, tuple(map(CompiledPass, passes)), constants)
 
 
+def filtering(size: tuple[int, int]) -> OwnKernel:
+    return OwnKernel("Filter", (CompiledPass("correlate", 256, 47 << 10, 1024), CompiledPass("unstaged")), size)
+
+
 # Operators with custom kernels: the passes, constants and types that photographs need, and some others.
 OWN = (
     (own("Equalize", ["count", "tabulate", "apply"]), [U8], [U8]),
     *((own("Blur", ["weigh", "across", "down"]), [t], [t]) for t in (U8, DType.FLOAT16)),
-    (own("Filter", ["correlate"]), [DType.INT16, F32], [F32]),
+    *(
+        (filtering(size), [t, F32], [F32])
+        for t, size in ((DType.INT16, (0, 0)), (U8, (5, 5)), (DType.FLOAT16, (1, 25)))
+    ),
     (own("JpegDistortion", ["transform", "pixels"]), [U8], [U8]),
     (own("Spectrogram", ["frames"]), [F32, F32, F32], [F32]),
     (own("ShortSpectrogram", ["frames"], (400, 16, 0, 0)), [F32, F32, F32], [F32]),

@@ -145,6 +145,43 @@ def test_filters_that_fit_no_tile() -> None:
     compare_rows([rows, small], ["HWC", ""], lambda x, w: (fn.filter(x, w, mode="valid"),))
 
 
+@pytest.mark.parametrize("dtype", sample(("uint8", "int16", "float32", "float16"), 3))
+@pytest.mark.parametrize(("border", "size"), [("reflect_101", (3, 3)), ("wrap", (5, 5)), ("constant", (2, 7))])
+def test_filters_of_known_windows(dtype: str, border: str, size: tuple[int, int]) -> None:
+    """Several tiles in both directions, every alignment of rows, few and many channels, views, zeros as weights."""
+    rng = np.random.default_rng(14)
+    window = rng.normal(0, 0.4, size).astype(np.float32)
+    window[0, -1] = 0.0
+    shapes = ((131, 43, 3), (70, 90, 3), (66, 131, 1), (17, 35, 4), (9, 29, 6), (1, 1, 3), (2, 300, 2))
+    rows = [noise(rng, dtype, shape) for shape in shapes]
+    more = (np.float32(7.25),) if border == "constant" else ()
+
+    def filtered(x: Any) -> Any:
+        own = [fn.filter(x, window, *more, border=border), fn.filter(x, window, *more, border=border, dtype="float32")]
+        views = [fn.flip(x, horizontal=1), fn.crop(x, crop=(1, 1), crop_pos_x=1.0), fn.transpose(x, perm=[2, 0, 1])]
+        return *own, *(fn.filter(view, window, *more, border=border) for view in views)
+
+    compare_rows([rows], ["HWC"], filtered)
+    planes = [np.ascontiguousarray(np.moveaxis(x, -1, 0)) for x in rows]
+    compare_rows([planes], ["CHW"], lambda x: (fn.filter(x, window, *more, border=border),))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_filters_of_windows_of_any_size(dtype: str) -> None:
+    """Tiles of every height, with weights of zero, in batches that need different amounts of shared memory."""
+    rng = np.random.default_rng(15)
+    rows = [noise(rng, dtype, (90, 61, 3))] * 5
+    windows = [rng.normal(0, 0.1, s).astype(np.float32) for s in ((3, 3), (9, 9), (21, 21), (31, 31), (1, 60))]
+    for window in windows:
+        window[rng.random(window.shape) < 0.6] = rng.choice([0.0, -0.0])
+
+    def filtered(x: Any, w: Any, fill: Any) -> Any:
+        return fn.filter(x, w), fn.filter(x, w, fill, border="constant", mode="same")
+
+    fills = [np.float32(f) for f in (1.0, np.inf, np.nan, -3.0, 0.0)]
+    compare_rows([rows, windows, fills], ["HWC", "", ""], filtered)
+
+
 NUMBERS = sample(("uint8", "bool", "uint64", "int16", "float32"), 3)
 MORE = ("uint16", "uint32", "int8", "int32", "int64", "float64")  # the same code again, which takes a while to compile
 

@@ -158,6 +158,8 @@ inline void multiply_bytes(int32_t (&sum)[4], const uint32_t (&a)[4], const uint
       sum[i] += (kSigned ? static_cast<int8_t>(w) : static_cast<int32_t>(w)) * static_cast<int32_t>(x);
     }
 }
+template <class T>
+void compute_here(T*&) {}
 inline uint32_t swap_bytes(uint32_t v) { return __builtin_bswap32(v); }
 inline uint32_t bits_set(uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); }
 inline void load_if(bool wanted, const uint32_t* from, uint32_t& to) {

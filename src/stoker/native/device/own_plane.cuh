@@ -15,6 +15,7 @@ struct Plane {
   int64_t height, width, inner;
   int64_t row, column, channel;
 
+  Plane() = default;
   Plane(const Image& image, int64_t number)
       : height(image.height),
         width(image.width),

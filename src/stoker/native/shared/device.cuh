@@ -139,6 +139,12 @@ STOKER_DEVICE int32_t signed_half(uint32_t word, bool upper) {
   return result;
 }
 STOKER_DEVICE uint32_t bits_of(float v) { return __float_as_uint(v); }
+// Make the compiler compute this address here. Of an address that an unrolled loop advances, it would otherwise compute
+// all values first, which take the registers of loads in flight.
+template <class T>
+STOKER_DEVICE void compute_here(T*& address) {
+  asm volatile("" : "+l"(address));
+}
 STOKER_DEVICE uint32_t swap_bytes(uint32_t v) { return __byte_perm(v, 0, 0x0123); }
 STOKER_DEVICE uint32_t bits_set(uint32_t v) { return static_cast<uint32_t>(__popc(static_cast<int>(v))); }
 // Equivalent to `if (wanted) to = *from;` for global memory. It is inline assembly because compilers load into another

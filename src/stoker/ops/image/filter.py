@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,10 +21,12 @@ from ...contract.types import DType
 from ..generic.cast import cast_array
 from ..geometry._axes import each_frame, image_axes
 from ..geometry._borders import BORDERS
-from ._correlation import TILE_ROWS, correlate_array
-from ._tiles import tiles
+from ._correlation import correlate_array
+from ._tiles import window_passes
 
 FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, DType.FLOAT)
+_KNOWN = 25  # elements of a window that a GPU kernel is compiled for, at most: they fit into registers
+_KNOWN_STEP = 4  # values per pixel that such a kernel has room for (native/device/own_filter.cuh)
 
 
 def filtered_type(c: Lowering, x: Value) -> tuple[Value, DType]:
@@ -120,10 +123,13 @@ class Filter(Operator, name="filter"):
                 text = "expected a filter for each of {1} frames, got {0}"
                 c.require(ex.equal(weights.shape[0], frames), text, weights.shape[0], frames)
         attrs = (*axes, tuple(BORDERS).index(border))
+        constant = tuple(n for n in taps if isinstance(n, int))
+        known = constant if len(constant) == 2 and 0 < math.prod(constant) <= _KNOWN else (0, 0)
+        tile, blocks, rows = window_passes(inner, axes, (taps[0], taps[1]), _KNOWN_STEP if any(known) else 0)
         out = c.native(
-            "filter", [x, weights], [output], attrs=attrs, params=(*starts, value, *attrs),
-            own=Launches("Filter", {"correlate": tiles(inner, axes, TILE_ROWS)}), frames=frames,
-            framed=[True, weights.per_frame],
+            "filter", [x, weights], [output], attrs=attrs, params=(*starts, value, *attrs, rows),
+            own=Launches("Filter", {"correlate": tile, "unstaged": blocks}, constants=known),
+            frames=frames, framed=[True, weights.per_frame],
         )[0]  # fmt: skip
         return c.cast(out, dtype)
 
