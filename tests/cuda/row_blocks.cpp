@@ -109,6 +109,15 @@ int main() {
       std::vector<uint64_t> blocks(rows);
       for (uint64_t& b : blocks) b = random() % 4 == 0 ? 0 : random() % most + 1;
       check(blocks, random);
+      std::fill(blocks.begin(), blocks.end(), random() % most + 1);  // the same number for all
+      check(blocks, random);
+      blocks.back() = 0;
+      check(blocks, random);
+      blocks.back() = blocks[0] + 1;
+      check(blocks, random);
+      blocks.back() = blocks[0];
+      blocks[0] = 0;
+      check(blocks, random);
     }
   check({}, random);
   check({0, 0, 0}, random);

@@ -23,13 +23,20 @@ STOKER_DEVICE uint32_t find_row(const RowStart* starts, uint32_t count, uint64_t
 }
 
 // Return this block's row and number, from the last three parameters of its kernel: the table's address, the number of
-// its entries, and the launch's first block. The result is in shared memory, so that it takes no registers. A kernel
-// calls this once, and all threads of the block must take part.
+// its entries, and the launch's first block. With 0 entries the first parameter is the number of blocks of every row, and
+// nothing is read. The result is in shared memory, so that it takes no registers. A kernel calls this once, and all threads
+// of the block must take part.
 STOKER_DEVICE const RowBlock& find_work(uint64_t starts, uint64_t count, uint64_t first) {
   STOKER_SHARED(RowBlock, work);
-  if (thread_index() < kWarp) {
+  const uint64_t block = first + block_index();
+  if (count == 0) {
+    if (thread_index() == 0) {
+      const uint64_t row =
+          (block | starts) >> 32 ? block / starts : static_cast<uint32_t>(block) / static_cast<uint32_t>(starts);
+      work = {static_cast<uint32_t>(row), static_cast<uint32_t>(block - row * starts)};
+    }
+  } else if (thread_index() < kWarp) {
     const auto* table = reinterpret_cast<const RowStart*>(starts);
-    const uint64_t block = first + block_index();
     const RowStart start = table[find_row(table, static_cast<uint32_t>(count), block)];
     if (thread_index() == 0) work = {static_cast<uint32_t>(start.row), static_cast<uint32_t>(block - start.block)};
   }

@@ -29,6 +29,7 @@ class RowBlocks {
     if (blocks == 0) return;
     if (blocks > std::numeric_limits<uint32_t>::max())
       throw std::length_error("expected at most 2^32 - 1 blocks of a row on a GPU, got " + std::to_string(blocks));
+    each_ = row != starts_.size() || (!starts_.empty() && blocks != each_) ? 0 : blocks;
     starts_.push_back({blocks_, row});
     blocks_ += blocks;
   }
@@ -36,16 +37,19 @@ class RowBlocks {
 
   // Upload the table, and launch a kernel for all blocks; nothing is done without blocks. The kernel's last three
   // parameters, which are added to those of `launch`, are the table, the number of its entries, and the launch's first
-  // block: a grid has at most 2^31 - 1 blocks.
+  // block: a grid has at most 2^31 - 1 blocks. Where all rows from 0 on have the same number of blocks, the parameters are
+  // that number, 0, and the first block.
   void launch(Batch& batch, Launch launch) const {
     if (empty()) return;
-    Address table = 0;
-    const size_t bytes = starts_.size() * sizeof(RowStart);
-    std::memcpy(batch.upload(bytes, &table), starts_.data(), bytes);
+    Address table = each_;
+    if (each_ == 0) {
+      const size_t bytes = starts_.size() * sizeof(RowStart);
+      std::memcpy(batch.upload(bytes, &table), starts_.data(), bytes);
+    }
     const int own = launch.arguments;
     launch.arguments = own + 3;
     launch.argument[own] = table;
-    launch.argument[own + 1] = starts_.size();
+    launch.argument[own + 1] = each_ ? 0 : starts_.size();
     constexpr uint64_t kGrid = (uint64_t{1} << 31) - 1;
     for (uint64_t first = 0; first < blocks_; first += kGrid) {
       launch.grid[0] = static_cast<uint32_t>(std::min(kGrid, blocks_ - first));
@@ -57,6 +61,7 @@ class RowBlocks {
  private:
   std::vector<RowStart> starts_;
   uint64_t blocks_ = 0;
+  uint64_t each_ = 0;  // blocks of every row, if the rows are 0, 1, 2 and so on
 };
 
 }  // namespace stoker::gpu

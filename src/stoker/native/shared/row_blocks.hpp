@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Division of a launch's thread blocks (CTAs) among rows: the blocks of the first row, then those of the second, and so
 // on. The host uploads one RowStart per row that has blocks (gpu_kernels/row_blocks.hpp), and each block searches them
-// for its row (device/row_blocks.cuh).
+// for its row (device/row_blocks.cuh). Where all rows from 0 on have the same number of blocks, a division finds the row.
 #pragma once
 #include <cstdint>
 
