@@ -252,6 +252,7 @@ def test_groups_of_lanes(library):
         for have, start, step, extent in (
             (40, 0, 1, 40), (40, 39, -1, 40), (40, 4, 1, 32), (40, 35, -1, 32), (13, 0, 1, 13), (13, 12, -1, 13),
             (13, 1, 1, 12), (40, 0, 2, 20), (16, 15, -2, 8), (3, 0, 1, 3), (3, 2, -1, 3), (512, 511, -1, 512),
+            (600, 0, 1, 600),  # several batches of groups in a part
         ):  # fmt: skip
             x = images(rng, stage.in_types[0], (9, have, 3))
             shape = (3, 9, extent) if stage.post[0] else (9, extent, 3)

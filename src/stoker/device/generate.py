@@ -66,10 +66,10 @@ _LONG = frozenset({
 _FEW_PORTS, _SHORT = 4, 200
 _SIZES = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2)  # bytes of an element, by the number of its type
 # Lanes of a group without an interpolator, of which four bytes are one word. Instructions and 32-bit registers limit
-# how many groups a thread keeps.
+# how many groups a thread keeps: the inputs' words that it computes and the next ones, and half of the outputs'.
 _GROUP, _GROUP_INSTRUCTIONS, _GROUP_WORDS = 4, 480, 26
-_MOST_TOGETHER, _TOGETHER_INSTRUCTIONS, _TOGETHER_WORDS = 4, 60, 12
-_ACCESS, _WIDE_WORDS = 16, 16  # bytes of the largest access; words of the groups that are read together
+_MOST_TOGETHER, _TOGETHER_INSTRUCTIONS, _TOGETHER_WORDS = 8, 60, 20
+_ACCESS, _WIDE_INSTRUCTIONS, _WIDE_WORDS = 16, 200, 36  # bytes of the largest access; limits of groups of such accesses
 _INNER = 3  # channels of a pixel (native/shared/stage_slot.hpp)
 _GROUP_BLOCKS = 3  # at most per multiprocessor, for registers: wide accesses need fewer threads to hide latency
 _MIN_BLOCKS = 2
@@ -314,18 +314,21 @@ def _group_lines(
             port += outputs if op == "Store" else 0
             width[port] = max(width[port], instruction[10] + 1)
     sizes = [_SIZES[t] for t in types]
-    lanes, together = _group(len(code), [n * size for n, size in zip(width, sizes, strict=True)])
+    lane_bytes = [n * size for n, size in zip(width, sizes, strict=True)]
+    lanes, together = _group(len(code), lane_bytes[:outputs], lane_bytes[outputs:])
     if not grouped or lanes == 1:
         return ["  static constexpr int kGroup = 1;"]
-    moved = [size for n, size in zip(width, sizes, strict=True) if n]
-    wide, wide_together = _wide(len(code), moved) if rows else (1, 1)
-    pixels = (
-        rows is not None and not rows.one_axis and _group(len(code) * _INNER, [_INNER * size for size in moved])[0] > 1
-    )
+    read = [size for n, size in zip(width[:outputs], sizes, strict=False) if n]
+    written = sizes[outputs:]
+    wide, wide_together = _wide(len(code), read, written) if rows else (1, 1)
+    pixels = 1, 1
+    if rows is not None and not rows.one_axis:
+        pixels = _group(len(code) * _INNER, [_INNER * size for size in read], [_INNER * size for size in written])
     return [
         f"  static constexpr int kGroup = {lanes}, kTogether = {together};",
         f"  static constexpr int kWide = {wide}, kWideTogether = {wide_together};",
-        f"  static constexpr bool kPixels = {str(pixels).lower()};",
+        f"  static constexpr bool kPixels = {str(pixels[0] > 1).lower()};",
+        f"  static constexpr int kPixelsTogether = {pixels[1]};",
         f"  static constexpr int size(int port) {{ return {_by_port(sizes)}; }}",
         f"  static constexpr int channels(int port) {{ return {_by_port(width)}; }}",
     ]
@@ -336,29 +339,34 @@ def _by_port(values: Sequence[int]) -> str:
     return "".join(f"port == {p} ? {v} : " for p, v in enumerate(values[:-1])) + str(values[-1])
 
 
-def _group(instructions: int, lane_bytes: Sequence[int]) -> tuple[int, int]:
+def _group(instructions: int, read: Sequence[int], written: Sequence[int]) -> tuple[int, int]:
     """Return the number of lanes of a group, and how many groups a thread reads before it computes the first.
 
-    The former is 1 if the program is too long or its elements need too many registers.
+    The former is 1 if the program is too long or its elements need too many registers. ``read`` and ``written`` are the
+    bytes of a lane in each port.
     """
-    words = sum(-(-_GROUP * n // 4) for n in lane_bytes)
-    if instructions * _GROUP > _GROUP_INSTRUCTIONS or words > _GROUP_WORDS:
+    inputs, outputs = (sum(-(-_GROUP * n // 4) for n in some) for some in (read, written))
+    if instructions * _GROUP > _GROUP_INSTRUCTIONS or inputs + outputs > _GROUP_WORDS:
         return 1, 1
-    together = _MOST_TOGETHER
-    while together > 1 and (words * together > _TOGETHER_WORDS or instructions * together > _TOGETHER_INSTRUCTIONS):
-        together //= 2
-    return _GROUP, together
+    most = min(_TOGETHER_INSTRUCTIONS // instructions, 2 * _TOGETHER_WORDS // (4 * inputs + outputs))
+    return _GROUP, _power_of_two(min(most, _MOST_TOGETHER))
 
 
-def _wide(instructions: int, sizes: Sequence[int]) -> tuple[int, int]:
+def _wide(instructions: int, read: Sequence[int], written: Sequence[int]) -> tuple[int, int]:
     """Return the number of lanes of a group whose largest elements fill one access, and how many groups a thread reads
     before it computes the first. The former is 1 if smaller groups do that, or the program is too long.
     """
-    lanes = _ACCESS // max(sizes)
+    lanes = _ACCESS // max((*read, *written))
     if lanes <= _GROUP or instructions * lanes > _GROUP_INSTRUCTIONS:
         return 1, 1
-    words = sum(-(-lanes * size // 4) for size in sizes)
-    return lanes, 2 if 2 * words <= _WIDE_WORDS and instructions * lanes <= _GROUP_INSTRUCTIONS // 4 else 1
+    inputs, outputs = (sum(-(-lanes * size // 4) for size in some) for some in (read, written))
+    most = min(_WIDE_INSTRUCTIONS // (instructions * lanes), (_WIDE_WORDS - outputs) // max(2 * inputs, 1))
+    return lanes, _power_of_two(min(most, _MOST_TOGETHER))
+
+
+def _power_of_two(limit: int) -> int:
+    """Return the largest power of two up to ``limit``, at least 1."""
+    return 1 << max(limit, 1).bit_length() - 1
 
 
 # Up to this many uniforms stay in registers for all lanes of a thread. Others are read where they are used.

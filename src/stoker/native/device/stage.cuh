@@ -13,10 +13,9 @@ namespace stoker::stage {
 
 // Compute a part of the lanes of a row without an interpolator, by one block.
 template <class Program>
-inline void run_lanes(const Row<Program>& row, uint32_t tile, bool& fault) {
-  const auto lanes = static_cast<uint64_t>(row.slot().lanes);
-  const auto each = static_cast<uint64_t>(tile_lanes(row.slot().lanes));
-  const uint64_t begin = tile * each, end = begin + each < lanes ? begin + each : lanes;
+inline void run_lanes(const Row<Program>& row, const Part& part, bool& fault) {
+  const auto lanes = static_cast<uint64_t>(row.slot().lanes), each = static_cast<uint64_t>(part.lanes);
+  const uint64_t begin = part.number * each, end = begin + each < lanes ? begin + each : lanes;
   const HeldPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
   Lane<Program> lane;
@@ -24,32 +23,26 @@ inline void run_lanes(const Row<Program>& row, uint32_t tile, bool& fault) {
   for (uint64_t i = begin + gpu::thread_index(); i < end; i += kThreads) {
     if (lanes <= 0xFFFFFFFFull) locate(row, held, static_cast<uint32_t>(i), lane);
     else locate(row, held, i, lane);
-    if constexpr (!Program::kFlat) {
-      Program::run(lane, numbers, fault);
-    } else {
-      for (int64_t c = 0; c < row.slot().inner; ++c) {
-        Program::run(lane, numbers, fault);
-#pragma unroll
-        for (int p = 0; p < Program::kPorts; ++p) lane.at[p] += held.channel[p];
-      }
-    }
+    run_inner(row, held, numbers, lane, fault);
   }
 }
 
 // Compute lanes in groups where that pays, or one by one.
 template <class Program>
-inline void run_unsampled(const Row<Program>& row, uint32_t tile, bool& fault) {
+inline void run_unsampled(const Row<Program>& row, const Part& part, bool& fault) {
   if constexpr (Program::kGroup > 1) {
     if (row.slot().inner == 1) {
       if constexpr (Program::kWide > 1) {
-        if (run_wide<WideGroups<Program>>(row, tile, fault)) return;
+        if (run_contiguous<WideGroups<Program>>(row, part, fault)) return;
+      } else {
+        if (run_contiguous<Groups<Program>>(row, part, fault)) return;
       }
-      if (run_groups<Groups<Program>>(row, tile, fault)) return;
+      if (run_groups<Groups<Program>>(row, part, fault)) return;
     } else if constexpr (Program::kPixels) {
-      if (run_groups<PixelGroups<Program>>(row, tile, fault)) return;
+      if (run_groups<PixelGroups<Program>>(row, part, fault)) return;
     }
   }
-  run_lanes(row, tile, fault);
+  run_lanes(row, part, fault);
 }
 
 // Compute one sampled pixel: N channels from c on, which a flat program takes one by one. `at` has the addresses of its
@@ -186,7 +179,8 @@ inline void run_words(const uint8_t* slots, uint64_t slot_bytes, const ResampleS
   if (Program::kDivides && fault) report[work.row] = 1;
 }
 
-// Compute a part of a row's lanes, or a tile of a sampled row, by one block. Tiles are numbered row by row.
+// Compute a part of a row's lanes, or a tile of a sampled row, by one block. Tiles are numbered row by row. Without an
+// interpolator `scratches` is the number of elements of a part.
 template <class Program>
 inline void run_block(const uint8_t* slots, uint64_t slot_bytes, const void* scratches, uint32_t* report,
                       const gpu::RowBlock& work) {
@@ -196,7 +190,11 @@ inline void run_block(const uint8_t* slots, uint64_t slot_bytes, const void* scr
   if constexpr (Program::Interpolator::kHasScratch)
     run_tile(row, static_cast<const Scratch*>(scratches)[work.row], work.number, fault);
   else if constexpr (Program::Interpolator::kSamples) run_tile(row, Scratch{}, work.number, fault);
-  else run_unsampled(row, work.number, fault);
+  else
+    run_unsampled(
+        row,
+        Part{work.number, part_lanes(static_cast<int64_t>(reinterpret_cast<uint64_t>(scratches)), row.slot().inner)},
+        fault);
   if (Program::kDivides && fault) report[work.row] = 1;
 }
 

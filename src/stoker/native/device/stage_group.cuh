@@ -48,6 +48,59 @@ inline void pack(uint32_t* words, int e, M x) {
   }
 }
 
+// Call f.template operator()<i>() for each i from `first` on.
+template <int first, int count, class F>
+inline void each(const F& f) {
+  if constexpr (first < count) {
+    f.template operator()<first>();
+    each<first + 1, count>(f);
+  }
+}
+
+// Instructions that collect a word's four bytes from several words.
+struct ByteChoice {
+  int words[4] = {}, count = 0;  // the source words that have any of the bytes
+  uint32_t selectors[4] = {};    // of choose_bytes: the first two words, then what was collected and another word
+};
+// The choice for word `word` of a result whose byte i is byte Map::of(i) of the source.
+template <class Map>
+constexpr ByteChoice byte_choice(int word) {
+  ByteChoice choice;
+  const auto index = [&](int source) {
+    int i = 0;
+    while (i < choice.count && choice.words[i] != source) ++i;
+    return i;
+  };
+  for (int b = 0; b < 4; ++b) {
+    const int source = Map::of(4 * word + b) / 4, i = index(source);
+    if (i == choice.count) choice.words[choice.count++] = source;
+  }
+  for (int i = 1; i == 1 || i < choice.count; ++i) {
+    for (int b = 0; b < 4; ++b) {
+      const int from = Map::of(4 * word + b), owner = index(from / 4);
+      const int pick = owner == i ? 4 + from % 4 : i == 1 ? from % 4 : b;
+      choice.selectors[i] |= static_cast<uint32_t>(pick) << (4 * b);
+    }
+  }
+  return choice;
+}
+// Move bytes between words: byte i of `to` is byte Map::of(i) of `from`.
+template <class Map, int words>
+inline void move_bytes(const uint32_t* from, uint32_t* to) {
+  each<0, words>([&]<int w>() {
+    constexpr ByteChoice kChoice = byte_choice<Map>(w);
+    if constexpr (kChoice.count == 1 && kChoice.selectors[1] == 0x3210) {
+      to[w] = from[kChoice.words[0]];
+    } else {
+      uint32_t word = gpu::choose_bytes(from[kChoice.words[0]], from[kChoice.words[kChoice.count > 1 ? 1 : 0]],
+                                        kChoice.selectors[1]);
+      if constexpr (kChoice.count > 2) word = gpu::choose_bytes(word, from[kChoice.words[2]], kChoice.selectors[2]);
+      if constexpr (kChoice.count > 3) word = gpu::choose_bytes(word, from[kChoice.words[3]], kChoice.selectors[3]);
+      to[w] = word;
+    }
+  });
+}
+
 // Kinds of groups of a program's lanes. A lane has kInner times its program's channels; a thread reads kTogether groups
 // before it computes the first.
 template <class Program_>
@@ -66,7 +119,7 @@ template <class Program_>
 struct PixelGroups {
   using Program = Program_;
   static constexpr int kLanes = Program::kGroup, kInner = static_cast<int>(stage::kInner);
-  static constexpr int kTogether = Program::kTogether > 2 ? 2 : Program::kTogether;
+  static constexpr int kTogether = Program::kPixelsTogether;
 };
 
 // How a group's elements lie in memory.
@@ -113,17 +166,13 @@ struct GroupPort {
     if (order == Order::Reversed && count == kLanes) {
       uint32_t backwards[kWords];
       read_words<kWords>(at + (kLanes - 1) * step, backwards);
-      return reverse(backwards, words);
+      return move_bytes<ReversedMap, kWords>(backwards, words);
     }
     if (order == Order::Planar && count == kLanes) {
+      uint32_t planes[kWords];
 #pragma unroll
-      for (int c = 0; c < kChannels; ++c) {
-        uint32_t plane[kPlaneWords];
-        read_words<kPlaneWords>(at + c * channel, plane);
-#pragma unroll
-        for (int k = 0; k < kLanes; ++k) pack(words, k * kChannels + c, unpack<Bits>(plane, k));
-      }
-      return;
+      for (int c = 0; c < kChannels; ++c) read_words<kPlaneWords>(at + c * channel, planes + c * kPlaneWords);
+      return move_bytes<PlanesToPixels, kWords>(planes, words);
     }
 #pragma unroll
     for (int k = 0; k < kLanes; ++k) {
@@ -137,18 +186,15 @@ struct GroupPort {
   static void write(uint8_t* at, int64_t channel, int64_t step, Order order, int count, const uint32_t* words) {
     if (order == Order::Packed && count == kLanes) return write_words<kWords>(at, words);
     if (order == Order::Reversed && count == kLanes) {
-      uint32_t backwards[kWords] = {};
-      reverse(words, backwards);
+      uint32_t backwards[kWords];
+      move_bytes<ReversedMap, kWords>(words, backwards);
       return write_words<kWords>(at + (kLanes - 1) * step, backwards);
     }
     if (order == Order::Planar && count == kLanes) {
+      uint32_t planes[kWords];
+      move_bytes<PixelsToPlanes, kWords>(words, planes);
 #pragma unroll
-      for (int c = 0; c < kChannels; ++c) {
-        uint32_t plane[kPlaneWords] = {};
-#pragma unroll
-        for (int k = 0; k < kLanes; ++k) pack(plane, k, unpack<Bits>(words, k * kChannels + c));
-        write_words<kPlaneWords>(at + c * channel, plane);
-      }
+      for (int c = 0; c < kChannels; ++c) write_words<kPlaneWords>(at + c * channel, planes + c * kPlaneWords);
       return;
     }
 #pragma unroll
@@ -165,15 +211,23 @@ struct GroupPort {
   static void write_all(uint8_t* at, const uint32_t* words) { write_words<kWords>(at, words); }
 
  private:
-  // Write the pixels in the opposite order into words that are 0.
-  static void reverse(const uint32_t* from, uint32_t* to) {
-#pragma unroll
-    for (int k = 0; k < kLanes; ++k) {
-#pragma unroll
-      for (int c = 0; c < kChannels; ++c)
-        pack(to, k * kChannels + c, unpack<Bits>(from, (kLanes - 1 - k) * kChannels + c));
+  // The source of a byte: for pixels in the opposite order, for pixels from planes, and for planes from pixels.
+  struct ReversedMap {
+    static constexpr int kPixel = kChannels * kSize;
+    static constexpr int of(int byte) { return (kLanes - 1 - byte / kPixel) * kPixel + byte % kPixel; }
+  };
+  struct PlanesToPixels {
+    static constexpr int of(int byte) {
+      const int element = byte / kSize;
+      return (element % kChannels * kLanes + element / kChannels) * kSize + byte % kSize;
     }
-  }
+  };
+  struct PixelsToPlanes {
+    static constexpr int of(int byte) {
+      const int element = byte / kSize;
+      return (element % kLanes * kChannels + element / kLanes) * kSize + byte % kSize;
+    }
+  };
   template <int count>
   static void read_words(const uint8_t* at, uint32_t* words) {
     constexpr int kVector = vector_of(count);
@@ -196,15 +250,6 @@ struct GroupPort {
     }
   }
 };
-
-// Call f.template operator()<port>() for each port from `port` on.
-template <int port, int ports, class F>
-inline void each_port(const F& f) {
-  if constexpr (port < ports) {
-    f.template operator()<port>();
-    each_port<port + 1, ports>(f);
-  }
-}
 
 // Lane k of a group: the interface that generated code reads and writes. Inputs that the program does not load, which
 // are tables and coordinates, keep their addresses.
@@ -273,69 +318,126 @@ inline void run_group(const HeldPorts<typename Kind::Program>& held, const typen
   }
 }
 
+// Compute one lane, with all of its inner elements.
+template <class Program>
+inline void run_inner(const Row<Program>& row, const HeldPorts<Program>& held, const typename Program::Numbers& numbers,
+                      Lane<Program>& lane, bool& fault) {
+  if constexpr (!Program::kFlat) {
+    Program::run(lane, numbers, fault);
+  } else {
+    for (int64_t c = 0; c < row.slot().inner; ++c) {
+      Program::run(lane, numbers, fault);
+#pragma unroll
+      for (int p = 0; p < Program::kPorts; ++p) lane.at[p] += held.channel[p];
+    }
+  }
+}
+
 constexpr int64_t kMostGroupedLanes = 0xFFFF0000;  // numbers of lanes and groups have 32 bits
+
+// A block's part of a row: its number, and the lanes of every part but the last.
+struct Part {
+  uint32_t number;
+  int64_t lanes;
+};
 
 // The groups of a block, of a row with `groups` of them in the row's lane_blocks() blocks.
 struct GroupsOfBlock {
   uint32_t begin, end;
-  GroupsOfBlock(const Slot& slot, uint32_t groups, uint32_t tile) {
-    const auto part = static_cast<uint32_t>(tile_lanes(slot.lanes));
-    const uint32_t blocks = (static_cast<uint32_t>(slot.lanes) + part - 1) / part;
+  GroupsOfBlock(const Slot& slot, uint32_t groups, const Part& part) {
+    const uint32_t lanes = static_cast<uint32_t>(slot.lanes), most = static_cast<uint32_t>(part.lanes);
+    const uint32_t blocks = (lanes + most - 1) / most;
     const uint32_t each = (groups + blocks - 1) / blocks;
-    begin = tile * each;
+    begin = part.number * each;
     end = begin + each < groups ? begin + each : groups;
   }
 };
 
-// Compute a block's part of a row, all of whose elements are contiguous, by accesses of 16 bytes. Return false, and compute
-// nothing, for any other row. `lead` lanes come before the first output's next multiple of an access; the last block
-// computes them and those after the last whole group.
+// Compute a block's part of a row, all of whose elements are contiguous, in groups whose words are aligned. Return false, and
+// compute nothing, for any other row. `lead` lanes come before the first aligned group of the first output; the last block
+// computes them and those after the last whole group. A thread reads its next groups before it computes those that it has.
 template <class Kind>
-inline bool run_wide(const Row<typename Kind::Program>& row, uint32_t tile, bool& fault) {
+inline bool run_contiguous(const Row<typename Kind::Program>& row, const Part& part, bool& fault) {
   using Program = typename Kind::Program;
-  constexpr int kLanes = Kind::kLanes, kTogether = Kind::kTogether, kInputs = Program::kInputs;
+  constexpr int kLanes = Kind::kLanes, kTogether = Kind::kTogether;
+  constexpr int kInputs = Program::kInputs, kPorts = Program::kPorts;
   using First = GroupPort<Kind, kInputs>;
   const Slot& slot = row.slot();
-  constexpr uint64_t kBytes = 4 * First::vector_of(First::kWords);
-  const auto lead = static_cast<uint32_t>((0 - row.port(kInputs).data) % kBytes / First::kSize);
+  constexpr uint32_t kBytes = 4 * First::vector_of(First::kWords), kLane = First::kSize * First::kChannels;
   bool good = slot.axes == 1 && slot.lanes >= 2 * kLanes && slot.lanes <= kMostGroupedLanes;
-  each_port<0, Program::kPorts>([&]<int port>() {
+  const auto start = static_cast<uint32_t>(row.port(kInputs).data);
+  uint32_t lead = 0;
+  while (lead < kBytes && (start + lead * kLane) % kBytes != 0) ++lead;
+  each<0, kPorts>([&]<int port>() {
     if constexpr (Program::channels(port) > 0) {
       using Own = GroupPort<Kind, port>;
+      constexpr int64_t kStep = Own::kSize * Own::kChannels;
       const Port& p = row.port(port);
-      good &= p.stride[0] == Own::kSize && (p.data + lead * Own::kSize) % (4 * Own::vector_of(Own::kWords)) == 0;
+      good &= p.stride[0] == kStep && (Own::kChannels == 1 || p.channel == Own::kSize);
+      good &= (p.data + lead * static_cast<uint64_t>(kStep)) % (4 * Own::vector_of(Own::kWords)) == 0;
     }
   });
   if (!good) return false;
   const auto lanes = static_cast<uint32_t>(slot.lanes), groups = (lanes - lead) / kLanes;
-  const GroupsOfBlock own(slot, groups, tile);
+  const GroupsOfBlock own(slot, groups, part);
   const HeldPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
-  Lane<Program> first[kTogether];
-  first[0].channel = held.channel;
-  for (uint32_t g = own.begin + gpu::thread_index(); g < own.end; g += kTogether * kThreads) {
-    typename GroupLane<Kind>::Words words[kTogether];
+  // Addresses of the thread's next group, one for each port. Only ports that the program does not load, which are tables
+  // and coordinates, have other strides than contiguous ones.
+  const uint32_t begin = own.begin + gpu::thread_index();
+  Lane<Program> first;
+  first.channel = held.channel;
+  const auto step_of = [&]<int port>() {
+    if constexpr (Program::channels(port) > 0) return int64_t{kLanes} * Program::size(port) * Program::channels(port);
+    else return kLanes * held.stride[port][0];
+  };
+  each<0, kPorts>([&]<int port>() {
+    const auto before = static_cast<int64_t>(lead) * (step_of.template operator()<port>() / kLanes);
+    first.at[port] = held.data[port] + before + begin * step_of.template operator()<port>();
+  });
+  typename GroupLane<Kind>::Words words[kTogether];
+  // Read the groups from number g on, `ahead` batches after the thread's addresses.
+  const auto read = [&](uint32_t g, int ahead) {
 #pragma unroll
     for (int t = 0; t < kTogether; ++t) {
-      const uint32_t number = g + t * kThreads < own.end ? g + t * kThreads : g;
-      locate(row, held, lead + number * kLanes, 0u, first[t]);
-      each_port<0, kInputs>([&]<int port>() {
-        if constexpr (Program::channels(port) > 0) GroupPort<Kind, port>::read_all(first[t].at[port], words[t][port]);
+      if (g + t * kThreads >= own.end) break;
+      each<0, kInputs>([&]<int port>() {
+        if constexpr (Program::channels(port) > 0)
+          GroupPort<Kind, port>::read_all(
+              first.at[port] + (ahead * kTogether + t) * kThreads * step_of.template operator()<port>(),
+              words[t][port]);
       });
     }
+  };
+  read(begin, 0);
+  for (uint32_t g = begin; g < own.end; g += kTogether * kThreads) {
+    typename GroupLane<Kind>::Words now[kTogether];
+#pragma unroll
+    for (int t = 0; t < kTogether; ++t) {
+#pragma unroll
+      for (int p = 0; p < kInputs; ++p) {
+#pragma unroll
+        for (int i = 0; i < GroupLane<Kind>::kWords; ++i) now[t][p][i] = words[t][p][i];
+      }
+    }
+    read(g + kTogether * kThreads, 1);
 #pragma unroll
     for (int t = 0; t < kTogether; ++t) {
       if (t > 0 && g + t * kThreads >= own.end) break;
-      run_group<Kind>(held, numbers, first[t], kLanes, words[t], fault);
-      each_port<kInputs, Program::kPorts>(
-          [&]<int port>() { GroupPort<Kind, port>::write_all(first[t].at[port], words[t][port]); });
+      Lane<Program> lane;
+      lane.channel = held.channel;
+      each<0, kPorts>(
+          [&]<int port>() { lane.at[port] = first.at[port] + t * kThreads * step_of.template operator()<port>(); });
+      run_group<Kind>(held, numbers, lane, kLanes, now[t], fault);
+      each<kInputs, kPorts>([&]<int port>() { GroupPort<Kind, port>::write_all(lane.at[port], now[t][port]); });
     }
+    each<0, kPorts>([&]<int port>() { first.at[port] += kTogether * kThreads * step_of.template operator()<port>(); });
   }
   if (own.begin >= own.end || own.end < groups) return true;
   const uint32_t past = lead + groups * kLanes, edges = lead + lanes - past;
   for (uint32_t i = gpu::thread_index(); i < edges; i += kThreads) {
-    locate(row, held, i < lead ? i : past + i - lead, 0u, first[0]);
-    Program::run(first[0], numbers, fault);
+    locate(row, held, i < lead ? i : past + i - lead, 0u, first);
+    run_inner(row, held, numbers, first, fault);
   }
   return true;
 }
@@ -349,7 +451,7 @@ struct GroupOrders {
 
   explicit GroupOrders(const Row<Program>& row)
       : good(row.slot().extent[0] >= Kind::kLanes && row.slot().lanes <= kMostGroupedLanes) {
-    each_port<0, Program::kPorts>([&]<int port>() {
+    each<0, Program::kPorts>([&]<int port>() {
       order[port] = Order::Scattered;
       if constexpr (Program::channels(port) > 0) {
         order[port] = GroupPort<Kind, port>::order_of(row);
@@ -359,46 +461,62 @@ struct GroupOrders {
   }
 };
 
-// Compute the groups of a row that belong to a block, or return false if groups do not pay. A thread reads kTogether groups,
-// kThreads apart, before it computes the first, so that much memory is on its way.
+// Compute the groups of a row that belong to a block, or return false if groups do not pay. The groups of a line are divided into
+// segments of up to kTogether groups per lane of a warp, and a warp computes one after the other: their addresses differ by
+// constants. A thread reads kTogether groups before it computes the first, so that much memory is on its way.
 template <class Kind>
-inline bool run_groups(const Row<typename Kind::Program>& row, uint32_t tile, bool& fault) {
+inline bool run_groups(const Row<typename Kind::Program>& row, const Part& part, bool& fault) {
   using Program = typename Kind::Program;
   const GroupOrders<Kind> orders(row);
   if (!orders.good) return false;
-  using Count = uint32_t;
   constexpr int kLanes = Kind::kLanes, kTogether = Kind::kTogether;
   constexpr int kPorts = Program::kPorts, kInputs = Program::kInputs;
+  constexpr uint32_t kSegment = kTogether * gpu::kWarp;
   const Slot& slot = row.slot();
-  const auto lanes = static_cast<Count>(slot.lanes), width = static_cast<Count>(slot.extent[0]);
-  const Count across = (width + kLanes - 1) / kLanes, lines = lanes / width, groups = across * lines;
-  const GroupsOfBlock own(slot, groups, tile);
+  const auto lanes = static_cast<uint32_t>(slot.lanes), width = static_cast<uint32_t>(slot.extent[0]);
+  const uint32_t across = (width + kLanes - 1) / kLanes, lines = lanes / width;
+  const uint32_t segments = (across + kSegment - 1) / kSegment;
+  const uint32_t each_segment = ((across + segments - 1) / segments + gpu::kWarp - 1) / gpu::kWarp * gpu::kWarp;
+  const GroupsOfBlock own(slot, segments * lines, part);
   const HeldPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
-  Lane<Program> first[kTogether];
+  const uint32_t warp = gpu::thread_index() / gpu::kWarp, own_lane = gpu::thread_index() % gpu::kWarp;
+  Lane<Program> lane;
   typename GroupLane<Kind>::Words words[kTogether];
-  int count[kTogether];
-  for (Count g = own.begin + gpu::thread_index(); g < own.end; g += kTogether * kThreads) {
+  for (uint32_t task = own.begin + warp; task < own.end; task += kThreads / gpu::kWarp) {
+    const uint32_t line = lines == 1 ? 0 : task / segments, segment = task - line * segments;
+    const uint32_t first = segment * each_segment + own_lane;
+    const uint32_t after = (segment + 1) * each_segment, end = after < across ? after : across;
+    // The lanes of the t-th group of the segment.
+    const auto count = [&](int t) {
+      const uint32_t x = (first + t * gpu::kWarp) * kLanes;
+      return width - x < kLanes ? static_cast<int>(width - x) : kLanes;
+    };
+    locate(row, held, first * kLanes, line, lane);
+    uint8_t* at[kPorts];
+#pragma unroll
+    for (int p = 0; p < kPorts; ++p) at[p] = lane.at[p];
 #pragma unroll
     for (int t = 0; t < kTogether; ++t) {
-      const Count number = g + t * kThreads < own.end ? g + t * kThreads : g;
-      const Count line = lines == 1 ? 0 : number / across, x = (number - line * across) * kLanes;
-      count[t] = width - x < kLanes ? static_cast<int>(width - x) : kLanes;
-      locate(row, held, x, line, first[t]);
-      each_port<0, kInputs>([&]<int port>() {
-        if constexpr (Program::channels(port) > 0)
-          GroupPort<Kind, port>::read(first[t].at[port], held.channel[port], held.stride[port][0], orders.order[port],
-                                      count[t], words[t][port]);
+      if (first + t * gpu::kWarp >= end) break;
+      each<0, kInputs>([&]<int port>() {
+        if constexpr (Program::channels(port) > 0) {
+          GroupPort<Kind, port>::read(at[port], held.channel[port], held.stride[port][0], orders.order[port], count(t),
+                                      words[t][port]);
+          at[port] += kLanes * gpu::kWarp * held.stride[port][0];
+        }
       });
     }
 #pragma unroll
     for (int t = 0; t < kTogether; ++t) {
-      if (t > 0 && g + t * kThreads >= own.end) break;
-      run_group<Kind>(held, numbers, first[t], count[t], words[t], fault);
-      each_port<kInputs, kPorts>([&]<int port>() {
-        GroupPort<Kind, port>::write(first[t].at[port], held.channel[port], held.stride[port][0], orders.order[port],
-                                     count[t], words[t][port]);
+      if (first + t * gpu::kWarp >= end) break;
+      run_group<Kind>(held, numbers, lane, count(t), words[t], fault);
+      each<kInputs, kPorts>([&]<int port>() {
+        GroupPort<Kind, port>::write(lane.at[port], held.channel[port], held.stride[port][0], orders.order[port],
+                                     count(t), words[t][port]);
       });
+#pragma unroll
+      for (int p = 0; p < kPorts; ++p) lane.at[p] += kLanes * gpu::kWarp * held.stride[p][0];
     }
   }
   return true;

@@ -97,6 +97,8 @@ class GpuStage : public gpu::Kernel {
     if (!own) return interpret(batch, report);
     if (spec_.interpolator == Interpolator::Resample) scratches = resampling_.prepare(batch, slot_bytes());
     if (spec_.interpolator == Interpolator::Affine) scratches = affine_.prepare(batch, slot_bytes());
+    const int64_t part = spec_.interpolator == Interpolator::None ? part_of(batch) : 0;
+    if (part) scratches = static_cast<gpu::Address>(part);
     for (int64_t r = 0; r < batch.rows(); ++r) {
       const Slot* slot = slot_of(batch, r, slot_bytes());
       if (!slot) continue;
@@ -104,7 +106,7 @@ class GpuStage : public gpu::Kernel {
       const int64_t width = slot->extent[0], height = slot->extent[1];
       const bool resampled =
           spec_.interpolator == Interpolator::Resample && resampling_.in_tiles(interpolator_of<ResampleSlot>(slot));
-      if (spec_.interpolator == Interpolator::None) plain.add(row, lane_blocks(slot->lanes));
+      if (spec_.interpolator == Interpolator::None) plain.add(row, lane_blocks(*slot, part));
       else if (in_pairs(slot)) pairs.add(row, pair_blocks(width, height));
       else if (!resampled) plain.add(row, tile_blocks(width, height));
       else if (!resampling_.direct(*slot)) words.add(row, tile_blocks(width, height));
@@ -158,6 +160,15 @@ class GpuStage : public gpu::Kernel {
     return spread(spec_, c.params, v->out[0], spec_.interpolator == Interpolator::None ? 0 : 1, v->in, c.error);
   }
 
+  // Return the elements of a block's part of a row without an interpolator.
+  int64_t part_of(const gpu::Batch& batch) const {
+    int64_t elements = 0, bytes = 0;
+    for (int64_t r = 0; r < batch.rows(); ++r)
+      if (const Slot* slot = slot_of(batch, r, slot_bytes())) elements += slot->lanes * slot->inner;
+    for (int p = 0; p < ports_; ++p) bytes += size_of(dtype_of(p));
+    return part_elements(elements, bytes * std::max(spec_.program.channels, 1));
+  }
+
   bool in_pairs(const Slot* slot) const {
     return functions_.pairs && slot->pairs && interpolator_of<AffineSlot>(slot).quick == 4 &&
            (spec_.program.channels > 0 || slot->extent[2] == 3);
@@ -181,6 +192,10 @@ class GpuStage : public gpu::Kernel {
 
   static bool same_place(const View& a, const View& b) {
     return a.data == b.data && a.rank == b.rank && std::equal(a.stride, a.stride + a.rank, b.stride);
+  }
+  DType dtype_of(int p) const {
+    const int inputs = spec_.program.inputs;
+    return p < inputs ? spec_.program.input_dtype[p] : spec_.program.output_dtype[p - inputs];
   }
   const View& port(const Views& v, int p) const {
     const int inputs = spec_.program.inputs;
@@ -226,10 +241,7 @@ class GpuStage : public gpu::Kernel {
     for (int d = count - 1; d >= 0 && count > 1; --d) {
       if (axes[d].extent != kInner) continue;
       for (int p = 0; p < ports_; ++p) {
-        const bool is_input = p < spec_.program.inputs;
-        const int64_t size =
-            size_of(is_input ? spec_.program.input_dtype[p] : spec_.program.output_dtype[p - spec_.program.inputs]);
-        if (axes[d].stride[p] == size) return d;
+        if (axes[d].stride[p] == size_of(dtype_of(p))) return d;
       }
     }
     return -1;

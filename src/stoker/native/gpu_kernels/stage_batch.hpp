@@ -39,9 +39,11 @@ const S& interpolator_of(const Slot* slot) {
   return *reinterpret_cast<const S*>(slot + 1);
 }
 
-// Numbers of thread blocks (CTAs) for a row: of lanes without an interpolator, of lanes that take a thread each, of
-// pixels, and of pairs of pixels.
-inline uint64_t lane_blocks(int64_t lanes) { return gpu::blocks_for(lanes, tile_lanes(lanes)); }
+// Numbers of thread blocks (CTAs) for a row: of lanes without an interpolator in parts of some elements, of lanes that
+// take a thread each, of pixels, and of pairs of pixels.
+inline uint64_t lane_blocks(const Slot& slot, int64_t part) {
+  return gpu::blocks_for(slot.lanes, part_lanes(part, slot.inner));
+}
 inline uint64_t thread_blocks(int64_t threads) { return gpu::blocks_for(threads, kThreads); }
 inline uint64_t tile_blocks(int64_t width, int64_t height) {
   return gpu::blocks_for(width, kTileWidth) * gpu::blocks_for(height, kTileHeight);

@@ -12,10 +12,21 @@ namespace stoker::stage {
 
 constexpr int kAxes = 8;
 constexpr int kThreads = 256;  // threads of a block
-// Lanes that a block computes of a row without an interpolator. Long rows have larger parts, because a block takes as long to
-// find its part as to copy a few thousand bytes.
-constexpr int64_t kLongRow = 1 << 16;
-constexpr int64_t tile_lanes(int64_t lanes) { return lanes < kLongRow ? 4096 : 16384; }
+// A block computes a part of a row without an interpolator: a number of elements that all rows of a launch share. A block takes
+// as long to find its part as to copy a few thousand bytes, so parts are as large as leaves a GPU enough blocks.
+constexpr int64_t kLeastPart = 4096, kMostPart = 65536, kMostPartBytes = 256 << 10;
+constexpr int64_t kPartsWanted = 2048;
+// Elements of a part, for a batch of `elements` of which each reads and writes `bytes`.
+constexpr int64_t part_elements(int64_t elements, int64_t bytes) {
+  const int64_t fitting = kMostPartBytes / bytes / kLeastPart * kLeastPart;
+  const int64_t most = fitting < kLeastPart ? kLeastPart : fitting < kMostPart ? fitting : kMostPart;
+  const int64_t wanted = (elements / kPartsWanted + kLeastPart - 1) / kLeastPart * kLeastPart;
+  return wanted < kLeastPart ? kLeastPart : wanted < most ? wanted : most;
+}
+// Lanes of a part, in a row whose lanes have `inner` elements.
+constexpr int64_t part_lanes(int64_t part, int64_t inner) {
+  return inner == 1 ? part : part > inner ? part / inner : 1;
+}
 // A block computes tiles of a sampled row. A tile has kTileWidth by kTileHeight pixels, of which a thread computes
 // kTileRows in one column.
 constexpr int kTileWidth = 32;
