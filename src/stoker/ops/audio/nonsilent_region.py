@@ -12,12 +12,13 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.samples import Rows
-from ...contract.step import Launches, LaunchPass, Value
+from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ...native import _native
 from ._signals import at_least, is_finite, mono, signals
 
-_PART, _PART_BYTES, _THREADS = 8192, 16, 32  # native/device/own_nonsilent.cuh
+_PART, _RUN, _PARTS = 8192, 32, 32  # samples, samples, parts of a block: native/device/own_nonsilent.cuh
+_PART_BYTES = _PART // _RUN * 16  # two doubles for each run
 _RESET_DOC = (
     "Accepted, without effect: sums are in double, and a new one begins every 8192 samples. -1, or a multiple of "
     "`window_length`."
@@ -64,8 +65,7 @@ class NonsilentRegion(Operator, name="nonsilent_region"):
         signal = c.cast(mono(c, x), DType.FLOAT)
         outputs = [(DType.INT32, (), ""), (DType.INT32, (), "")]
         parts = (signal.shape[0] + _PART - 1) // _PART
-        blocks = LaunchPass((parts + _THREADS - 1) // _THREADS, _THREADS)
-        passes = {"largest": blocks, "loud": blocks, "region": LaunchPass(1, _THREADS)}
+        passes = {"sums": (parts + _PARTS - 1) // _PARTS, "region": 1}
         own = Launches("Nonsilent", passes, _PART_BYTES * parts)
         return c.native("nonsilent_region", [signal], outputs, params=(window, float(ratio), reference), own=own)
 
