@@ -63,6 +63,7 @@ OWN = (
     (own("Convolve", ["factors", "response", "blocks"]), [F32, F32], [F32]),
     (own("AudioResample", ["outputs"]), [F32, F32], [F32]),
     (own("ResampleRow", ["values", "weights", "outputs"]), [F32], [F32]),
+    (own("Shot", ["table", "draw"]), [U8], [U8]),
     (own("Nonsilent", ["sums", "region"]), [F32], [DType.INT32, DType.INT32]),
     (own("Trim", ["copy"]), [DType.INT16, DType.INT32, DType.INT32], [DType.INT16, DType.INT32]),
     (own("Loudness", ["segments", "mean"]), [F32], [DType.FLOAT64]),

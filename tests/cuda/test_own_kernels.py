@@ -369,6 +369,19 @@ def test_shot_noise_and_retyped_bytes(dtype: Any) -> None:
     compare_rows([rows], ["HWC"], make)
 
 
+@pytest.mark.parametrize("dtype", [types.UINT8, types.INT8])
+def test_shot_noise_of_bytes(dtype: Any) -> None:
+    """A table's bits are those of the search and of the rejection method, for means of all sizes."""
+    x = np.repeat(np.arange(256, dtype=np.uint8), 40).reshape(64, 160)
+    factors = [np.float32(v) for v in (20.0, 25.7, 12.3, 1.0, 0.31, 1e-40, 0.0, 5.0)]
+
+    def make(x: Any, factor: Any) -> Any:
+        x = fn.reinterpret(x, dtype=dtype)
+        return fn.noise.shot(x, factor=factor), fn.noise.shot(x[:, ::3], factor=factor)
+
+    compare_rows([[x] * len(factors), factors], ["HW", ""], make)
+
+
 ORDERED = sample(("bool", "uint8", "int8", "uint16", "float16", "int16", "uint32", "int32", "float32"), 5)
 
 

@@ -39,9 +39,9 @@ inline double log_factorial(double k) {
   return sub(sum, xm::log(product));
 }
 
-inline double by_search(double mean, Uniforms& draws) {
+// Return the first k whose cumulative probability is at least u.
+inline double search(double mean, double u) {
   using namespace xm::detail;
-  const double u = draws.next();
   double p = xm::exp(-mean), sum = p;
   int k = 0;
   while (u > sum && k < kMost) {
@@ -54,22 +54,70 @@ inline double by_search(double mean, Uniforms& draws) {
   return k;
 }
 
-// W. Hoermann, "The transformed rejection method for generating Poisson random variables" (1993), algorithm PTRS.
-inline double by_rejection(double mean, Uniforms& draws) {
+// Thresholds of the search for one mean: the search stops at the first k whose threshold is not below the uniform number's
+// word. A sum of probabilities that no word exceeds has the largest threshold. Means below kSmall have it at 40 already,
+// because fewer than one of 2^33 draws is above.
+constexpr int kThresholds = 64;
+inline void find_thresholds(double mean, uint32_t* thresholds) {
   using namespace xm::detail;
-  const double b = add(0.931, mul(2.53, std::sqrt(mean))), a = add(-0.059, mul(0.02483, b));
-  const double inverse_alpha = add(1.1239, div(1.1328, sub(b, 3.4))), limit = sub(0.9277, div(3.6224, sub(b, 2)));
-  const double log_mean = xm::log(mean);
+  double p = xm::exp(-mean), sum = p;
+  for (int k = 0; k < kThresholds; ++k) {
+    if (k > 0) {
+      p = mul(p, div(mean, k));
+      sum = add(sum, p);
+    }
+    // The uniform number (word + 0.5) / 2^32 is not above the sum. The subtraction is exact.
+    const double most = sub(mul(sum, 0x1p32), 0.5);
+    thresholds[k] = most < 0x1p32 ? static_cast<uint32_t>(most) : 0xFFFFFFFFu;
+  }
+}
+// The number of thresholds below a word, by bisection.
+inline double by_thresholds(const uint32_t* thresholds, uint32_t word) {
+  int k = 0;
+  for (int step = kThresholds / 2; step > 0; step /= 2)
+    if (word > thresholds[k + step - 1]) k += step;
+  return k;
+}
+
+// Numbers of the rejection method that depend on the mean alone.
+struct Rejection {
+  double mean, a, b, inverse_alpha, limit;
+  explicit Rejection(double m) : mean(m) {
+    using namespace xm::detail;
+    b = add(0.931, mul(2.53, std::sqrt(m)));
+    a = add(-0.059, mul(0.02483, b));
+    inverse_alpha = add(1.1239, div(1.1328, sub(b, 3.4)));
+    limit = sub(0.9277, div(3.6224, sub(b, 2)));
+  }
+};
+
+// Logarithms of the rejection method. A table of them has the same functions.
+struct Logarithms {
+  const Rejection& r;
+  double mean() const { return xm::log(r.mean); }
+  double inverse_alpha() const { return xm::log(r.inverse_alpha); }
+  double factorial(double k) const { return log_factorial(k); }
+};
+
+// W. Hoermann, "The transformed rejection method for generating Poisson random variables" (1993), algorithm PTRS.
+template <class Logs>
+inline double by_rejection(const Rejection& r, const Logs& logs, Uniforms& draws) {
+  using namespace xm::detail;
   for (int i = 0; i < kAttempts; ++i) {
     const double u = sub(draws.next(), 0.5), v = draws.next();
     const double us = sub(0.5, u < 0 ? -u : u);
-    const double k = std::floor(add(add(mul(add(div(mul(2, a), us), b), u), mean), 0.43));
-    if (us >= 0.07 && v <= limit) return k;
+    const double k = std::floor(add(add(mul(add(div(mul(2, r.a), us), r.b), u), r.mean), 0.43));
+    if (us >= 0.07 && v <= r.limit) return k;
     if (k < 0 || (us < 0.013 && v > us)) continue;
-    const double left = sub(add(xm::log(v), xm::log(inverse_alpha)), xm::log(add(div(a, mul(us, us)), b)));
-    if (left <= sub(add(-mean, mul(k, log_mean)), log_factorial(k))) return k;
+    const double left = sub(add(xm::log(v), logs.inverse_alpha()), xm::log(add(div(r.a, mul(us, us)), r.b)));
+    if (left <= sub(add(-r.mean, mul(k, logs.mean())), logs.factorial(k))) return k;
   }
-  return std::floor(mean);
+  return std::floor(r.mean);
+}
+
+inline double by_rejection(double mean, Uniforms& draws) {
+  const Rejection r(mean);
+  return by_rejection(r, Logarithms{r}, draws);
 }
 
 // A mean of 0 or below gives 0; NaN and infinity stay.
@@ -77,7 +125,7 @@ inline double draw(double mean, uint32_t element, uint32_t key, uint32_t stream)
   if (mean <= 0) return 0;
   if (!(mean < 1e300)) return mean;
   Uniforms draws(element, key, stream);
-  return mean < kSmall ? by_search(mean, draws) : by_rejection(mean, draws);
+  return mean < kSmall ? search(mean, draws.next()) : by_rejection(mean, draws);
 }
 
 // Shot noise: a number of events, each of which counts `factor`. A factor of 0 leaves x as it is.

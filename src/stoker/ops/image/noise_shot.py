@@ -17,7 +17,8 @@ from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
 
-_ELEMENTS = 1024  # of a block on a GPU (native/device/own_shot.cuh)
+_ELEMENTS, _BYTES = 1024, 4096  # of a block on a GPU (native/device/own_shot.cuh); of bytes
+_TABLE_BYTES = 256 * (8 + 7 * 8 + 8 + 64 * 4)  # of a row of bytes on a GPU, likewise
 _TYPES = (
     DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.UINT32, DType.INT32, DType.FLOAT, DType.FLOAT64,
 )  # fmt: skip
@@ -55,7 +56,10 @@ class NoiseShot(Operator, name="noise.shot"):
         c.require(count <= 1 << 32, "expected at most 2**32 elements, got {0}", count)
         words = c.native("draw_words", [], [(DType.INT32, (2,), "")], attrs=c.draw)[0]
         numbers = (factor, c.element(words, 0), c.element(words, 1))
-        own_form = Launches("Shot", {"draw": (count + _ELEMENTS - 1) // _ELEMENTS})
+        if carrier.size == 1:
+            own_form = Launches("Shot", {"table": 1, "draw": (count + _BYTES - 1) // _BYTES}, _TABLE_BYTES)
+        else:
+            own_form = Launches("Shot", {"draw": (count + _ELEMENTS - 1) // _ELEMENTS})
         out = c.native(
             "shot", [c.cast(x, carrier)], [(carrier, x.shape, x.layout)], params=numbers, own=own_form
         )[0]  # fmt: skip
