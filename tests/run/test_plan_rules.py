@@ -16,6 +16,7 @@ import pytest
 
 from stoker.contract.types import DType
 from stoker.native import _native
+from tests.complete import COMPLETE
 from tests.idle_clock import HANG_S
 from tests.run.plan_mutations import Code, change, native_plan, replaced, run
 
@@ -293,8 +294,8 @@ def test_changes_are_found() -> None:
 
 def test_no_change_of_a_plan_crashes() -> None:
     """Some changes of the plan of every operator, in a process of its own."""
-    command = [sys.executable, "-m", "tests.run.plan_mutations", "--each", "12"]
+    command = [sys.executable, "-m", "tests.run.plan_mutations", "--each", "12" if COMPLETE else "4"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\nWith `--trace` the last line is the change."
     counts = {name: int(n) for name, n in (part.split() for part in done.stdout.splitlines()[-1].split(", "))}
-    assert all(counts[outcome] > 100 for outcome in ("refused", "failed", "ran")), done.stdout
+    assert all(counts[outcome] > (100 if COMPLETE else 30) for outcome in ("refused", "failed", "ran")), done.stdout

@@ -25,6 +25,7 @@ from stoker.frontends.torchvision.pillow import jpeg_file
 from stoker.frontends.torchvision.transport import segment
 from stoker.frontends.torchvision.transport.source import Source
 from stoker.native import _native
+from tests.complete import COMPLETE
 from tests.hostile_images import claiming_gif, claiming_jpeg, claiming_png
 from tests.takeover.conftest import exactly
 from tests.takeover.lazily import lazily
@@ -111,13 +112,16 @@ def test_each_header_is_classified_as_expected() -> None:
     assert found["plain"] == (80, 60, 3, PLAIN["plain"].index(b"\xff\xda") + 14)
 
 
+SPOILT = 250 if COMPLETE else 80  # headers of each kind
+
+
 def test_no_header_is_accepted_that_pillow_refuses() -> None:
     rng = np.random.Generator(np.random.PCG64(4))
     taken = 0
     for name in ("profile", "adobe", "comment", "progressive"):
         whole = PLAIN[name]
         end = whole.index(b"\xff\xda") + 14
-        for _ in range(250):
+        for _ in range(SPOILT):
             data = bytearray(whole)
             for at in rng.integers(0, end, rng.integers(1, 4)):
                 data[at] = rng.integers(0, 256)
@@ -127,7 +131,7 @@ def test_no_header_is_accepted_that_pillow_refuses() -> None:
             with lazily():
                 assert _opened(bytes(data)) == expected
             taken += _native.jpeg.plain_header(bytes(data[:4096])) is not None
-    assert taken > 100, "some of them are taken"
+    assert taken > 0.4 * SPOILT, "some of them are taken"
 
 
 def test_info_is_each_images_own(photo: Path, recording: None) -> None:
