@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -116,6 +117,34 @@ def test_a_plan_depends_on_its_target() -> None:
         isinstance(k, HostKernel) or (isinstance(k, PlannedCodecKernel) and not k.on_gpu) for k in instead.code.kernels
     )
     assert not any(o.on_gpu for o in instead.outputs) and all(o.on_gpu for o in planned(ON_GPU).outputs)
+
+
+@pytest.mark.parametrize(
+    ("define", "kernels"),
+    [
+        (lambda x: fn.expand_dims(x, axes=[0]), ["stage"]),
+        (lambda x: fn.squeeze(fn.expand_dims(x, axes=[0]), axes=[0]), ["stage"]),
+        (lambda x: fn.reshape(x, shape=[-1]), ["stage"]),
+        (lambda x: fn.reshape(x // 3, shape=[-1]), ["stage"]),
+        # The number of elements is checked before the output is allocated.
+        (lambda x: fn.reshape(x, shape=[-1, 2]), ["stage", "view", "stage"]),
+        (lambda x: fn.permute_batch(x, indices=[1, 0]), ["row_number", "other_row", "stage"]),
+        # The first view has two readers.
+        (lambda x: (y := fn.expand_dims(x, axes=[0]), fn.expand_dims(y, axes=[0])), ["view", "stage", "stage"]),
+    ],
+)  # fmt: skip
+def test_outputs_on_a_gpu_that_show_other_memory_are_copied_by_one_stage(
+    define: Callable[[Any], Any], kernels: list[str]
+) -> None:
+    maker = Maker()
+    with maker.builder:
+        x = maker.image()
+        node = maker.builder.nodes[-1]
+        maker.builder.nodes[-1] = replace(node, args={**node.args, "device": "gpu"})
+        outputs = define(x)
+    graph = maker.builder.graph(outputs if isinstance(outputs, tuple) else (outputs,))
+    plan = make_plan(graph, find, target=ON_GPU)
+    assert [k.name if isinstance(k, HostKernel) else "stage" for k in plan.code.kernels] == kernels
 
 
 def test_a_plan_with_kernels_on_a_gpu_is_not_loaded_without_one() -> None:

@@ -128,6 +128,11 @@ class Stage:
     channels: int = 0
     interpolator: Interpolator | None = None
 
+    @property
+    def reshapes(self) -> bool:
+        """Whether an output has other extents than the iteration space: its memory must be contiguous."""
+        return any(op.kind == "reshape" for ops in self.post for op in ops)
+
     def __repr__(self) -> str:
         parts = [repr(self.interpolator)] if self.interpolator else []
         parts += ["; ".join(", ".join(map(describe, p)) for p in self.program)]

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..contract.errors import UnsupportedError, message
@@ -11,8 +13,8 @@ from ..contract.expr import Expr, is_static
 from ..contract.gpu import Target
 from ..contract.operator import Operator, Spec
 from ..contract.pixel import load
-from ..contract.step import Native, Stage, Step, StepList, Value, View, counts_of
-from .lower import lower, prune
+from ..contract.step import Native, Stage, Step, StepList, Value, View, ViewOp, counts_of
+from .lower import lower, prune, reads
 from .node import Graph
 from .passes.decode_window import push_windows
 from .passes.equal_steps import merge_equal_steps
@@ -105,12 +107,16 @@ def end_in_stores(steps: StepList) -> StepList:
     """Give every output a store step of its own: views, fed values and values with readers are copied.
 
     Outputs that are parts of what a kernel allocates, such as the bytes of a record, need none: the kernel may allocate
-    in the output's memory.
+    in the output's memory. On a GPU the store reads through the views that only it reads: their extents are then known
+    before the device's part begins, which is one segment less.
     """
     makers = {v: s for s in steps.steps for v in s.outputs}
     is_on_host = not any(s.on_gpu for s in steps.steps)
     placed: dict[int, int] = {}
     values, result, outputs = dict(steps.values), list(steps.steps), []
+    readers = Counter(v for s in steps.steps for v in reads(s, steps))
+    readers.update(steps.outputs)
+    seen_through: set[int] = set()  # outputs of views that only a store reads
     for v in steps.outputs:
         step = makers.get(v)
         root = _allocated_root(v, makers) if is_on_host and v not in outputs else None
@@ -123,14 +129,38 @@ def end_in_stores(steps: StepList) -> StepList:
             counted = source.counted if step and step.on_gpu else None
             copy = Value(len(values), source.dtype, shape, source.layout, counted=counted)
             values[copy.id] = copy
-            body = Stage(((load(source.dtype),),), ((),), ((),))
             # Rows that a condition excludes have nothing to copy, and no step reads their outputs.
             guards = step.guards if step else ()
             node, on_gpu = (step.node, step.on_gpu) if step else (-1, False)
-            result.append(Step(body, (v,), (copy.id,), node, guards=guards, on_gpu=on_gpu))
+            read, ops, gone = _through_views(v, makers, readers) if counted is None else (v, (), set())
+            if gone:
+                values[copy.id] = replace(copy, shape=source.shape)
+                seen_through |= gone
+            body = Stage(((load(source.dtype),),), (ops,), ((),))
+            result.append(Step(body, (read,), (copy.id,), node, guards=guards, on_gpu=on_gpu))
             v = copy.id
         outputs.append(v)
+    result = [s for s in result if seen_through.isdisjoint(s.outputs)]
     return StepList(result, values, outputs, steps.fed, steps.readers, placed)
+
+
+def _through_views(
+    v: int, makers: Mapping[int, Step], readers: Mapping[int, int]
+) -> tuple[int, tuple[ViewOp, ...], set[int]]:
+    """Return the value of which ``v`` is a view on a GPU, the view's operations, and the values of views in between.
+
+    A view with other readers ends the chain. So does one with checks: they must hold before an output of its extents
+    is allocated.
+    """
+    ops: tuple[ViewOp, ...] = ()
+    gone: set[int] = set()
+    while (step := makers.get(v)) is not None and isinstance(step.body, View) and step.on_gpu:
+        if readers[v] != 1 or step.body.may_copy or step.checks or step.guards or step.frames is not None:
+            break
+        ops = step.body.ops + ops
+        gone.add(v)
+        v = step.inputs[0]
+    return v, ops, gone
 
 
 def _allocated_root(v: int, makers: Mapping[int, Step]) -> int | None:

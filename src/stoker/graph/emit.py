@@ -240,16 +240,16 @@ class _Emitter:
             body = along_rows(body, [self._values[v] for v in (*step.inputs, *step.outputs)])
         arguments = self._stage_arguments(step, body, params)
         if step.on_gpu:
-            return PlannedGpuStage(body, arguments, self._rows(step))
+            return PlannedGpuStage(body, arguments, self._rows(step, body))
         return HostKernel("stage", arguments)
 
-    def _rows(self, step: Step) -> StageRows:
+    def _rows(self, step: Step, body: Stage) -> StageRows:
         """Return the facts about a stage's rows that choose the form of its kernel."""
         shapes = [self._values[v].shape for v in (*step.inputs, *step.outputs)]
         return StageRows(
             planar=not self._in_planes.isdisjoint(step.inputs[:1]),
             few_lanes=all(all(map(is_static, s)) and math.prod(s) <= FEW_LANES for s in shapes[len(step.inputs) :]),
-            one_axis=all(len(s) <= 1 for s in shapes) and step.frames is None,
+            one_axis=all(len(s) <= 1 for s in shapes) and step.frames is None and not body.reshapes,
         )
 
     def _native_kernel(self, step: Step, body: Native) -> Kernel:

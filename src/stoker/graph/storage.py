@@ -112,7 +112,7 @@ def _turned(steps: StepList) -> set[int]:
     for step in steps.steps:
         stage = step.body if isinstance(step.body, Stage) and step.on_gpu and step.frames is None else None
         turns = stage is not None and stage.interpolator is not None and stage.interpolator.kind == "affine"
-        computed.update(step.outputs if stage is not None else ())
+        computed.update(step.outputs if stage is not None and not stage.reshapes else ())
         read.update(step.inputs[:1] if turns else ())
         others.update(step.inputs[1:] if turns else step.inputs)
     return {v for v in computed & read - others if steps.values[v].dtype is DType.UINT8 and steps.values[v].rank == 3}

@@ -3,8 +3,8 @@
 
 The pass repeats two rewrites until nothing changes. Both depend only on the steps' bodies:
 
-* **absorb**: a stage is followed by a view that loses no element (flip, transpose). The stage stores through the view's
-  inverse.
+* **absorb**: a stage is followed by a view that loses no element (flip, transpose; on a GPU also a reshape). The stage
+  stores through the view's inverse.
 * **join**: a stage is followed, possibly through such views, by a pointwise stage that is its only reader. The second
   program replaces the first one's store. The joined stage runs in the first one's iteration space. The second one's
   other ports are transformed by the inverse of the views, and its coordinates are computed from the first one's.
@@ -84,6 +84,8 @@ class _Work:
             return False
         m = self._sole_stage(view.inputs[0], view)
         back = _inverse(view.body.ops)
+        if back is None:
+            back = self._reshaped_back(view)
         if m is None or back is None:
             return False
         stage = self.steps[m]
@@ -96,6 +98,18 @@ class _Work:
         body = replace(stage.body, post=(back + stage.body.post[0],))
         self._put(i, m, replace(stage, body=body, outputs=view.outputs, checks=stage.checks + view.checks))
         return True
+
+    def _reshaped_back(self, view: Step) -> tuple[ViewOp, ...] | None:
+        """Return the inverse of a reshape on a GPU, where a stage's output is contiguous; None for other views.
+
+        On the CPU a reshape copies only what is not contiguous. A reshape with checks stays: they must hold before an
+        output of its extents is allocated.
+        """
+        assert isinstance(view.body, View)
+        source = self.list.values[view.inputs[0]]
+        if not view.on_gpu or view.checks or [op.kind for op in view.body.ops] != ["reshape"] or source.counted:
+            return None
+        return (ViewOp("reshape", list=tuple(source.shape)),)
 
     def join(self, i: int) -> bool:
         """Join step ``i``, a pointwise stage, with the stage that makes one of its inputs."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ...contract.errors import UnsupportedError, message
-from ...contract.expr import Expr, parts
+from ...contract.expr import parts
 from ...contract.pixel import load
 from ...contract.step import Native, PyCall, Stage, Step, StepList, Value, View
 from ..lower import step_scalars
@@ -116,8 +116,8 @@ class _Placing:
 
     def _copied(self, v: int, node: int, guards: tuple[tuple[int, bool], ...]) -> int:
         source = self.values[v]
-        shape = tuple(Expr("dim", v, i) if isinstance(e, Expr) else e for i, e in enumerate(source.shape))
-        copy = Value(len(self.values), source.dtype, shape, source.layout)
+        # The extents do not refer to `v`, whose step may then be joined with the copy.
+        copy = Value(len(self.values), source.dtype, source.shape, source.layout)
         self.values[copy.id] = copy
         body = Stage(((load(source.dtype),),), ((),), ((),))
         self.result.append(Step(body, (v,), (copy.id,), node, guards=guards, on_gpu=True))

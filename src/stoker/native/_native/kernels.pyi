@@ -706,6 +706,13 @@ def roi_pool(height: int, width: int, channels_last: bool, /) -> Kernel:
         channels_last: the output is [N,h,w,C]
     """
 
+def row_number(numbers: Sequence[int], /) -> Kernel:
+    """The element of a list at the row's position in its batch.
+
+    Args:
+        numbers: one for each row of the batch
+    """
+
 def scalars() -> Kernel:
     """A tensor of the row's parameters."""
 

@@ -140,6 +140,25 @@ class OtherRow : public Kernel {
   int32_t value_;
 };
 
+class RowNumber : public Kernel {
+ public:
+  explicit RowNumber(std::vector<int64_t> numbers) : numbers_(std::move(numbers)) {}
+  Ports ports() const override { return {.kernel = "row_number", .out = {port_of(DType::I64, 0)}}; }
+  Outcome run(const Call& c) const override {
+    const auto count = static_cast<int64_t>(numbers_.size());
+    if (c.job.rows != count) {
+      *c.error = "expected one index for each of the " + std::to_string(c.job.rows) + " rows of the batch, got " +
+                 std::to_string(count);
+      return Outcome::Error;
+    }
+    std::memcpy(c.out[0]->data, &numbers_[static_cast<size_t>(c.row)], sizeof(int64_t));
+    return Outcome::Ok;
+  }
+
+ private:
+  std::vector<int64_t> numbers_;
+};
+
 class Python : public Kernel {
  public:
   Ports ports() const override { return {.kernel = "python", .any = true}; }
@@ -152,6 +171,9 @@ std::shared_ptr<Kernel> make_constant(registry::Bytes data, std::vector<int64_t>
 }
 std::shared_ptr<Kernel> make_select() { return std::make_shared<Select>(); }
 std::shared_ptr<Kernel> make_other_row(int32_t value) { return std::make_shared<OtherRow>(value); }
+std::shared_ptr<Kernel> make_row_number(std::vector<int64_t> numbers) {
+  return std::make_shared<RowNumber>(std::move(numbers));
+}
 std::shared_ptr<Kernel> make_python() { return std::make_shared<Python>(); }
 
 const Registered kScalars{"scalars", "A tensor of the row's parameters.", make_scalars};
@@ -162,6 +184,10 @@ const Registered kOtherRow{"other_row",
                            "A value of another row of the batch, whose number is the input.",
                            make_other_row,
                            {{"value", "the value's number in the plan"}}};
+const Registered kRowNumber{"row_number",
+                            "The element of a list at the row's position in its batch.",
+                            make_row_number,
+                            {{"numbers", "one for each row of the batch"}}};
 const Registered kPython{"python", "A step whose Python twin makes every row.", make_python};
 
 }  // namespace

@@ -12,6 +12,7 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import ALIASES, Value
+from ...contract.types import DType
 from .condition import require_single
 
 
@@ -32,7 +33,10 @@ class PermuteBatch(Operator, name="permute_batch"):
         index = c.pass_on("indices")
         in_branch = bool(c.scope.guards)
         if not isinstance(index, Value):
-            index = c.apply("_row_number", numbers=index, in_branch=in_branch)
+            if in_branch:
+                index = c.apply("_row_number", numbers=index)
+            else:
+                index = c.native("row_number", [], [(DType.INT64, (), "")], attrs=(tuple(index),))[0]
         c.expect(not index.dtype.is_float, f"expected whole numbers as `indices`, got {index.dtype}")
         require_single(c, index, "one index per row")
         if in_branch:  # a row that a condition excludes has no data for another row

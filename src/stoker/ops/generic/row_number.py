@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``_row_number``: a number for each position in the batch. ``_row_in_branch``: rows of a branch of an ``if``."""
+"""``_row_number`` and ``_row_in_branch``: numbers of the rows of a branch of an ``if``."""
 
 from __future__ import annotations
 
@@ -14,33 +14,27 @@ from ...contract.types import DType
 
 
 class RowNumber(Operator, name="_row_number"):
-    """Return the element of a list at the row's position in its batch, or among the rows of its branch."""
+    """Return the element of a list at the row's position among the rows of its branch."""
 
     inputs = (0, 0)
     scope = "batch"
     hidden = True
-    numbers = arg("int", many=True, doc="One number for every row of the batch.")
-    in_branch = arg("bool", False, doc="Count the rows of the branch only.")
+    numbers = arg("int", many=True, doc="One number for every row of the branch.")
 
     def infer(self, c: Lowering, *inputs: Any) -> Spec:
         return Spec(DType.INT64, ())
 
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
         """Return a number per row. Only the rows of the branch are there."""
-        return [
-            _element(row["numbers"], at, len(rows), "branch")
-            if row["in_branch"]
-            else _element(row["numbers"], *row.batch_position, "batch")
-            for at, row in enumerate(rows)
-        ]
+        return [_element(row["numbers"], at, len(rows)) for at, row in enumerate(rows)]
 
     def reference(self, row: RowContext) -> Any:
         return self.run_rows([row], [()])[0]
 
 
-def _element(numbers: Any, at: int, count: int, of: str) -> Any:
+def _element(numbers: Any, at: int, count: int) -> Any:
     if count != len(numbers):
-        return ValueError(f"expected one index for each of the {count} rows of the {of}, got {len(numbers)}")
+        return ValueError(f"expected one index for each of the {count} rows of the branch, got {len(numbers)}")
     return np.asarray(numbers[at], np.int64)
 
 

@@ -96,7 +96,7 @@ class Reshape(Operator, name="reshape"):
             rest = rest * ex.where(a < 0, 1, a)
             open_count = open_count + ex.where(a < 0, 1, 0)
         c.require(open_count <= 1, "expected at most one extent of -1, got {0}", open_count)
-        left = ex.where(rest > 0, total // ex.maximum(rest, 1), 0)
+        left = total if ex.is_static(rest) and rest == 1 else ex.where(rest > 0, total // ex.maximum(rest, 1), 0)
         extents = [ex.where(a < 0, left, a) for a in asked]
         count: Scalar = 1
         for e in extents:
