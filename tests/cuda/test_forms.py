@@ -25,7 +25,7 @@ ON_CPU = (
     "decoders.audio", "decoders.inflate", "decoders.numpy", "decoders.video", "dump_image", "get_property",
     "io.file.read",
     "peek_image_shape", "python_function",
-    "random.beta", "random.choice", "random.coin_flip", "random.normal", "random.uniform", "random_bbox_crop",
+    "random.beta", "random.choice", "random_bbox_crop",
     "random_crop_generator", "roi_random_crop",
     "segmentation.polygon_masks", "segmentation.random_mask_pixel", "segmentation.random_object_bbox",
     "segmentation.select_masks",
@@ -42,6 +42,7 @@ PARAMETERS = {
     "scalars",
     "draw",
     "draw_words",
+    "draw_stream",
     "region_table",
     "element_numbers",
     "mel_weights",
@@ -99,6 +100,26 @@ def steps_of(name: str) -> tuple[Step, ...]:
     graph = builder.graph([outputs[0] if isinstance(outputs, tuple) else outputs])
     steps = transform(graph, find, discovered, frozenset(), {})
     return tuple(s for s in steps.steps if not (isinstance(s.body, Stage) and s.on_gpu and "[$0]" in repr(s.body)))
+
+
+def is_drawn_on_gpu(name: str, **arguments: Any) -> bool:
+    builder = GraphBuilder(find)
+    graph = builder.graph([builder.call(name, [], {**arguments, "device": "gpu"})])
+    steps = transform(graph, find, {}, frozenset(), {}).steps
+    (draw,) = (s for s in steps if isinstance(s.body, Native) and s.body.kernel == "draw")
+    return draw.on_gpu
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("random.uniform", {}), ("random.uniform", {"values": [1.0, 7.0]}), ("random.normal", {}),
+        ("random.coin_flip", {}),
+    ],
+)  # fmt: skip
+def test_a_gpu_draws_large_tensors(name: str, arguments: dict[str, Any]) -> None:
+    assert is_drawn_on_gpu(name, shape=[375, 500, 3], **arguments)
+    assert not is_drawn_on_gpu(name, shape=[32, 32], **arguments) and not is_drawn_on_gpu(name, **arguments)
 
 
 def computed_on_the_cpu(steps: tuple[Step, ...]) -> set[str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers as a function of (seed, epoch, row key, draw id, counter), in plain Python.
 
-Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011). ``native/base/philox.hpp`` is the fast form; tests compare both.
+Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011). ``native/shared/philox.hpp`` is the fast form; tests compare both.
 """
 
 from __future__ import annotations

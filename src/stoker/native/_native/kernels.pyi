@@ -185,6 +185,14 @@ def draw(distribution: int, draw: int, own_seed: bool, seed: int, /) -> Kernel:
         own_seed: whether `seed` replaces the pipeline's
     """
 
+def draw_stream(draw: int, own_seed: bool, seed: int, /) -> Kernel:
+    """Name of a row's random stream, for draws on a GPU.
+
+    Args:
+        draw: which of the graph's random calls
+        own_seed: whether `seed` replaces the pipeline's
+    """
+
 def draw_words(draw: int, own_seed: bool, seed: int, /) -> Kernel:
     """Random bits, from which stages draw a number for each element.
 

@@ -3,7 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "base/philox.hpp"
+#include "shared/philox.hpp"
 #include "bind/arrays.hpp"
 #include "bind/engine.hpp"
 

@@ -10,14 +10,14 @@
 #include "kernels/store_scalar.hpp"
 #include "plan/check.hpp"
 #include "run/job.hpp"
+#include "shared/draws.hpp"
 #include "shared/xmath.hpp"
 
 namespace stoker {
 
 namespace {
 
-// The Python side (ops/random/) relies on the order of the enumerators.
-enum class Distribution : uint8_t { Uniform, Normal, Coin, Values, Beta };
+using draws::Distribution;
 
 struct DrawSpec {
   Distribution distribution;
@@ -26,10 +26,9 @@ struct DrawSpec {
 
 philox::Stream stream_of(const DrawSpec& spec, const Call& c) { return spec.name.of(c); }
 
-// Box-Muller method; 1 - u keeps the logarithm's argument away from zero.
 double normal(philox::Stream* s) {
-  const double radius = std::sqrt(-2.0 * xm::log(1.0 - s->uniform()));
-  return radius * xm::cos(6.283185307179586 * s->uniform());
+  const double first = s->uniform();
+  return draws::normal(first, s->uniform());
 }
 
 // The logarithm of a number from the gamma distribution (Marsaglia and Tsang, "A simple method for generating gamma
@@ -54,6 +53,14 @@ double beta(philox::Stream* s, double alpha, double beta) {
   return x == y ? 0.5 : 1 / (1 + xm::exp(std::min(y - x, 709.0)));
 }
 
+draws::Rounding rounding_of(DType dtype) {
+  if (dtype == DType::F16) return draws::Rounding::Half;
+  if (dtype == DType::F32) return draws::Rounding::Float;
+  return dtype == DType::F64 ? draws::Rounding::Double : draws::Rounding::Other;
+}
+
+constexpr double kSides[] = {0, 1};  // of a coin: a table, because compilers make a branch, which cannot be predicted
+
 class Draw : public Kernel {
  public:
   explicit Draw(DrawSpec spec) : spec_(spec) {}
@@ -66,45 +73,35 @@ class Draw : public Kernel {
   Outcome run(const Call& c) const override {
     philox::Stream s = stream_of(spec_, c);
     const View& out = *c.out[0];
-    const int64_t n = out.elements(), item = size_of(out.dtype);
-    for (int64_t i = 0; i < n; ++i) {
-      double x = 0;
-      switch (spec_.distribution) {
-        case Distribution::Uniform: x = uniform(&s, c.params[0], c.params[1], out.dtype); break;
-        case Distribution::Normal: x = c.params[0] + c.params[1] * normal(&s); break;
-        case Distribution::Coin: x = s.uniform() < c.params[0]; break;
-        case Distribution::Values: {
-          const int64_t count = c.in[0]->elements();
-          if (count == 0) {
-            *c.error = "expected at least one element in `values`, got none";
-            return Outcome::Error;
-          }
-          const auto k = static_cast<int64_t>(s.uniform() * static_cast<double>(count));
-          x = read_element(*c.in[0], std::min(k, count - 1));
-          break;
-        }
-        case Distribution::Beta: x = beta(&s, c.params[0], c.params[1]); break;
+    const double* p = c.params;
+    switch (spec_.distribution) {
+      case Distribution::Uniform: {
+        const draws::Range range(p[0], p[1], rounding_of(out.dtype));
+        fill(out, [&] { return range.at(s.uniform()); });
+        break;
       }
-      store_scalar(out.data + i * item, out.dtype, x);
+      case Distribution::Normal: fill(out, [&] { return p[0] + p[1] * normal(&s); }); break;
+      case Distribution::Coin: fill(out, [&] { return kSides[s.uniform() < p[0]]; }); break;
+      case Distribution::Values: {
+        const View& values = *c.in[0];
+        const int64_t count = values.elements();
+        if (count == 0 && out.elements() > 0) {
+          *c.error = "expected at least one element in `values`, got none";
+          return Outcome::Error;
+        }
+        fill(out, [&] { return read_element(values, draws::index_below(s.uniform(), count)); });
+        break;
+      }
+      case Distribution::Beta: fill(out, [&] { return beta(&s, p[0], p[1]); }); break;
     }
     return Outcome::Ok;
   }
 
  private:
-  // Return the largest half-precision number below `high`.
-  static double below_in_half(double high) {
-    const uint16_t h = half_from_double(high);
-    if (number_of(Half{h}) < high) return number_of(Half{h});
-    if ((h & 0x7fff) == 0) return number_of(Half{0x8001});
-    return number_of(Half{static_cast<uint16_t>(h & 0x8000 ? h + 1 : h - 1)});
-  }
-  // The upper end stays excluded even if rounding to float would reach it.
-  static double uniform(philox::Stream* s, double low, double high, DType dtype) {
-    const double x = low + (high - low) * s->uniform();
-    if (dtype == DType::F32 && static_cast<float>(x) >= high && high > low)
-      return std::nextafter(static_cast<float>(high), static_cast<float>(low));
-    if (dtype == DType::F16 && high > low) return std::min(x, below_in_half(high));
-    return x >= high && high > low && dtype == DType::F64 ? std::nextafter(high, low) : x;
+  template <class Number>
+  static void fill(const View& out, const Number& number) {
+    const int64_t n = out.elements(), item = size_of(out.dtype);
+    for (int64_t i = 0; i < n; ++i) store_scalar(out.data + i * item, out.dtype, number());
   }
   DrawSpec spec_;
 };
@@ -121,6 +118,29 @@ class DrawWords : public Kernel {
       const uint32_t word = s.next();
       std::memcpy(out.data + i * out.stride[0], &word, sizeof word);
     }
+    return Outcome::Ok;
+  }
+
+ private:
+  DrawSpec spec_;
+};
+
+// Name of the row's random stream, for draws on a GPU: the epoch's key, the row's key (each the low word, then the high
+// one), and the number of the draw.
+class DrawStream : public Kernel {
+ public:
+  explicit DrawStream(DrawSpec spec) : spec_(spec) {}
+  Ports ports() const override { return {.kernel = "draw_stream", .out = {port_of(DType::I32, 1)}}; }
+  bool fits(const Call& c) const override {
+    if (c.out[0]->shape[0] == 5) return true;
+    *c.error = "expected five words for the name of a stream";
+    return false;
+  }
+  Outcome run(const Call& c) const override {
+    const uint64_t epoch = spec_.name.epoch_key(c), row = c.job.keys[c.row];
+    const uint32_t words[] = {static_cast<uint32_t>(epoch), static_cast<uint32_t>(epoch >> 32),
+                              static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32), spec_.name.draw};
+    for (int i = 0; i < 5; ++i) std::memcpy(c.out[0]->data + i * c.out[0]->stride[0], &words[i], sizeof words[i]);
     return Outcome::Ok;
   }
 
@@ -279,6 +299,9 @@ std::shared_ptr<Kernel> make_draw(Distribution distribution, uint32_t draw, bool
 std::shared_ptr<Kernel> make_draw_words(uint32_t draw, bool own_seed, uint64_t seed) {
   return std::make_shared<DrawWords>(DrawSpec{Distribution::Uniform, {draw, own_seed, seed}});
 }
+std::shared_ptr<Kernel> make_draw_stream(uint32_t draw, bool own_seed, uint64_t seed) {
+  return std::make_shared<DrawStream>(DrawSpec{Distribution::Uniform, {draw, own_seed, seed}});
+}
 std::shared_ptr<Kernel> make_choice(uint32_t draw, bool own_seed, uint64_t seed, bool has_weights) {
   return std::make_shared<Choice>(DrawSpec{Distribution::Uniform, {draw, own_seed, seed}}, has_weights);
 }
@@ -294,6 +317,10 @@ const Registered kDrawWords{"draw_words",
                             "Random bits, from which stages draw a number for each element.",
                             make_draw_words,
                             {{"draw", kDrawId}, {"own_seed", kOwnSeed}, {"seed", ""}}};
+const Registered kDrawStream{"draw_stream",
+                             "Name of a row's random stream, for draws on a GPU.",
+                             make_draw_stream,
+                             {{"draw", kDrawId}, {"own_seed", kOwnSeed}, {"seed", ""}}};
 const Registered kChoice{
     "choice",
     "Random elements of the first input, with the weights of the second.",

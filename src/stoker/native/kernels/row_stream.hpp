@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "base/philox.hpp"
+#include "shared/philox.hpp"
 #include "run/job.hpp"
 
 namespace stoker {
@@ -14,10 +14,10 @@ struct DrawName {
   bool own_seed = false;
   uint64_t seed = 0;
 
-  philox::Stream of(const Call& c) const {
-    const uint64_t key = own_seed ? philox::epoch_key(seed, c.job.epochs[c.row]) : c.job.epoch_keys[c.row];
-    return {key, c.job.keys[c.row], draw};
+  uint64_t epoch_key(const Call& c) const {
+    return own_seed ? philox::epoch_key(seed, c.job.epochs[c.row]) : c.job.epoch_keys[c.row];
   }
+  philox::Stream of(const Call& c) const { return {epoch_key(c), c.job.keys[c.row], draw}; }
 };
 
 // Return a number from 0 to count - 1.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/copy_view.hpp"
-#include "base/philox.hpp"
+#include "shared/philox.hpp"
 #include "kernels/registry.hpp"
 #include "run/job.hpp"
 #include "shared/stoker/op.h"

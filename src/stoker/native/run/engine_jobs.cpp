@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/float_mode.hpp"
-#include "base/philox.hpp"
+#include "shared/philox.hpp"
 #include "run/engine.hpp"
 #include "run/sizes.hpp"
 

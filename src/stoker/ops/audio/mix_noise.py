@@ -19,7 +19,7 @@ from ...contract.step import Value, ViewOp
 from ...contract.types import DType
 from ._signals import expect_floats, mono, signals, without_gaps
 
-_UNIFORM = 0  # number of the distribution in native/kernels/draw.cpp
+_UNIFORM = 0  # number of the distribution in native/shared/draws.hpp
 _LOUDEST = 200.0  # dB
 
 

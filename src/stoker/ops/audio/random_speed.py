@@ -20,7 +20,7 @@ from ...contract.types import DType
 from ._signals import expect_floats, mono, signals, without_gaps
 from .audio_resample import AudioResample
 
-_VALUES = 3  # number of the distribution in native/kernels/draw.cpp
+_VALUES = 3  # number of the distribution in native/shared/draws.hpp
 _SLOWEST, _FASTEST, _MOST_FACTORS = 0.1, 10.0, 1000
 
 

@@ -22,7 +22,7 @@ from ..generic.cast import cast_array
 from ..image._regions import erased, erased_reference
 from ._signals import spectra
 
-_UNIFORM = 0  # number of the distribution in native/kernels/draw.cpp
+_UNIFORM = 0  # number of the distribution in native/shared/draws.hpp
 _NUMBERS = 2  # draws of a mask: width, start
 _MOST_MASKS = 64  # of each kind
 

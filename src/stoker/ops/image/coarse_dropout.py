@@ -20,7 +20,7 @@ from ...contract.types import DType
 from ..generic.cast import cast_array
 from ._regions import erased, erased_reference
 
-_UNIFORM = 0  # number of the distribution in native/kernels/draw.cpp
+_UNIFORM = 0  # number of the distribution in native/shared/draws.hpp
 _NUMBERS = 4  # draws of a hole: height, width, y, x
 _MOST_HOLES = 32
 

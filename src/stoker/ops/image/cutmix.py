@@ -16,7 +16,7 @@ from ...contract.step import Value
 from ...contract.types import DType
 from ._mixing import MixArguments, checked_weight, mixed_labels, mixed_labels_reference, require_pair
 
-_UNIFORM = 0  # number of the distribution in native/kernels/draw.cpp
+_UNIFORM = 0  # number of the distribution in native/shared/draws.hpp
 
 
 class CutMix(MixArguments, name="cutmix"):

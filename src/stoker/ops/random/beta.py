@@ -17,7 +17,7 @@ from ...contract.step import Value
 from ...contract.types import DType
 from ..generic._shape import requested_shape, requested_shape_reference
 
-_BETA = 4  # number of the distribution in native/kernels/draw.cpp
+_BETA = 4  # number of the distribution in native/shared/draws.hpp
 
 
 class Beta(Operator, name="random.beta"):

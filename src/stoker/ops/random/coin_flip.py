@@ -13,12 +13,12 @@ from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 from ..generic._shape import requested_shape, requested_shape_reference
+from ._drawn import COIN, drawn
 
 
 class CoinFlip(Operator, name="random.coin_flip"):
     """Draw 1 with ``probability``, else 0. Output: a scalar or ``shape``, int32 unless ``dtype`` says else."""
 
-    devices = ("cpu",)
     inputs = (0, 1)
     draws = 1
     probability = arg("float", 0.5, per_row=True, doc="Probability of 1, in [0, 1].")
@@ -29,9 +29,7 @@ class CoinFlip(Operator, name="random.coin_flip"):
     def lower(self, c: Lowering, *like: Value) -> Value:
         p = c.scalar("probability")
         c.require((p >= 0) & (p <= 1), "expected `probability` in [0, 1], got {0}", p)
-        return c.native(
-            "draw", [], [(c.const("dtype"), requested_shape(c, like), "")], attrs=(2, *c.draw), params=(p,)
-        )[0]  # fmt: skip
+        return drawn(c, COIN, c.const("dtype"), requested_shape(c, like), numbers=(p,))
 
     def reference(self, row: RowContext, *like: Any) -> Any:
         shape = requested_shape_reference(row, like)

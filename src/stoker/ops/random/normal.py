@@ -16,8 +16,7 @@ from ...contract.step import Value
 from ...contract.types import DType
 from ..generic._shape import requested_shape, requested_shape_reference
 from ..generic.cast import cast_array
-
-_NORMAL = 1  # number of the distribution in native/kernels/draw.cpp
+from ._drawn import NORMAL, drawn
 
 
 class Normal(Operator, name="random.normal"):
@@ -26,7 +25,6 @@ class Normal(Operator, name="random.normal"):
     Source: Box and Muller's method, computed in double and rounded to ``dtype`` once.
     """
 
-    devices = ("cpu",)
     inputs = (0, 1)
     draws = 1
     exactness = "the same bits on every machine; the reference's logarithm and cosine may differ in the last place"
@@ -41,8 +39,7 @@ class Normal(Operator, name="random.normal"):
         mean, stddev = c.scalar("mean"), c.scalar("stddev")
         c.require(ex.isfinite(mean), "expected a finite `mean`, got {0}", mean)
         c.require(ex.both(ex.isfinite(stddev), stddev >= 0), "expected a finite `stddev` >= 0, got {0}", stddev)
-        outputs = [(dtype, requested_shape(c, like), "")]
-        return c.native("draw", [], outputs, attrs=(_NORMAL, *c.draw), params=(mean, stddev))[0]
+        return drawn(c, NORMAL, dtype, requested_shape(c, like), numbers=(mean, stddev))
 
     def reference(self, row: RowContext, *like: Any) -> Any:
         shape = requested_shape_reference(row, like)

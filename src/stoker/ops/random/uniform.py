@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,7 @@ from ...contract.step import Value
 from ...contract.types import DType
 from ..generic._shape import requested_shape, requested_shape_reference
 from ..generic.cast import cast_array
-
-_UNIFORM, _VALUES = 0, 3  # numbers of the distributions in native/kernels/draw.cpp
+from ._drawn import UNIFORM, VALUES, drawn
 
 
 class Uniform(Operator, name="random.uniform"):
@@ -27,7 +27,6 @@ class Uniform(Operator, name="random.uniform"):
     ``values`` or ``random.choice``.
     """
 
-    devices = ("cpu",)
     inputs = (0, 1)
     draws = 1
     range = arg("float", (-1.0, 1.0), many=True, per_row=True, doc="From (inclusive) and to (exclusive).")
@@ -38,17 +37,18 @@ class Uniform(Operator, name="random.uniform"):
 
     def lower(self, c: Lowering, *like: Value) -> Value:
         dtype = DType.FLOAT if c.const("dtype") is None else c.const("dtype")
-        outputs = [(dtype, requested_shape(c, like), "")]
+        shape = requested_shape(c, like)
         if c.given("values"):
             c.expect(not c.scope_given("range"), "expected one of `range` and `values`, got both")
             given = c.pass_on("values")
             values = given if isinstance(given, Value) else c.constant(np.asarray(given, np.float64))
-            return c.native("draw", [values], outputs, attrs=(_VALUES, *c.draw))[0]
+            c.require(math.prod(values.shape) > 0, "expected at least one element in `values`, got none")
+            return drawn(c, VALUES, dtype, shape, inputs=[values])
         c.expect(c.length("range") in (2, None), "expected `range` with 2 elements, got {0}", c.length("range") or 0)
         low, high = c.scalar("range", 0), c.scalar("range", 1)
         fits = ex.both(ex.both(ex.isfinite(low), ex.isfinite(high)), low <= high)
         c.require(fits, "expected a finite `range` that does not go down, got {0} to {1}", low, high)
-        return c.native("draw", [], outputs, attrs=(_UNIFORM, *c.draw), params=(low, high))[0]
+        return drawn(c, UNIFORM, dtype, shape, numbers=(low, high))
 
     def reference(self, row: RowContext, *like: Any) -> Any:
         dtype = DType.FLOAT if row["dtype"] is None else row["dtype"]
