@@ -23,6 +23,7 @@ from stoker.frontends.torchvision.loader import delivery
 from stoker.frontends.torchvision.pillow.image import pixels_node
 from stoker.frontends.torchvision.reference.replay import plain_image
 from stoker.frontends.torchvision.tensors.tensor import image_tensor
+from tests.complete import sample
 from tests.takeover.collations import LAZY, loader_of
 from tests.takeover.scripts import run
 
@@ -163,8 +164,9 @@ def test_the_values_are_the_same(recording: None, collate: Callable[[Batch], Any
     assert math.prod(parts[0][0].shape) > 0
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("name", LAZY)
+@pytest.mark.parametrize(
+    ("name", "workers"), [*((name, 0) for name in LAZY), *((name, 2) for name in sample([*LAZY], 6))]
+)
 def test_collations_as_for_a_gpu(files: Path, monkeypatch: pytest.MonkeyPatch, name: str, workers: int) -> None:
     """The CPU runs the calls that workers prepare for a GPU."""
     untouched = run(loader_of(files, workers, name))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,7 @@ from stoker.frontends.torchvision.reference.float_replay import replay_floats
 from stoker.frontends.torchvision.tensors import floats, resizes
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor, materialize
 from stoker.native import _native
+from tests.complete import sample
 from tests.takeover import trials
 from tests.takeover.conftest import exactly
 from tests.takeover.lazily import lazily
@@ -281,8 +283,7 @@ def test_the_twin_of_products_of_matrices_is_torch() -> None:
 
 
 @pytest.mark.leaks("torch keeps its threads")
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("others", OTHERS)
+@pytest.mark.parametrize(("others", "threads"), sample([*itertools.product(OTHERS, (1, 2))], 4))
 def test_small_windows_of_one_channel_are_torchs(threads: int, others: tuple[str, ...], isa: str) -> None:
     rng, before = np.random.default_rng(7), torch.get_num_threads()
     torch.set_num_threads(threads)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from torchvision.transforms import v2
 from stoker.frontends.torchvision.hooks import masks
 from stoker.frontends.torchvision.loader import loader
 from stoker.native import _native
+from tests.complete import sample
 from tests.takeover.conftest import exactly
 from tests.takeover.lazily import lazily
 
@@ -105,8 +107,11 @@ def test_sizes_and_errors_are_torchvisions() -> None:
         assert str(ours.value) == str(expected_error.value)
 
 
-@pytest.mark.parametrize("fill", [None, 0, 255, 7.0, 0.5, -1, 300, [3], [1, 2, 3]])
-@pytest.mark.parametrize("padding", [[0, 0, 3, 5], 4, [3], [2, 700], [2000, 900, 0, 1], [-2, 0, 1500, 900]])
+FILLS = (None, 0, 255, 7.0, 0.5, -1, 300, [3], [1, 2, 3])
+PADDINGS = ([0, 0, 3, 5], 4, [3], [2, 700], [2000, 900, 0, 1], [-2, 0, 1500, 900])
+
+
+@pytest.mark.parametrize(("padding", "fill"), sample([*itertools.product(PADDINGS, FILLS)], 25))
 def test_frames_are_torchs(padding: Any, fill: Any) -> None:
     def outcome(mask: Any, mode: str) -> Any:
         try:
