@@ -68,7 +68,7 @@ def test_every_constructor_is_bound_and_lists_its_constants() -> None:
             assert callable(getattr(module, name)) and doc
             assert all(p.isidentifier() for p, _, _ in parameters)
     cpu, gpu = ({name for name, *_ in m.list_constructors()} for m in (_native.kernels, _native.gpu))
-    without = {"host_call", "own", "read_header", "read_window", "tiered_stage"}  # calls of functions, reads in parts
+    without = {"host_call", "own", "read_header", "read_window"}  # calls of functions, and reads in parts
     assert gpu - cpu == without, "a form for GPUs has its CPU kernel's name"
 
 

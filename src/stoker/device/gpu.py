@@ -97,8 +97,9 @@ class Gpu:
                 [function] = interpreter()
                 begin = partial(self._begin_replacing, source.stage)
                 tiered = _native.gpu.TieredFunction(function, self.interpreted_elements, begin)
-                everything: tuple[Any, ...] = (*arguments, tiered, list(source.uniforms))
-                return _native.gpu.tiered_stage(*everything)
+                _, _, *program = arguments  # an interpreted stage has no interpolator
+                everything: tuple[Any, ...] = (*program, tiered, list(source.uniforms))
+                return _native.gpu.stage(*everything)
 
             return create_tiered
         functions = self.functions((*source.interpolators, ("stoker_stage", source.stage)))

@@ -7,7 +7,7 @@ INDEX: dict[str, str] = {
     "_affine_polygons": "ops.geometry.affine_polygons:AffinePolygons",
     "_affine_rotated_boxes": "ops.geometry.affine_rotated_boxes:AffineRotatedBoxes",
     "_arithmetic": "ops.generic.arithmetic:Arithmetic",
-    "_batch_permutation": "ops.random.batch_permutation:BatchPermutationOfBranch",
+    "_batch_permutation": "ops.random.batch_permutation_of_branch:BatchPermutationOfBranch",
     "_clip_audio": "readers._clip_audio:ClipAudio",
     "_clip_frames": "readers._clip_frames:ClipFrames",
     "_clips": "readers._video:DecodeClips",

@@ -425,7 +425,7 @@ def _as_text(graph: bytes | str | None) -> str:
 
 def _read_settings(text: str) -> dict[str, Any]:
     """Return the settings in a serialized pipeline; none in texts that :meth:`Pipeline._take_graph` will refuse."""
-    with contextlib.suppress(ValueError, AttributeError, TypeError):
+    with contextlib.suppress(ValueError, AttributeError, TypeError, KeyError):
         found = json.loads(text)["settings"]
         return {name: found[name] for name in _SERIALIZED if type(found.get(name)) is int}
     return {}

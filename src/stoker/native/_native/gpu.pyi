@@ -377,6 +377,36 @@ def recipe(functions: Sequence[Function], outputs: int, /) -> Kernel:
         outputs: how many
     """
 
+@overload
+def stage(
+    code: Sequence[tuple[int, int, int, int, int, int, int, int, int, int, int]],
+    channels: int,
+    in_dtypes: Sequence[int],
+    out_dtypes: Sequence[int],
+    uniforms: Sequence[int],
+    inputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
+    outputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
+    coordinates: Sequence[int],
+    tiered: TieredFunction,
+    reads: Sequence[tuple[int, int]],
+    /,
+) -> Kernel:
+    """A stage without an interpolator that is interpreted until its kernel is compiled.
+
+    Args:
+        code: the pixel program's instructions
+        channels: of the program; 0: it is flat
+        in_dtypes: element types of the inputs
+        out_dtypes: element types of the outputs
+        uniforms: numbers of parameters
+        inputs: per input, the view that takes it to the iteration space
+        outputs: per output, the view that takes its memory there
+        coordinates: axes of the iteration space, whose coordinates are the program's last inputs
+        tiered: the interpreter, and later the stage's own kernel
+        reads: (uniform, type) in the order of the generated code
+    """
+
+@overload
 def stage(
     interpolator: int,
     interpolator_params: Sequence[int],
@@ -406,38 +436,6 @@ def stage(
         outputs: per output, the view that takes its memory there
         coordinates: axes of the iteration space, whose coordinates are the program's last inputs
         functions: the stage's own kernel, then the interpolator's
-        reads: (uniform, type) in the order of the generated code
-    """
-
-def tiered_stage(
-    interpolator: int,
-    interpolator_params: Sequence[int],
-    code: Sequence[tuple[int, int, int, int, int, int, int, int, int, int, int]],
-    channels: int,
-    in_dtypes: Sequence[int],
-    out_dtypes: Sequence[int],
-    uniforms: Sequence[int],
-    inputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
-    outputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
-    coordinates: Sequence[int],
-    tiered: TieredFunction,
-    reads: Sequence[tuple[int, int]],
-    /,
-) -> Kernel:
-    """A stage without an interpolator that is interpreted until its kernel is compiled.
-
-    Args:
-        interpolator: kind of interpolator
-        interpolator_params: numbers of parameters
-        code: the pixel program's instructions
-        channels: of the program; 0: it is flat
-        in_dtypes: element types of the inputs
-        out_dtypes: element types of the outputs
-        uniforms: numbers of parameters
-        inputs: per input, the view that takes it to the iteration space
-        outputs: per output, the view that takes its memory there
-        coordinates: axes of the iteration space, whose coordinates are the program's last inputs
-        tiered: the interpreter, and later the stage's own kernel
         reads: (uniform, type) in the order of the generated code
     """
 

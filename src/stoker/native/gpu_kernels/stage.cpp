@@ -329,25 +329,26 @@ std::shared_ptr<gpu::Kernel> make_gpu_stage(Interpolator interpolator, std::vect
       std::move(own));
 }
 
-std::shared_ptr<gpu::Kernel> make_tiered_stage(
-    Interpolator interpolator, std::vector<int32_t> interpolator_params, std::vector<pixel::Instr> code, int channels,
-    std::vector<DType> in_dtypes, std::vector<DType> out_dtypes, std::vector<int32_t> uniforms,
-    std::vector<std::vector<ViewOp>> inputs, std::vector<std::vector<ViewOp>> outputs, std::vector<int32_t> coordinates,
-    std::shared_ptr<gpu::TieredFunction> tiered, std::vector<std::pair<int32_t, int32_t>> reads) {
-  if (interpolator != Interpolator::None) throw std::invalid_argument("the interpreter has no interpolators");
+std::shared_ptr<gpu::Kernel> make_tiered_stage(std::vector<pixel::Instr> code, int channels,
+                                               std::vector<DType> in_dtypes, std::vector<DType> out_dtypes,
+                                               std::vector<int32_t> uniforms, std::vector<std::vector<ViewOp>> inputs,
+                                               std::vector<std::vector<ViewOp>> outputs,
+                                               std::vector<int32_t> coordinates,
+                                               std::shared_ptr<gpu::TieredFunction> tiered,
+                                               std::vector<std::pair<int32_t, int32_t>> reads) {
   StageFunctions functions;
   functions.tiered = std::move(tiered);
   functions.uniforms = std::move(reads);
   return std::make_shared<GpuStage>(
-      stage_spec(interpolator, std::move(interpolator_params), std::move(code), channels, in_dtypes, out_dtypes,
-                 std::move(uniforms), std::move(inputs), std::move(outputs), std::move(coordinates)),
+      stage_spec(Interpolator::None, {}, std::move(code), channels, in_dtypes, out_dtypes, std::move(uniforms),
+                 std::move(inputs), std::move(outputs), std::move(coordinates)),
       std::move(functions));
 }
 
-const RegisteredOnGpu kTieredStage{"tiered_stage",
+const RegisteredOnGpu kTieredStage{"stage",
                                    "A stage without an interpolator that is interpreted until its kernel is compiled.",
                                    make_tiered_stage,
-                                   {STOKER_STAGE_PARAMETERS,
+                                   {STOKER_PROGRAM_PARAMETERS,
                                     {"tiered", "the interpreter, and later the stage's own kernel"},
                                     {"reads", "(uniform, type) in the order of the generated code"}}};
 

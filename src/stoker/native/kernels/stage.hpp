@@ -36,9 +36,10 @@ StageSpec stage_spec(Interpolator interpolator, std::vector<int32_t> interpolato
                      std::vector<int32_t> coordinates);
 
 // Names and docs of these parameters, for the constructors that accept them.
-#define STOKER_STAGE_PARAMETERS                                                                                      \
-  {"interpolator", "kind of interpolator"}, {"interpolator_params", "numbers of parameters"},                        \
-      {"code", "the pixel program's instructions"}, {"channels", "of the program; 0: it is flat"},                   \
+#define STOKER_STAGE_PARAMETERS \
+  {"interpolator", "kind of interpolator"}, {"interpolator_params", "numbers of parameters"}, STOKER_PROGRAM_PARAMETERS
+#define STOKER_PROGRAM_PARAMETERS                                                                                    \
+  {"code", "the pixel program's instructions"}, {"channels", "of the program; 0: it is flat"},                       \
       {"in_dtypes", "element types of the inputs"}, {"out_dtypes", "element types of the outputs"},                  \
       {"uniforms", "numbers of parameters"}, {"inputs", "per input, the view that takes it to the iteration space"}, \
       {"outputs", "per output, the view that takes its memory there"},                                               \

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, Spec
+from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
-from ...contract.types import DType
+from ._permutation import drawn_permutation
 
 
 class BatchPermutation(Operator, name="batch_permutation"):
@@ -36,52 +36,7 @@ class BatchPermutation(Operator, name="batch_permutation"):
 
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
         """Return one index per row. Only active rows draw."""
-        return _drawn(rows, np.asarray([row.batch_position[0] for row in rows], np.int32))
+        return drawn_permutation(rows, np.asarray([row.batch_position[0] for row in rows], np.int32))
 
     def reference(self, row: RowContext) -> Any:
         return self.run_rows([row], [()])[0]
-
-
-class BatchPermutationOfBranch(Operator, name="_batch_permutation"):
-    """Draw a permutation of the batch, or of the rows of a branch."""
-
-    inputs = (0, 0)
-    scope = "batch"
-    hidden = True
-    draws = 1
-    allow_repetitions = arg("bool", False, doc="Draw every index by itself.")
-    no_fixed_points = arg("bool", False, doc="No row gets its own number.")
-    in_branch = arg("bool", False, doc="Number the rows of the branch from 0.")
-
-    def infer(self, c: Lowering, *inputs: Any) -> Spec:
-        return Spec(DType.INT32, ())
-
-    def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
-        """Return one index per row. Only active rows draw."""
-        numbered = [at if row["in_branch"] else row.batch_position[0] for at, row in enumerate(rows)]
-        return _drawn(rows, np.asarray(numbered, np.int32))
-
-    def reference(self, row: RowContext) -> Any:
-        return self.run_rows([row], [()])[0]
-
-
-def _drawn(rows: list[RowContext], places: Any) -> list[Any]:
-    """Return a permutation of ``places``, an element per row."""
-    if not rows:
-        return []
-    drawn = np.asarray([row.stream.uniform() for row in rows])
-    apart = rows[0]["no_fixed_points"]
-    count = len(rows)
-    if apart and count == 1:
-        return [ValueError("expected at least two rows for a permutation without fixed points, got one")]
-    if rows[0]["allow_repetitions"]:
-        others = (drawn * (count - apart)).astype(np.int64)
-        return list(places[others + (apart & (others >= np.arange(count)))])
-    order = np.argsort(drawn, kind="stable")
-    taken = np.empty(count, np.int32)
-    # A row gets the rank of its draw; without fixed points, the next row in that order.
-    if apart:
-        taken[order] = places[np.roll(order, -1)]
-    else:
-        taken[:] = places[order]
-    return list(taken)
