@@ -84,6 +84,8 @@ OWN = (
     (own("Draw", ["draw"], (3,)), [DType.FLOAT64], [DType.INT64]),
     (own("Nms", ["order", "compare", "keep"], (0,)), [F32, F32], [DType.INT64, DType.INT32]),
     (own("SoftNms", ["select"], (1,)), [F32, F32], [DType.INT64, F32, DType.INT32]),
+    *((own("Map", ["sample"], c), [U8, F32, F32], [U8]) for c in ((0, 4), (1, 4), (2, 4), (1, 0))),
+    (own("Map", ["sample"], (1, 4)), [DType.INT32, F32, F32], [DType.INT32]),
     (own("BoxIou", ["pairs"], (3,)), [F32, F32], [F32]),
     (own("RoiAlign", ["regions"], (1, 0, 0, 2)), [F32, F32], [F32]),
 )

@@ -268,6 +268,44 @@ def test_remap(layout: str, interp: str) -> None:
     compare_rows([rows, columns, lines], [layout, "HW", "HW"], lambda *x: fn.experimental.remap(*x, interp=interp))
 
 
+REMAPPED = sample(["uint8", "int8", "uint16", "int32", "float32"], 3)
+
+
+@pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"])
+@pytest.mark.parametrize("dtype", REMAPPED)
+def test_groups_of_remapped_pixels(dtype: str, interp: str) -> None:
+    """Pixels are computed in groups of four, but for some channels, and at the end. Also views of images and maps."""
+    rng = np.random.default_rng(22)
+    rows, columns, lines = [], [], []
+    for height, width, channels in ((9, 8, 3), (7, 5, 3), (6, 13, 1), (5, 7, 4), (8, 4, 2), (3, 3, 5), (67, 70, 3)):
+        rows.append(noise(rng, dtype, (height, width, channels)))
+        columns.append(rng.uniform(-3, width + 3, (height, width)).astype(np.float32))
+        lines.append(rng.uniform(-3, height + 3, (height, width)).astype(np.float32))
+        lines[-1].flat[:4] = (np.nan, -np.inf, 1e30, -2.0)
+
+    def make(x: Any, column: Any, line: Any) -> Any:
+        turned = [fn.flip(v, horizontal=1, vertical=1) for v in (x, column, line)]
+        cut = [fn.crop(v, crop=(3, 3), crop_pos_x=1.0) for v in (x, column, line)]
+        return tuple(fn.experimental.remap(*v, interp=interp) for v in ((x, column, line), turned, cut))
+
+    compare_rows([rows, columns, lines], ["HWC", "HW", "HW"], make)
+
+
+@pytest.mark.parametrize("layout", ["FHWC", "FCHW"])
+def test_groups_of_remapped_frames(layout: str) -> None:
+    """Frames of whole groups, and others; with maps that they share, and with some of their own."""
+    rng = np.random.default_rng(23)
+    videos = [noise(rng, "uint8", shaped(layout, h, w, frames=3)) for h, w in ((6, 10), (7, 5), (40, 40))]
+    extents = [[x.shape[layout.index(axis)] for axis in "HW"] for x in videos]
+    shared = [[rng.uniform(-2, n[k] + 2, n).astype(np.float32) for n in extents] for k in (1, 0)]
+    own = [[rng.uniform(-2, n[k] + 2, (3, *n)).astype(np.float32) for n in extents] for k in (1, 0)]
+
+    def make(x: Any, *maps: Any) -> Any:
+        return fn.experimental.remap(x, *maps[:2]), fn.experimental.remap(x, *maps[2:], interp="INTERP_NN")
+
+    compare_rows([videos, *shared, *own], [layout, "HW", "HW", "FHW", "FHW"], make)
+
+
 VOLUMES = itertools.product(("DHWC", "CDHW", "FDHWC"), ("uint8", "uint16", "int16", "int32", "float32"))
 
 
@@ -306,7 +344,8 @@ def test_filters_per_frame() -> None:
 @pytest.mark.parametrize("border", ["constant", "replicate", "reflect", "reflect_101", "wrap"])
 @pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"])
 def test_perspectives(border: str, interp: str) -> None:
-    rows = [noise(np.random.default_rng(8), "uint16", (h, w, 3)) for h, w in ((9, 7), (1, 1), (40, 33))]
+    sizes = ((9, 7, 3), (1, 1, 3), (40, 33, 3), (12, 5, 3))
+    rows = [noise(np.random.default_rng(8), "uint16", shape) for shape in sizes]
     arguments = {"matrix": (1.3, 0.2, -19.5, -0.1, 1.4, -7.0, 0.02, 0.04, 1.0), "border_mode": border}
 
     def make(x: Any) -> Any:

@@ -98,6 +98,8 @@ inline uint32_t funnel_left(uint32_t hi, uint32_t lo, uint32_t shift) {
 inline uint32_t funnel_right(uint32_t hi, uint32_t lo, uint32_t shift) {
   return shift % 32 ? lo >> shift % 32 | hi << (32 - shift % 32) : lo;
 }
+inline int32_t computed(int32_t x) { return x; }
+inline float computed(float x) { return x; }
 inline uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   uint32_t result = 0;
   for (uint32_t i = 0; i < 4; ++i) {

@@ -60,8 +60,9 @@ void sample_row(const View& from, const uint8_t* frame, const uint8_t* map_y, co
   using S = mapped::Sum<T>;
   const auto constant = pixel::scalar::in_range<T, double>(fill);
   const int64_t channels = to.shape[3];
+  const auto height = static_cast<int32_t>(from.shape[1]), width = static_cast<int32_t>(from.shape[2]);
   for (int64_t x = 0; x < to.shape[2]; ++x, map_y += step_y, map_x += step_x, out += to.stride[2]) {
-    const mapped::Place p(element<float>(map_y), element<float>(map_x), from.shape[1], from.shape[2], border);
+    const mapped::Place p(element<float>(map_y), element<float>(map_x), height, width, border);
     for (int64_t c = 0; c < channels; ++c) {
       const uint8_t* plane = frame + c * from.stride[3];
       const auto load = [&](int64_t row, int64_t column) {

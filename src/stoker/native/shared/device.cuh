@@ -61,6 +61,15 @@ STOKER_DEVICE void atomic_or(uint32_t* p, uint32_t v) { atomicOr(p, v); }
 STOKER_DEVICE uint32_t funnel_left(uint32_t hi, uint32_t lo, uint32_t shift) { return __funnelshift_l(lo, hi, shift); }
 // The lower 32 of the 64 bits hi:lo after a right shift by shift % 32.
 STOKER_DEVICE uint32_t funnel_right(uint32_t hi, uint32_t lo, uint32_t shift) { return __funnelshift_r(lo, hi, shift); }
+// Return x. The compiler does not move the computation of x, such as a load, into the branch that uses it.
+STOKER_DEVICE int32_t computed(int32_t x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+STOKER_DEVICE float computed(float x) {
+  asm volatile("" : "+f"(x));
+  return x;
+}
 // Byte i of the result is byte n = (selector >> 4 i) % 8 of the pair: n from 0 to 3 selects from a, 4 to 7 from b.
 STOKER_DEVICE uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t selector) { return __byte_perm(a, b, selector); }
 // Return first | second << 8, each saturated to [0, 255].

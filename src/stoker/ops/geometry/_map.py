@@ -15,18 +15,19 @@ from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.pixel import Px, coordinate, select, unary, uniform
-from ...contract.step import Launches, Value
+from ...contract.step import LaunchPass, Launches, Value
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array
 from ._axes import each_frame, image_axes
 from ._borders import BORDERS, border_positions
 
-_PIXELS = 1024  # of a block on a GPU (native/device/own_map.cuh)
+_PIXELS = 4096  # of a block on a GPU (native/device/own_map.cuh)
 _MAPPED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
 _CARRIER = {DType.BOOL: DType.UINT8, DType.FLOAT16: DType.FLOAT, DType.BFLOAT16: DType.FLOAT}
 
 Places = tuple[Px, Px]  # row and column of the source, FLOAT
 _SAMPLINGS = (InterpType.INTERP_NN, InterpType.INTERP_LINEAR, InterpType.INTERP_CUBIC)  # in the kernel's order
+_RESIDENT = 768, 512, 512  # threads of a multiprocessor on a GPU: more than these spill registers
 
 
 def interpolation(default: InterpType) -> Any:
@@ -154,9 +155,10 @@ def mapped(
     blocks = (frames * height * width + _PIXELS - 1) // _PIXELS
     sampling = 0 if own == DType.BOOL else _SAMPLINGS.index(kind)
     beyond = tuple(BORDERS).index(border)
+    sample = LaunchPass(blocks, resident_threads=_RESIDENT[sampling])
     out = c.native(
         "map", [c.cast(x, carrier), map_y, map_x], [(carrier, shape, x.layout)], attrs=(*axes, sampling, beyond),
-        params=(fill, sampling, *axes, beyond), own=Launches("Map", {"sample": blocks}),
+        params=(fill, *axes), own=Launches("Map", {"sample": sample}, constants=(sampling, beyond)),
     )[0]  # fmt: skip
     return c.cast(out, own)
 
