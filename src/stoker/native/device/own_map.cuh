@@ -228,7 +228,7 @@ struct Map {
   static int64_t all_groups(const Row& row, int64_t begin, int64_t end) {
     const Images images(row);
     if constexpr (kSampling == mapped::Sampling::Cubic) return begin;  // a group's elements take too many registers
-    const int64_t next = end - end % kGroup;  // begin is a multiple of kGroup
+    const int64_t next = end - end % kGroup;                           // begin is a multiple of kGroup
     if (images.to.channels == 3 && images.dense(3)) groups<3>(images, begin, next);
     else if (images.to.channels == 4 && images.dense(4)) groups<4>(images, begin, next);
     else if (images.dense(1)) groups<1>(images, begin, next);

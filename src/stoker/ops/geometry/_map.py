@@ -15,7 +15,7 @@ from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.pixel import Px, coordinate, select, unary, uniform
-from ...contract.step import LaunchPass, Launches, Value
+from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array
 from ._axes import each_frame, image_axes
@@ -27,7 +27,7 @@ _CARRIER = {DType.BOOL: DType.UINT8, DType.FLOAT16: DType.FLOAT, DType.BFLOAT16:
 
 Places = tuple[Px, Px]  # row and column of the source, FLOAT
 _SAMPLINGS = (InterpType.INTERP_NN, InterpType.INTERP_LINEAR, InterpType.INTERP_CUBIC)  # in the kernel's order
-_RESIDENT = 768, 512, 512  # threads of a multiprocessor on a GPU: more than these spill registers
+_RESIDENT = 768, 512, 512  # threads of a multiprocessor on a GPU, by the kernel's registers
 
 
 def interpolation(default: InterpType) -> Any:
@@ -107,18 +107,20 @@ def projected_maps_array(numbers: Any, kind: InterpType, height: int, width: int
     return maps[0], maps[1]
 
 
-def sampled(c: Lowering, x: Value, places: Places, kind: InterpType, *, fill: float) -> Value:
+def sampled(
+    c: Lowering, x: Value, places: Places, kind: InterpType, *, fill: float, inputs: Sequence[Value] = ()
+) -> Value:
     """Sample ``x`` at ``places``, a program of coordinates 0 (row) and 1 (column) of the output, which has the size of
-    ``x``.
+    ``x``, and of ``inputs``, which are broadcast.
 
     Nearest neighbours are the elements at the whole parts; pixel centres are at whole numbers for interpolation.
     """
     size = height_and_width(c, x)
-    maps = c.stage([], [(DType.FLOAT, size, "HW")] * 2, [[p] for p in places])
+    maps = c.stage(inputs, [(DType.FLOAT, size, "HW")] * 2, [[p] for p in places])
     return mapped(c, x, maps[0], maps[1], kind, fill=fill)
 
 
-def masked(c: Lowering, x: Value, places: Places, *, half: bool = True) -> Value:
+def masked(c: Lowering, x: Value, places: Places, *, half: bool = True, inputs: Sequence[Value] = ()) -> Value:
     """Sample ``x`` for an operator with `MaskedMapArguments`.
 
     Args:
@@ -126,13 +128,14 @@ def masked(c: Lowering, x: Value, places: Places, *, half: bool = True) -> Value
         x: the image.
         places: coordinates of the source with the corner of the first pixel at 0.
         half: centres of pixels are at half numbers.
+        inputs: inputs of the program, broadcast to (H, W).
     """
     kind = c.const("interp_type")
     shift = 0.5 if kind != InterpType.INTERP_NN and half else 0.0
     own = pixel_places()
     on = uniform(ex.different(c.scalar("mask"), 0), DType.BOOL)
     chosen = tuple(select(on, p - shift, q) for p, q in zip(places, own, strict=True))
-    return sampled(c, x, (chosen[0], chosen[1]), kind, fill=c.const("fill_value"))
+    return sampled(c, x, (chosen[0], chosen[1]), kind, fill=c.const("fill_value"), inputs=inputs)
 
 
 def mapped(

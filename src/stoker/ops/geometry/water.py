@@ -12,9 +12,10 @@ from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
-from ...contract.pixel import Px, unary, uniform
+from ...contract.pixel import Px, load, unary, uniform
 from ...contract.step import Value
-from ._map import MaskedMapArguments, masked, masked_reference, pixel_places
+from ...contract.types import DType
+from ._map import MaskedMapArguments, height_and_width, masked, masked_reference, pixel_places
 
 _NUMBERS = ("ampl_x", "ampl_y", "freq_x", "freq_y", "phase_x", "phase_y")
 
@@ -48,9 +49,12 @@ class Water(MaskedMapArguments, name="water"):
             c.require(ex.absolute(number) < 1e6, f"expected a `{name}` below a million, got {{0}}", number)
             numbers[name] = uniform(number)
         down, across = pixel_places()
-        sine = unary("sin", numbers["freq_x"] * down + numbers["phase_x"])
-        cosine = unary("cos", numbers["freq_y"] * across + numbers["phase_y"])
-        return masked(c, x, (down + numbers["ampl_y"] * cosine, across + numbers["ampl_x"] * sine))
+        height, width = height_and_width(c, x)
+        # A line has one sine, and a column one cosine.
+        sine = c.pointwise([], unary("sin", numbers["freq_x"] * down + numbers["phase_x"]), (height, 1), "HW")
+        cosine = c.pointwise([], unary("cos", numbers["freq_y"] * across + numbers["phase_y"]), (1, width), "HW")
+        waves = numbers["ampl_y"] * load(DType.FLOAT, 1), numbers["ampl_x"] * load(DType.FLOAT, 0)
+        return masked(c, x, (down + waves[0], across + waves[1]), inputs=(sine, cosine))
 
     def reference(self, row: RowContext, x: Any) -> Any:
         n = {name: np.float32(row.number(name)) for name in _NUMBERS}
