@@ -53,9 +53,13 @@ def test_sizes_that_are_known_before_the_run_need_pixels() -> None:
     with pytest.raises(DataError, match=r"region .* with at least one pixel, got an extent of 0"):
         resized([np.zeros((0, 5, 5, 3), np.uint8)], layout="DHWC", size=(4, 4, 4))
     with pytest.raises(DataError, match=r"region .* with at least one pixel, got an extent of 0"):
-        eager.resize(np.zeros((0, 5, 3), np.uint8), size=(4, 4), allow_empty=True)
+        eager.resize(np.zeros((0, 5, 3), np.uint8), size=(4, 4))
     with pytest.raises(DataError, match=r"region .* with at least one pixel, got an extent of 0"):
         resized([np.zeros((0, 5, 3), np.uint8)], allow_empty=False, size=(4, 4))
+
+
+def test_an_eager_call_keeps_an_axis_without_pixels_if_it_may() -> None:
+    assert eager.resize(np.zeros((0, 5, 3), np.uint8), size=(4, 4), allow_empty=True).shape == (0, 4, 3)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32])
