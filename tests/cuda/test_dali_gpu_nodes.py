@@ -58,7 +58,7 @@ def on_device(array: np.ndarray, gpu: str) -> Any:
         return Foreign(array)
     import torch
 
-    return torch.as_tensor(array).cuda()
+    return torch.tensor(array).cuda()
 
 
 def run(define: Callable[[Any], Any], on_gpu: bool, source: Any = None, layout: str | None = "HWC") -> list[Any]:

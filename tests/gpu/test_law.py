@@ -23,6 +23,7 @@ GRAPHS = int(os.environ.get("STOKER_GPU_GRAPHS", "200"))
 PARTS = 8
 
 
+@pytest.mark.filterwarnings("ignore:.*runs on the CPU, so the CPU also computes:RuntimeWarning")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_graphs(part: int, tmp_path: Path) -> None:
     files, gpu = make_files(tmp_path), Gpu.open(0)

@@ -218,7 +218,11 @@ class Operator:
 
     @classmethod
     def takes_empty_rows(cls, arguments: Mapping[str, Any]) -> bool:
-        """Return whether a call with these arguments gives rows without elements shapes of their own."""
+        """Return whether a call with these arguments gives rows without elements shapes of their own.
+
+        Args:
+            arguments: the arguments of the call by name.
+        """
         return False
 
     @classmethod

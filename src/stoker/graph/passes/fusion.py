@@ -90,6 +90,8 @@ class _Work:
             return False
         stage = self.steps[m]
         assert stage is not None and isinstance(stage.body, Stage)
+        if stage.body.reshapes and any(op.kind != "reshape" for op in back):
+            return False  # the store's reshape needs a contiguous output
         if stage.frames is not None:
             shifted = _without_frame_axis(back)
             if shifted is None:
