@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import threading
@@ -125,9 +126,8 @@ class Gpu:
 
     def _replace(self, source: str, tiered: _native.gpu.TieredFunction) -> None:
         try:
-            tiered.set_compiled(self._function("stoker_stage", source, 0))
-        except CancelledError:
-            pass  # the process ends
+            with contextlib.suppress(CancelledError):  # the process ends
+                tiered.set_compiled(self._function("stoker_stage", source, 0))
         except Exception as error:  # noqa: BLE001 - the results are right without the kernel
             warn(f"a stage remains interpreted, which is slower: {error}", stacklevel=2)
 

@@ -226,8 +226,8 @@ struct Interpretation {
 };
 
 inline bool is_unsigned(Op name) {
-  return name == Op::UDiv || name == Op::UMod || (name >= Op::UPow && name <= Op::UPow) || name == Op::UMin ||
-         name == Op::UMax || (name >= Op::ULt && name <= Op::UGe);
+  return name == Op::UDiv || name == Op::UMod || name == Op::UPow || name == Op::UMin || name == Op::UMax ||
+         (name >= Op::ULt && name <= Op::UGe);
 }
 inline bool is_function(Op name) {
   return name == Op::FMod || name == Op::Pow || (name >= Op::Rsqrt && name <= Op::Atan2);

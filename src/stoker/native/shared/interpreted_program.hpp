@@ -6,10 +6,9 @@
 
 namespace stoker::stage {
 
-constexpr int kInterpretedSteps = 96;     // at most; every step computes one value
-constexpr int kInterpretedPorts = 16;     // inputs and outputs
-constexpr int kInterpretedLanes = 1024;   // of a block
-constexpr int kInterpretedElements = 13;  // element types, in the order of DType
+constexpr int kInterpretedSteps = 96;    // at most; every step computes one value
+constexpr int kInterpretedPorts = 16;    // inputs and outputs
+constexpr int kInterpretedLanes = 1024;  // of a block
 
 // One operation. A negative operand n is uniform -1 - n of the row, any other one the value that step n computed.
 struct InterpretedStep {
