@@ -73,12 +73,14 @@ def tiff_of(stored: np.ndarray[Any, Any], place: str, order: str, compression: s
     return file.getvalue()
 
 
-@pytest.mark.parametrize("channels", [1, 2, 3, 4])
-@pytest.mark.parametrize("place", PLACES)
+def layouts(*counts: int) -> list[tuple[int, str]]:
+    """Return numbers of channels with the places of their samples; one channel has no planes."""
+    return [(channels, place) for channels in counts for place in PLACES if channels > 1 or "planes" not in place]
+
+
+@pytest.mark.parametrize(("channels", "place"), layouts(1, 2, 3, 4))
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_tiff_of_tifffile(channels: int, place: str, order: str) -> None:
-    if channels == 1 and "planes" in place:
-        pytest.skip("one plane")
     stored = pixels_of(channels)
     files = {f"{c}, {p}": tiff_of(stored, place, order, c, p) for c, p in COMPRESSIONS}
     check(files, stored)
@@ -94,11 +96,8 @@ def test_tiff_of_tifffile(channels: int, place: str, order: str) -> None:
             np.testing.assert_array_equal(twin, stored if channels == 1 else upper, name)
 
 
-@pytest.mark.parametrize("channels", [1, 3, 4])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("channels", "place"), layouts(1, 3, 4))
 def test_tiff_of_8_bits(channels: int, place: str) -> None:
-    if channels == 1 and "planes" in place:
-        pytest.skip("one plane")
     stored = pixels_of(channels, "u1", 8)
     files = [tiff_of(stored, place, order, c, p) for c, p in COMPRESSIONS for order in "<>"]
     for file, got in zip(files, decode_natively(files), strict=True):
@@ -118,11 +117,12 @@ def test_floats_are_pillows(compression: str, order: str) -> None:
     np.testing.assert_array_equal(got, stored[..., None], strict=True)
 
 
-@pytest.mark.parametrize("channels", [1, 3, 4])
-@pytest.mark.parametrize("kind", [".png", ".tiff", ".ppm"])
+# A PPM file has no transparency.
+@pytest.mark.parametrize(
+    ("channels", "kind"),
+    [(1, ".png"), (3, ".png"), (4, ".png"), (1, ".tiff"), (3, ".tiff"), (4, ".tiff"), (1, ".ppm"), (3, ".ppm")],
+)
 def test_files_of_opencv(channels: int, kind: str) -> None:
-    if kind == ".ppm" and channels == 4:
-        pytest.skip("no transparency")
     stored = pixels_of(channels)
     blue_first = stored if channels == 1 else stored[..., [2, 1, 0, 3][:channels]]
     done, data = cv2.imencode(".pgm" if kind == ".ppm" and channels == 1 else kind, blue_first)
