@@ -42,6 +42,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="folder of JPEG files")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="length of a round")
+    parser.add_argument("--peers", type=Path, help="interpreter with the peers; default: .venv-bench, made if needed")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
@@ -50,7 +51,7 @@ def main() -> int:
     if unknown := [name for name in arguments.names if name not in operators.TITLES]:
         parser.error(f"expected names of {', '.join(operators.TITLES)}, got {', '.join(unknown)}")
     cases = [case for case in operators.CASES if not arguments.names or _name(case) in arguments.names]
-    pythons = {"stoker": Path(sys.executable), "peers": environment.ensure()}
+    pythons = {"stoker": Path(sys.executable), "peers": arguments.peers or environment.ensure()}
     facts = machine.describe()
     print(f"{facts['processor']}, commit {facts['commit']}, {facts['date']}, load at start {facts['load at start']}\n")
     print("| operator | Stoker | fastest library | ratio | bar 1.1 |\n| --- | --- | --- | --- | --- |", flush=True)

@@ -20,7 +20,7 @@ from stoker.device.gpu import Gpu
 from stoker.frontends.dali import gpu_memory
 from stoker.native import _native
 from stoker.ops.generic.decode_inflate import _block
-from tests.hostile.walk import write_files
+from tests.hostile.walk import write_images
 from tests.run.every_operator import apply, calls, sources
 
 IMAGES = [np.random.default_rng(h).integers(0, 256, (h, h + 7, 3), np.uint8) for h in (5, 8)]
@@ -253,7 +253,7 @@ def test_tensors_show_and_take_cudas_array_interface(gpu: str) -> None:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_files(tmp_path_factory.mktemp("every"))
+    return write_images(tmp_path_factory.mktemp("every"))
 
 
 @pytest.mark.parametrize(

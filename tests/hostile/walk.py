@@ -52,11 +52,8 @@ _SHOWN_PER_KIND = 3  # faults of one kind that are printed
 _SANITIZER_OPTIONS = "detect_leaks=0:alloc_dealloc_mismatch=0:allocator_may_return_null=1:max_allocation_size_mb=1536"
 
 
-def write_files(folder: Path) -> Path:
-    """Write six small JPEG files, and a list of them, into a folder alone in ``folder``. Return it.
-
-    Containers with the same files, and an array, are in ``folder``.
-    """
+def write_images(folder: Path) -> Path:
+    """Write six small JPEG files into a folder alone in ``folder``. Return it."""
     from PIL import Image
 
     files = folder / "data" / "class"
@@ -65,6 +62,16 @@ def write_files(folder: Path) -> Path:
     for i in range(6):
         pixels = drawn.integers(0, 256, (9 + i, 13 - i, 3), dtype=np.uint8)
         Image.fromarray(pixels).resize((40 + i, 30)).save(files / f"{i}.jpg")
+    return files
+
+
+def write_files(folder: Path) -> Path:
+    """Write the files of `write_images`, and a list of them. Return their folder.
+
+    Containers with the same files, and an array, are in ``folder``.
+    """
+    files = write_images(folder)
+    drawn = np.random.default_rng(1)
     contents = [path.read_bytes() for path in sorted(files.glob("*.jpg"))]
     records = [containers.example({"image": c, "label": [i]}) for i, c in enumerate(contents)]
     (folder / "a.tfrecord").write_bytes(containers.tfrecord(records))
