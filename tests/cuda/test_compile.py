@@ -113,6 +113,11 @@ def representative() -> dict[str, str]:
     whole = compiled([[px.load(DType.INT16)]], [DType.INT16], interpolator="resample")
     sources.update((f"{name} in double", text) for name, text in whole.source().interpolators)
     sources["flat resample"] = compiled([[px.load(DType.UINT8)]], [DType.UINT8], interpolator="resample").source().stage
+    place = px.coordinate(0) * 500 + px.coordinate(1)
+    drawn = px.random(place, *(px.uniform(n, DType.INT32) for n in (7, 8)))
+    salt = px.uniform(255, DType.FLOAT64).cast(DType.UINT8)
+    noisy = px.select(px.binary("lt", drawn, 99), salt, px.load(DType.UINT8))
+    sources["drawn pixels"] = compiled([[noisy]], [DType.UINT8]).source().stage
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
     for kernel, *types in OWN:
         sources.update((f"{kernel} {types} {name}", text) for name, text in own_sources(kernel, *types))

@@ -80,12 +80,25 @@ def moved_elements(device: str) -> Any:
     )  # fmt: skip
 
 
+@pipeline_def(batch_size=ROWS, num_threads=1, seed=4, device_id=0)
+def drawn_pixels(device: str) -> Any:
+    """Pixels of whole words, whose channels share their draw or not."""
+    x = fn.external_source(source=wide_images, batch=False, dtype=types.UINT8, ndim=3, layout="HWC", device=device)
+    noisy = fn.noise.salt_and_pepper(x, prob=0.3)
+    return noisy, fn.flip(noisy), fn.noise.salt_and_pepper(x, prob=0.3, per_channel=True)
+
+
+def wide_images(info: Any) -> Any:
+    return np.random.default_rng(info.idx_in_epoch).integers(0, 256, (18, 12, 3), dtype=np.uint8)
+
+
 def even_images(info: Any) -> Any:
     return np.random.default_rng(info.idx_in_epoch).integers(0, 256, (18, 11, 3), dtype=np.uint8)
 
 
-def test_moved_elements() -> None:
-    with moved_elements("gpu") as on_gpu, moved_elements("cpu") as on_cpu:
+@pytest.mark.parametrize("pipeline", [moved_elements, drawn_pixels])
+def test_moved_and_drawn_elements(pipeline: Any) -> None:
+    with pipeline("gpu") as on_gpu, pipeline("cpu") as on_cpu:
         for number, (got, want) in enumerate(zip(on_gpu.run(), on_cpu.run(), strict=True)):
             for a, b in zip(got.as_cpu(), want, strict=True):
                 np.testing.assert_array_equal(np.asarray(a), np.asarray(b), str(number))

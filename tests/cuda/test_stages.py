@@ -125,6 +125,19 @@ def elements() -> list[st.Stage]:
     return stages
 
 
+def from_uniforms() -> list[st.Stage]:
+    """Return programs with results of uniforms alone: a few, which a thread keeps, and more than it keeps."""
+    x = px.load(DType.FLOAT)
+    stages = []
+    for count in (3, 20):
+        numbers = [px.uniform(k * 37.25 - 50, DType.FLOAT64) for k in range(count)]
+        limits = [px.unary("sqrt", px.unary("abs", n)).cast(DType.UINT8).cast(DType.FLOAT) for n in numbers]
+        half = [n.cast(DType.FLOAT16) for n in numbers[:2]]
+        summed = sum(limits[1:], limits[0] * x)
+        stages.append(compiled([[summed], [half[0]], [px.select(px.binary("lt", x, 0), *half)]], [DType.FLOAT]))
+    return stages
+
+
 def view_stage(pre, post):
     code = px.compile_program([[px.load(DType.UINT16)]], st.OPS, 1).code
     return st.Stage(code, 0, [DType.UINT16], [DType.UINT16], 0, pre=[pre], post=[post])
@@ -176,6 +189,7 @@ STAGES = {
     "views": viewed(),
     "groups": grouped(),
     "elements": elements(),
+    "uniforms": from_uniforms(),
     "coordinates": [stage for dtype in (DType.UINT8, DType.FLOAT) for stage in placed(dtype)],
     **{
         f"coordinates {interpolator}": placed(DType.UINT8, interpolator)
@@ -199,6 +213,15 @@ def test_every_operation(library):
         divided = np.where(b == 0, np.ones_like(b), b) if whole else b
         rows = [st.Row(stage.numbers, [a, y], [a.shape] * len(stage.out_types)) for y in (divided, b, a[:1])]
         st.assert_same(stage, kernel, rows, library.device)
+
+
+def test_results_of_uniforms(library):
+    """A thread computes them once for all of its lanes, or once for each lane if they are many."""
+    x = np.random.default_rng(0).normal(0, 9, (5, 37)).astype(np.float32)
+    rows = kernels(library, "uniforms")
+    assert ["k0 = op::" in stage.source().stage for stage, _ in rows] == [True, False]
+    for stage, kernel in rows:
+        st.assert_same(stage, kernel, [st.Row(stage.numbers, [x], [x.shape] * 3)], library.device)
 
 
 def test_division_by_zero_fails_the_row(library):

@@ -92,12 +92,17 @@ class StageSource:
 
 
 class _Text:
-    """Converter from instructions to C++ statements. Every result has a unique name."""
+    """Converter from instructions to C++ statements. Every result has a unique name.
 
-    def __init__(self, names: Mapping[int, str], sampled: bool) -> None:
+    With ``hoists``, results of uniforms alone are members of `Numbers`, which a thread computes once for all lanes.
+    """
+
+    def __init__(self, names: Mapping[int, str], sampled: bool, *, hoists: bool) -> None:
         self.names = names
         self.sampled = sampled
+        self.hoists = hoists
         self.uniforms: list[tuple[int, int]] = []
+        self.once: dict[str, tuple[int, str]] = {}  # results of uniforms alone: (type, value)
         self.loads: list[str] = []
         self.computes: list[str] = []
         self.stores: list[str] = []
@@ -121,6 +126,16 @@ class _Text:
         lines.append(f"const {_REGISTERS[kind]} {name} = {value};")
         self.register[register] = name
 
+    def compute(self, register: int, kind: int, value: str, operands: Sequence[str]) -> None:
+        """Define a result that depends on nothing but its operands."""
+        if not self.hoists or not all(operand.startswith("n.") for operand in operands):
+            return self.define(self.computes, register, kind, value)
+        name = f"k{len(self.once)}"
+        self.rounded.pop(register, None)
+        self.once[name] = kind, value
+        self.register[register] = f"n.{name}"
+        return None
+
     def load(self, dst: int, kind: int, element: str, port: int, channel: int) -> None:
         how = "sample" if self.sampled and port == 0 else "load"
         place = f"{channel}" if how == "sample" else f"{port}, {channel}"
@@ -141,7 +156,7 @@ class _Text:
         to = _REGISTERS[kind] if op in ("Cvt", "UCvt") else element
         if to in ("float", "F32") and first in self.bytes:
             return self.define(self.computes, dst, kind, f"lane.sample_as_float({self.bytes[first]})")
-        self.define(self.computes, dst, kind, f"op::{op.lower()}<{to}>({first})")
+        self.compute(dst, kind, f"op::{op.lower()}<{to}>({first})", [first])
         if op == "Cast" and element in ("F16", "BF16") and _REGISTERS[source] == "float":
             self.rounded[dst] = element, first
         return None
@@ -161,7 +176,7 @@ class _Text:
         if op in _CONVERSIONS:
             return self.convert(op, dst, kind, source, element, first)
         if op == "Copy":
-            return self.define(self.computes, dst, kind, first)
+            return self.compute(dst, kind, first, [first])
         arguments = [first]
         if op not in _UNARY:
             arguments.append(self.operand(b, bool(flags & 2), taken))
@@ -170,7 +185,18 @@ class _Text:
         if op in _DIVISIONS:
             arguments.append("fault")
         result = _I32 if op in _COMPARISONS else kind
-        return self.define(self.computes, dst, result, f"op::{_NAMES.get(op, op.lower())}({', '.join(arguments)})")
+        return self.compute(dst, result, f"op::{_NAMES.get(op, op.lower())}({', '.join(arguments)})", arguments)
+
+
+def _text(code: Sequence[Instruction], names: Mapping[int, str], *, sampled: bool) -> _Text:
+    """Convert a program. Results of uniforms alone are kept for all lanes if the uniforms are few."""
+    for hoists in (True, False):
+        text = _Text(names, sampled, hoists=hoists)
+        for instruction in code:
+            text.add(instruction)
+        if len(text.uniforms) + len(text.once) <= _HELD:
+            break
+    return text
 
 
 _ANY_ROWS = StageRows()
@@ -202,14 +228,14 @@ def generate(
         UnsupportedError: the interpolator does not interpolate the type of input 0.
     """
     names = {number: name for name, number in op_codes.items()}
-    text = _Text(names, bool(interpolator))
-    for instruction in code:
-        text.add(instruction)
+    text = _text(code, names, sampled=bool(interpolator))
     sampled = _sampled_type(interpolator, in_types[0]) if interpolator else ""
     loaded = [i[10] for i in code if names[i[0]] == "Load" and i[9] == 0]
     divides = any(names[i[0]] in _DIVISIONS for i in code)
+    draws = any(names[i[0]] == "Random" for i in code)
     constants = {
         "kInputs": len(in_types) + coordinates,
+        "kShared": coordinates if draws else 0,
         "kPorts": len(in_types) + coordinates + len(out_types),
         "kSampled": max(loaded, default=0) + 1 if channels else 1,
         "kStored": max(i[10] for i in code if names[i[0]] == "Store") + 1,
@@ -226,7 +252,7 @@ def generate(
         code, names, (in_types, [_I32] * coordinates, out_types), grouped=grouped, rows=None if channels else rows
     )
     if len(group) > 1:
-        sampled_blocks = min(blocks, _GROUP_BLOCKS)
+        sampled_blocks = min(blocks, _MIN_BLOCKS if draws else _GROUP_BLOCKS)
     lines = [
         title + (f"; {interpolator}" if interpolator else ""),
         '#include "device/stage.cuh"',
@@ -240,7 +266,7 @@ def generate(
         f"  static constexpr bool kFlat = {str(not channels).lower()}, kDivides = {str(divides).lower()};",
         f"  static constexpr bool kShort = {short};  // so that it may be there several times",
         *group,
-        *_numbers([kind for _, kind in text.uniforms]),
+        *_numbers([kind for _, kind in text.uniforms], text.once),
         "  template <class Lane>",
         "  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] const Numbers& n,",
         "                                [[maybe_unused]] bool& fault) {",
@@ -369,12 +395,13 @@ def _power_of_two(limit: int) -> int:
     return 1 << max(limit, 1).bit_length() - 1
 
 
-# Up to this many uniforms stay in registers for all lanes of a thread. Others are read where they are used.
+# Up to this many uniforms and results of them stay in registers for all lanes of a thread. Other uniforms are read where
+# they are used.
 _HELD = 24
 
 
-def _numbers(kinds: Sequence[int]) -> list[str]:
-    """Return the uniforms as a class with one function each."""
+def _numbers(kinds: Sequence[int], once: Mapping[str, tuple[int, str]]) -> list[str]:
+    """Return the uniforms as a class with one function each, and the results of uniforms alone as its members."""
     types = [_REGISTERS[kind] for kind in kinds]
     if len(types) <= _HELD:
         members = [f"    const {t} v{i};" for i, t in enumerate(types)]
@@ -387,8 +414,12 @@ def _numbers(kinds: Sequence[int]) -> list[str]:
             f"    STOKER_DEVICE {t} u{i}() const {{ return row.template uniform<{t}>({i}); }}"
             for i, t in enumerate(types)
         ]
-    head = "    STOKER_DEVICE explicit Numbers([[maybe_unused]] const Row<Program>& row)"
-    return ["  struct Numbers {", *members, f"{head}{start} {{}}", *reads, "  };"]
+    members += [f"    {_REGISTERS[kind]} {name};" for name, (kind, _) in once.items()]
+    body = [f"      {name} = {value};" for name, (_, value) in once.items()]
+    head = f"    STOKER_DEVICE explicit Numbers([[maybe_unused]] const Row<Program>& row){start}"
+    empty = [f"{head} {{}}"]
+    constructor = [f"{head} {{", "      const Numbers& n = *this;", *body, "    }"] if body else empty
+    return ["  struct Numbers {", *members, *constructor, *reads, "  };"]
 
 
 def _interpolator_sources(interpolator: str, sampled: str) -> tuple[tuple[str, str], ...]:

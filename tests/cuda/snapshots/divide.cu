@@ -5,7 +5,7 @@ namespace stoker::stage {
 
 struct Program {
   using Interpolator = Unsampled;
-  static constexpr int kInputs = 2, kPorts = 4, kSampled = 1, kStored = 1;
+  static constexpr int kInputs = 2, kShared = 0, kPorts = 4, kSampled = 1, kStored = 1;
   static constexpr bool kFlat = true, kDivides = true;
   static constexpr bool kShort = true;  // so that it may be there several times
   static constexpr int kGroup = 4, kTogether = 1;

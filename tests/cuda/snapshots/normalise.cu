@@ -5,7 +5,7 @@ namespace stoker::stage {
 
 struct Program {
   using Interpolator = Resampled<uint8_t>;
-  static constexpr int kInputs = 1, kPorts = 2, kSampled = 3, kStored = 3;
+  static constexpr int kInputs = 1, kShared = 0, kPorts = 2, kSampled = 3, kStored = 3;
   static constexpr bool kFlat = false, kDivides = false;
   static constexpr bool kShort = true;  // so that it may be there several times
   static constexpr int kGroup = 1;

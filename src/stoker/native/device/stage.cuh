@@ -39,6 +39,9 @@ inline void run_unsampled(const Row<Program>& row, const Part& part, bool& fault
       }
       if (run_groups<Groups<Program>>(row, part, fault)) return;
     } else if constexpr (Program::kPixels) {
+      if constexpr (Program::kShared > 0) {
+        if (has_same_coordinates(row) && run_groups<PixelGroups<Program, true>>(row, part, fault)) return;
+      }
       if (run_groups<PixelGroups<Program>>(row, part, fault)) return;
     }
   }

@@ -107,17 +107,21 @@ template <class Program_>
 struct Groups {
   using Program = Program_;
   static constexpr int kLanes = Program::kGroup, kInner = 1, kTogether = Program::kTogether;
+  static constexpr bool kSame = true;
 };
 // Groups of contiguous lanes, of which one access moves 16 bytes.
 template <class Program_>
 struct WideGroups {
   using Program = Program_;
   static constexpr int kLanes = Program::kWide, kInner = 1, kTogether = Program::kWideTogether;
+  static constexpr bool kSame = true;
 };
-// A flat program's groups of pixels; see kInner in shared/stage_slot.hpp.
-template <class Program_>
+// A flat program's groups of pixels; see kInner in shared/stage_slot.hpp. If kSame is set, a pixel's channels have the same
+// coordinates, so that the compiler computes once per pixel what depends on them alone, as random numbers do.
+template <class Program_, bool same = false>
 struct PixelGroups {
   using Program = Program_;
+  static constexpr bool kSame = same;
   static constexpr int kLanes = Program::kGroup, kInner = static_cast<int>(stage::kInner);
   static constexpr int kTogether = Program::kPixelsTogether;
 };
@@ -282,7 +286,7 @@ struct GroupLane {
     if (static_cast<uint32_t>(index) >= static_cast<uint32_t>(length)) return 0;
     return from_memory<E>(reinterpret_cast<const typename E::Memory*>(place(port))[index]);
   }
-  int32_t coordinate(int port) const { return coordinate_at(place(port)); }
+  int32_t coordinate(int port) const { return coordinate_at(Kind::kSame ? lane_of(port) : place(port)); }
   template <class E>
   void store(int output, int c, typename E::Register x) const {
     const int port = Program::kInputs + output;
@@ -291,10 +295,10 @@ struct GroupLane {
 
  private:
   int element(int port, int c) const { return (k * Kind::kInner + inner) * Program::channels(port) + c; }
+  uint8_t* lane_of(int port) const { return at[port] + k * held.stride[port][0]; }
   uint8_t* place(int port) const {
-    uint8_t* const lane = at[port] + k * held.stride[port][0];
-    if constexpr (Kind::kInner > 1) return lane + inner * held.channel[port];
-    return lane;
+    if constexpr (Kind::kInner > 1) return lane_of(port) + inner * held.channel[port];
+    return lane_of(port);
   }
 };
 
@@ -440,6 +444,16 @@ inline bool run_contiguous(const Row<typename Kind::Program>& row, const Part& p
     run_inner(row, held, numbers, first, fault);
   }
   return true;
+}
+
+// Whether the inner elements of a lane have the same coordinates. kShared is their number in programs that draw random
+// numbers, which pay for a loop of their own, and 0 in others.
+template <class Program>
+inline bool has_same_coordinates(const Row<Program>& row) {
+  int64_t strides = 0;
+#pragma unroll
+  for (int p = Program::kInputs - Program::kShared; p < Program::kInputs; ++p) strides |= row.port(p).channel;
+  return strides == 0;
 }
 
 // The orders of a row's ports, and whether groups pay: outputs are not scattered, and scattered inputs run forwards.
