@@ -395,8 +395,8 @@ def _power_of_two(limit: int) -> int:
     return 1 << max(limit, 1).bit_length() - 1
 
 
-# Up to this many uniforms and results of them stay in registers for all lanes of a thread. Other uniforms are read where
-# they are used.
+# Up to this many uniforms and results of them stay in registers for all lanes of a thread. Other uniforms are read
+# where they are used.
 _HELD = 24
 
 
