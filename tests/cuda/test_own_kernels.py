@@ -341,6 +341,22 @@ def test_filters_per_frame() -> None:
     compare_rows([videos, sigmas, weights], ["FHWC", "", ""], make)
 
 
+def test_derivatives_and_mosaics_per_frame() -> None:
+    rng = np.random.default_rng(8)
+    videos = [noise(rng, "uint8", (3, h, w)) for h, w in ((9, 7), (40, 33))]
+    scales, places = [np.float32([[1, 0.5], [2, 3], [0, 1]])] * 2, [np.int32([[0, 0], [1, 0], [1, 1]])] * 2
+    sizes, anchors = [np.int32([3, 7, 5])] * 2, [np.int32([[0, 4], [2, 0], [-1, 1]])] * 2
+
+    def make(x: Any, scale: Any, size: Any, place: Any, anchor: Any) -> Any:
+        return (
+            fn.laplacian(x, scale=fn.per_frame(scale), window_size=fn.per_frame(size), dtype=types.FLOAT),
+            fn.debayer(x, blue_position=fn.per_frame(place)),
+            fn.filter(x, np.full((3, 5), 1 / 15, np.float32), anchor=fn.per_frame(anchor)),
+        )
+
+    compare_rows([videos, scales, sizes, places, anchors], ["FHW", "", "", "", ""], make)
+
+
 @pytest.mark.parametrize("border", ["constant", "replicate", "reflect", "reflect_101", "wrap"])
 @pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"])
 def test_perspectives(border: str, interp: str) -> None:

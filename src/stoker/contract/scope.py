@@ -110,12 +110,17 @@ class Scoped:
         """Return element ``index`` (row-major) of a small tensor; of the current frame if the tensor is per frame."""
         count = self.count(value)
         if value.per_frame and count is None:
-            raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a fixed shape per frame")
+            names = (name for name, edge in self.scope.edges.items() if edge.id == value.id)
+            count = self.fixed_count(value, next(names, "numbers"))
         at = 0 if count == 1 else index
         known = self._numbers.get(value.id)
         if known is not None and at < len(known):
             return known[at]  # type: ignore[no-any-return]
         return Expr("elem", value.id, at, count if value.per_frame else 0)
+
+    def fixed_count(self, value: Value, name: str) -> int:
+        """Return the size of a small tensor (per frame, if it is per frame) that all rows have."""
+        raise NotImplementedError
 
     def length(self, name: str) -> int | None:
         """Return the length of a numeric argument (per frame, if it is per frame); None if it is known only at run

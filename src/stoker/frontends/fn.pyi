@@ -751,9 +751,9 @@ def coord_transform(
 
     ``M`` is a matrix, row by row. A single number is a factor of all components; DALI multiplies by a whole diagonal
     matrix, so that infinite components make others NaN. Without ``M``, points are only moved. The number of columns is
-    that of the input's components. If the number of components is known only at run time, a ``T`` of several numbers
-    determines the number of rows, and else the matrix is square, or one row with a single ``T``. Other matrices need an
-    input of known extents: ``fn.reshape(points, shape=[-1, 3])``.
+    that of the input's components, in the first batch if they are unknown before it. Where no batch has run (an eager
+    call), a ``T`` of several numbers determines the number of rows, and else the matrix is square, or one row with a
+    single ``T``. Other matrices need an input of known extents: ``fn.reshape(points, shape=[-1, 3])``.
 
     Products are added from left to right, then ``T``, in float32, or in float64 if the input has 32-bit integers or
     wider numbers. Integers are rounded half to even and saturate; DALI's CPU form rounds halves away from zero.
@@ -894,7 +894,7 @@ def crop_mirror_normalize(
     mirror: int | DataNode = 0,
     scale: float = 1.0,
     shift: float = 0.0,
-    dtype: DTypeLike = DType.FLOAT,
+    dtype: DTypeLike | None = None,
     output_layout: str = "CHW",
     pad_output: bool = False,
     output_dtype: DTypeLike | None = None,
@@ -927,7 +927,7 @@ def crop_mirror_normalize(
         mirror: Mirror left and right where not 0.
         scale: Factor after the normalisation.
         shift: Added last.
-        dtype: Element type of the output.
+        dtype: Element type of the output; by default float32.
         output_layout: Layout of the output (a leading F is kept); "": the input's.
         pad_output: Add channels of zeros up to a power of two: to make four of three.
         output_dtype: Former name of `dtype`.
@@ -984,6 +984,7 @@ def debayer(
 
     Exact: the values of OpenCV's ``demosaicing``, on the CPU and on GPUs. Pixels at the edges repeat their neighbours.
     DALI's operator computes other values on GPUs, those of NPP, and takes even extents only.
+    `blue_position` may be per frame.
 
     Args:
         blue_position: Position of the blue pixel, (row, column), in the 2x2 tile that begins in the second row
@@ -2010,7 +2011,8 @@ def laplacian(
     Each derivative is a separable filter: Sobel's second derivative along its axis, and binomial smoothing along the
     other one. Edges are reflected (dcb|abcd|cba). Sums are in float32; for integers of 8 bits and windows of up to 9
     pixels they are exact, and equal OpenCV's ``Laplacian``. ``window_size=3, smoothing_size=1`` is OpenCV's
-    ``ksize=1``. Integers of 32 and 64 bits and float64 are rounded to float32 first, as in DALI.
+    ``ksize=1``. Integers of 32 and 64 bits and float64 are rounded to float32 first, as in DALI. `window_size`,
+    `smoothing_size` and `scale` may be per frame.
 
     Args:
         window_size: Size of the derivative's window, odd, 3 to 31: one, or (vertical, horizontal).
@@ -2574,8 +2576,8 @@ def one_hot(
 
     Fractions are cut off. A number outside the classes, or NaN, gives ``off_value`` only. The two values are converted
     to ``dtype`` as `cast` does: they saturate, where DALI wraps. Without ``axis``, a tensor of one element counts as a
-    scalar, as in DALI, if its shape is known when the pipeline is built. Without ``num_classes`` DALI makes empty
-    vectors; here it is required.
+    scalar, as in DALI; unknown extents are those of the first batch. Without ``num_classes`` DALI makes empty vectors;
+    here it is required.
 
     Args:
         num_classes: Number of classes, at least 1.

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.lowering import Lowering
@@ -122,6 +121,6 @@ class Normalize(Operator, name="normalize"):
         for name in ("mean", "stddev"):
             value = c.pass_on(name)
             if isinstance(value, Value) and value.rank == x.rank and x.rank > 0:
-                c.expect(all(map(ex.is_static, value.shape)), f"expected `axes` for a `{name}` of unknown extents")
-                return tuple(i for i, n in enumerate(value.shape) if n == 1)
+                extents = [c.fixed_extent(value, i, f"numbers in axis {i} of `{name}`") for i in range(value.rank)]
+                return tuple(i for i, n in enumerate(extents) if n == 1)
         return tuple(range(x.rank))

@@ -27,8 +27,8 @@ class OneHot(Operator, name="one_hot"):
 
     Fractions are cut off. A number outside the classes, or NaN, gives ``off_value`` only. The two values are converted
     to ``dtype`` as `cast` does: they saturate, where DALI wraps. Without ``axis``, a tensor of one element counts as a
-    scalar, as in DALI, if its shape is known when the pipeline is built. Without ``num_classes`` DALI makes empty
-    vectors; here it is required.
+    scalar, as in DALI; unknown extents are those of the first batch. Without ``num_classes`` DALI makes empty vectors;
+    here it is required.
     """
 
     gives_bfloat16 = takes_bfloat16 = True
@@ -53,7 +53,7 @@ class OneHot(Operator, name="one_hot"):
         classes, axis, name = c.const("num_classes"), c.const("axis"), c.const("axis_name")
         c.expect(0 < classes < 1 << 31, "expected `num_classes` from 1 to 2147483647, got {0}", classes)
         c.expect(name is None or len(name) == 1, f"expected one letter as `axis_name`, got {name!r}")
-        if axis is None and ex.product(x.shape) == 1:
+        if axis is None and _is_single(c, x):
             x = c.view(x, [ViewOp("drop", a) for a in reversed(range(x.rank))], "")
         rank = x.rank
         c.expect(
@@ -87,3 +87,16 @@ class OneHot(Operator, name="one_hot"):
         place = np.arange(row["num_classes"]).reshape([-1 if i == at else 1 for i in range(x.ndim + 1)])
         on, off = (cast_array(np.float64(row[key]), row["dtype"]) for key in ("on_value", "off_value"))
         return np.where(np.expand_dims(number, at) == place, on, off)
+
+
+def _is_single(c: Lowering, x: Value) -> bool:
+    """Return whether all rows have one element, as far as is known: those of the first batch, and then all."""
+    known = ex.product(x.shape)
+    if known is not None:
+        return known == 1
+    if any(c.likely_extent(x, axis, 0) != 1 for axis in range(x.rank)):
+        return False
+    for axis in range(x.rank):
+        text = "expected one element in every row, as in the first batch, got {0} in an axis. Give `axis` for others"
+        c.require(ex.equal(x.shape[axis], 1), text, x.shape[axis])
+    return True

@@ -12,7 +12,6 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract import samples
 from ...contract.argument import arg
-from ...contract.errors import ArgumentError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
@@ -30,9 +29,9 @@ class CoordTransform(Operator, name="coord_transform"):
 
     ``M`` is a matrix, row by row. A single number is a factor of all components; DALI multiplies by a whole diagonal
     matrix, so that infinite components make others NaN. Without ``M``, points are only moved. The number of columns is
-    that of the input's components. If the number of components is known only at run time, a ``T`` of several numbers
-    determines the number of rows, and else the matrix is square, or one row with a single ``T``. Other matrices need an
-    input of known extents: ``fn.reshape(points, shape=[-1, 3])``.
+    that of the input's components, in the first batch if they are unknown before it. Where no batch has run (an eager
+    call), a ``T`` of several numbers determines the number of rows, and else the matrix is square, or one row with a
+    single ``T``. Other matrices need an input of known extents: ``fn.reshape(points, shape=[-1, 3])``.
 
     Products are added from left to right, then ``T``, in float32, or in float64 if the input has 32-bit integers or
     wider numbers. Integers are rounded half to even and saturate; DALI's CPU form rounds halves away from zero.
@@ -114,10 +113,7 @@ def _length(c: Lowering, name: str) -> int:
     """Return how many numbers an argument has; 0: it is not given."""
     if not c.given(name):
         return 0
-    count = c.length(name)
-    if count is None:
-        text = "known when the pipeline is built: `fn.reshape(matrix, shape=[2, 2])`"
-        raise ArgumentError(f"`coord_transform`: expected `{name}` with a number of elements that is {text}")
+    count = c.fixed_length(name)
     c.expect(count > 0, f"expected numbers as `{name}`, got an empty list")
     return count
 
@@ -126,8 +122,8 @@ def _shape(c: Lowering, x: Value, matrix: str, length: int, moves: int) -> tuple
     """Return the rows and columns of the matrix, without the column of the translation."""
     extra = 1 if matrix == "MT" else 0
     given = x.shape[-1]
-    known = int(given) if ex.is_static(given) else None
-    c.expect(known != 0, "expected points with at least one component, got none")
+    known = c.likely_extent(x, x.rank - 1, 0) or None
+    c.expect(not ex.is_static(given) or known is not None, "expected points with at least one component, got none")
     if length <= 1:  # a factor, or only a translation
         rows = columns = moves
     elif known is not None:

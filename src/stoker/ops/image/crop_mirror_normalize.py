@@ -37,7 +37,7 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
     mirror = arg("int", 0, per_row=True, doc="Mirror left and right where not 0.")
     scale = arg("float", 1.0, doc="Factor after the normalisation.")
     shift = arg("float", 0.0, doc="Added last.")
-    dtype = arg("dtype", DType.FLOAT, doc="Element type of the output.")
+    dtype = arg("dtype", None, doc="Element type of the output; by default float32.")
     output_layout = arg("str", "CHW", doc='Layout of the output (a leading F is kept); "": the input\'s.')
     pad_output = arg("bool", False, doc="Add channels of zeros up to a power of two: to make four of three.")
     output_dtype = arg("dtype", None, doc="Former name of `dtype`.")

@@ -29,6 +29,7 @@ class Debayer(Operator, name="debayer"):
 
     Exact: the values of OpenCV's ``demosaicing``, on the CPU and on GPUs. Pixels at the edges repeat their neighbours.
     DALI's operator computes other values on GPUs, those of NPP, and takes even extents only.
+    `blue_position` may be per frame.
     """
 
     blue_position = arg(
@@ -76,11 +77,17 @@ class Debayer(Operator, name="debayer"):
             )
         algorithm = _ALGORITHMS.index(name)
         shape = (*x.shape, 1 if name == "gray_ocv" else 3)
+        frames, inner = None, x.shape
+        if any(c.differs_by_frame(n) for n in places):
+            # The kernel sees one frame after the other.
+            c.expect(lead == 1, "expected a video (a leading F axis) for arguments per frame")
+            frames, inner, lead = x.shape[0], x.shape[1:], 0
         axes = (0 if lead else -1, lead, lead + 1)
         numbers = (*places, *axes, -1, *axes, lead + 2, algorithm)
         return c.native(
-            "debayer", [x], [(x.dtype, shape, "FHWC"[1 - lead :])], attrs=(algorithm,), params=numbers,
-            own=Launches("Debayer", {"colors": element_blocks(x.shape)}),
+            "debayer", [x], [(x.dtype, shape, "FHWC"[4 - len(shape) :])], attrs=(algorithm,), params=numbers,
+            own=Launches("Debayer", {"colors": element_blocks(inner)}), frames=frames,
+            framed=[True] if frames is not None else (),
         )[0]  # fmt: skip
 
     def reference(self, row: RowContext, x: Any) -> Any:

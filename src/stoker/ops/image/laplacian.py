@@ -34,7 +34,8 @@ class Laplacian(Operator, name="laplacian"):
     Each derivative is a separable filter: Sobel's second derivative along its axis, and binomial smoothing along the
     other one. Edges are reflected (dcb|abcd|cba). Sums are in float32; for integers of 8 bits and windows of up to 9
     pixels they are exact, and equal OpenCV's ``Laplacian``. ``window_size=3, smoothing_size=1`` is OpenCV's
-    ``ksize=1``. Integers of 32 and 64 bits and float64 are rounded to float32 first, as in DALI.
+    ``ksize=1``. Integers of 32 and 64 bits and float64 are rounded to float32 first, as in DALI. `window_size`,
+    `smoothing_size` and `scale` may be per frame.
     """
 
     gives_bfloat16 = takes_bfloat16 = True
@@ -90,12 +91,22 @@ class Laplacian(Operator, name="laplacian"):
                 scale = ex.float32(ex.exp((4 - size - smooth) * math.log(2.0)))  # a power of two, exactly
             c.require(ex.isfinite(scale), "expected a finite `scale`, got {0}", scale)
             numbers += [size, smooth, scale]
-        blocks = element_blocks(x.shape)
-        own = Launches(
-            "Laplacian", {"weigh": 1, "across": blocks, "down": blocks}, _WINDOWS_BYTES + 8 * math.prod(x.shape)
-        )
         output = (computed, x.shape, x.layout)
-        return c.cast(c.native("laplacian", [x], [output], attrs=axes, params=(*numbers, *axes), own=own)[0], dtype)
+        frames, inner = None, x.shape
+        if any(c.differs_by_frame(n) for n in numbers):
+            # The kernel sees one frame after the other.
+            c.expect(axes[0] == 0, "expected a video (a leading F axis) for arguments per frame")
+            frames, inner = x.shape[0], x.shape[1:]
+            axes = (-1, axes[1] - 1, axes[2] - 1, max(axes[3] - 1, -1))
+        blocks = element_blocks(inner)
+        own = Launches(
+            "Laplacian", {"weigh": 1, "across": blocks, "down": blocks}, _WINDOWS_BYTES + 8 * math.prod(inner)
+        )
+        out = c.native(
+            "laplacian", [x], [output], attrs=axes, params=(*numbers, *axes), own=own, frames=frames,
+            framed=[True] if frames is not None else (),
+        )[0]  # fmt: skip
+        return c.cast(out, dtype)
 
     @staticmethod
     def _size(c: Lowering, name: str, i: int, least: int) -> Scalar:

@@ -116,12 +116,15 @@ class TransformArguments:
 
 def read_matrix(c: Lowering, value: Value) -> Rows:
     """Return the elements of a matrix that is a node's output."""
-    shape = value.shape[1:] if value.per_frame else value.shape
-    if len(shape) == 2 and not value.per_frame and any(isinstance(n, Expr) for n in shape):
-        # A size known only at run time is taken to be 2 x 3, the size for images.
-        fits = ex.both(ex.equal(shape[0], 2), ex.equal(shape[1], 3))
-        c.require(fits, "expected a matrix 2 x 3, got {0} x {1}; make others with `transforms`", *shape)
-        shape = (2, 3)
+    first = 1 if value.per_frame else 0
+    shape = value.shape[first:]
+    if len(shape) == 2 and any(isinstance(n, Expr) for n in shape):
+        # A size known only at run time is that of the first batch, and else 2 x 3, the size for images.
+        likely = (c.likely_extent(value, first, 2), c.likely_extent(value, first + 1, 3))
+        fits = ex.both(ex.equal(shape[0], likely[0]), ex.equal(shape[1], likely[1]))
+        text = "expected a matrix {2} x {3}, got {0} x {1}; make others with `transforms`"
+        c.require(fits, text, *shape, *likely)
+        shape = likely
     if len(shape) != 2 or any(isinstance(n, Expr) for n in shape) or shape[1] != shape[0] + 1:
         raise ArgumentError(
             f"`{c.scope.operator.name}`: expected a matrix (n, n + 1) from an operator of `transforms`, got {shape}"
