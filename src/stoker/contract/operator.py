@@ -411,6 +411,15 @@ class Operator:
         """
         return tuple(outputs) if self.returns_tuple(args) else outputs[0]
 
+    @classmethod
+    def depends_on_batch(cls, args: Mapping[str, Any]) -> bool:
+        """Return whether a row's result depends on the other rows of its batch.
+
+        Args:
+            args: the constants by name.
+        """
+        return cls.scope == "batch"
+
     def runs_batches(self, args: Mapping[str, Any]) -> bool:
         """Return whether a Python operator runs all rows of a batch in one call (:meth:`run_rows`).
 

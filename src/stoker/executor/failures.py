@@ -62,7 +62,7 @@ class Failures:
         self._schedule = schedule
         self._readers, self._sources = tuple(sources), tuple(sources.values())
         needed = [graph.nodes[n] for n in sorted(graph.needed())]
-        self._batch_scope = any(n.operator.scope == "batch" for n in needed)
+        self._batch_scope = any(n.operator.depends_on_batch(n.args) for n in needed)
         actions = {self.action(n.id) for n in needed}
         if "replace" in actions:
             self._require_substitutes(fed, [n.operator.name for n in needed if n.operator.stateful])
@@ -282,7 +282,8 @@ class Failures:
     def _own_fault(self, failed: list[RowFailure]) -> list[RowFailure]:
         """Return the failed rows that did not fail because of another row; all of them if there is no such row."""
         bad = [f for f in failed if self.action(f.node) == "replace"]
-        own = [f for f in bad if f.node < 0 or self._graph.nodes[f.node].operator.scope != "batch"]
+        nodes = self._graph.nodes
+        own = [f for f in bad if f.node < 0 or not nodes[f.node].operator.depends_on_batch(nodes[f.node].args)]
         return own or bad
 
     def _give_up(self, failure: RowFailure, last: RowFailure) -> None:

@@ -240,7 +240,7 @@ def _sources(execution: Execution) -> dict[str, int]:
     for number in sorted(execution.graph.needed()):
         node = execution.graph.nodes[number]
         operator = node.operator
-        if not operator.is_source and (operator.stateful or operator.scope == "batch"):
+        if not operator.is_source and (operator.stateful or operator.depends_on_batch(node.args)):
             why = "it keeps state between them" if operator.stateful else "its rows depend on each other"
             text = f"expected operators whose results depend on one request, got one where {why}"
             raise UnsupportedError(message(operator.name, text, source=node.source_line))

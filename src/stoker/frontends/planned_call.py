@@ -78,7 +78,7 @@ class PlannedCall:
         self.types = [(p.dtype, p.layout, "gpu" if p.on_gpu else "cpu") for p in self.plan.outputs]
         self.values = [self.plan.fed.get((n.edge.node, 0), -1) for n in (*nodes, *edges.values())]
         self._takes_columns = self.run.may_run_inline
-        self._rows_are_independent = find(name).scope == "row"
+        self._rows_are_independent = not find(name).depends_on_batch(dict(consts))
         self._gpu: Any = gpu
         self._on_gpu = threading.Lock()
 

@@ -70,7 +70,7 @@ def _copy(graph: Graph, config: PipelineConfig, count: int, inputs: Mapping[str,
         hint = did_you_mean(unknown, [n.name for n in graph.nodes if n.operator.is_source and n.name])
         raise ArgumentError(f"`preview`: there is no source called {brief(unknown)}; {hint}".rstrip("; "))
     # Random numbers do not depend on the batch size, but operators that mix the rows of a batch do.
-    mixes = any(node.operator.scope == "batch" for node in graph.nodes)
+    mixes = any(node.operator.depends_on_batch(node.args) for node in graph.nodes)
     size = config.batch_size if mixes or inputs else min(config.batch_size, count)
     execution = prepare(graph, replace(config, batch_size=size, depth=0, gpu_depth=None, codec_options={}))
     try:

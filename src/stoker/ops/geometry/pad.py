@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ...contract.lowering import Lowering
 from ...contract.step import Value
 from .padded import PadArguments
@@ -19,12 +22,19 @@ class Pad(PadArguments, name="pad"):
 
     cases = ({"shape": (15, 30), "axis_names": "HW"}, {"shape": (1, 1, 1), "align": 8, "fill_value": 7.0})
 
+    @classmethod
+    def depends_on_batch(cls, args: Mapping[str, Any]) -> bool:
+        return not cls._knows_shape(args.get("shape"))
+
+    @staticmethod
+    def _knows_shape(shape: Any) -> bool:
+        return isinstance(shape, tuple) and min(shape, default=0) >= 0
+
     def compose(self, c: Lowering, x: Value) -> Value:
         names = ("fill_value", "axes", "axis_names", "align", "shape")
         settings = {name: c.pass_on(name) for name in names}
         inputs = [x]
-        shape = settings["shape"]
-        if not isinstance(shape, tuple) or min(shape, default=0) < 0:
+        if not self._knows_shape(settings["shape"]):
             extents = c.apply("shapes", x, dtype="int64")
             inputs.append(c.apply("_largest_extents", extents))
         out: Value = c.apply("_padded", *inputs, **settings)
