@@ -32,6 +32,7 @@ from stoker.device.video_engines import SOURCE as VIDEO_SOURCE
 from stoker.graph.scalar_code import Compiler
 from stoker.native import _native
 from stoker.ops.image.recipe import SOURCES as RECIPE_SOURCES
+from stoker.ops.reductions.pooled import SOURCES as POOL_SOURCES
 from tests.idle_clock import HANG_S
 
 HERE = Path(__file__).parent
@@ -49,7 +50,12 @@ LIBRARY = {  # macros that define kernels (frameworks/_torch_ops_cuda.py, _torch
     "STOKER_ADD_IN_ORDER": ("stoker_add_in_order",),
     "STOKER_PAD_ROWS": ("stoker_pad_rows",),
 }
-NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES, "stoker": (VIDEO_KERNEL,)}
+NAMESPACES = {
+    "stoker::jpeg::gpu": JPEG,
+    "stoker::nvjpeg": ENGINES,
+    "stoker": (VIDEO_KERNEL,),
+    "stoker::pool": ("stoker_pool_rows",),
+}
 RESAMPLED = ("stoker_resampled", "stoker_resampled_down", "stoker_words")  # of 8-bit images, both passes in one kernel
 PLANAR = ("stoker_resampled_planar", "stoker_resampled_down_planar")  # the same for component planes
 PAIRS = ("stoker_pairs",)  # of warped 8-bit images, two pixels at a time
@@ -252,7 +258,7 @@ def entries_of(source: str) -> tuple[str, ...]:
     """Return the kernels in generated source."""
     if source == VIDEO_SOURCE:
         return (VIDEO_KERNEL,)
-    for kernels in (JPEG_SOURCES, ENGINE_SOURCES, RECIPE_SOURCES):
+    for kernels in (JPEG_SOURCES, ENGINE_SOURCES, RECIPE_SOURCES, POOL_SOURCES):
         if any(text == source for _, text in kernels):
             return tuple(name for name, text in kernels if text == source)
     for macro, names in LIBRARY.items():

@@ -21,6 +21,7 @@ from stoker.contract.step import CompiledPass, OwnKernel
 from stoker.contract.types import DType
 from stoker.device import compile as compiling
 from stoker.device.own import own_sources
+from stoker.ops.reductions.pooled import SOURCES as POOL_SOURCES
 from tests.complete import COMPLETE
 from tests.idle_clock import HANG_S
 
@@ -121,6 +122,7 @@ def representative() -> dict[str, str]:
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
     for kernel, *types in OWN:
         sources.update((f"{kernel} {types} {name}", text) for name, text in own_sources(kernel, *types))
+    sources.update(POOL_SOURCES)
     return sources
 
 

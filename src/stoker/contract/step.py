@@ -396,8 +396,9 @@ class Native:
         memory: memory of the outputs.
         tiles: form in which the kernel can join a chain that runs part by part.
         joint: form in which the kernel can share a launch on a GPU.
-        other_rows_of: input of which the kernel reads other rows than its own. All rows must have arrived before. The
-            kernel receives that value's number after its constants.
+        other_rows_of: input of which the kernel reads other rows than its own. All rows must have arrived before. A
+            kernel whose output shows another row's value receives that value's number after its constants. Any other
+            kernel gets the input of all rows in one call before its own rows run (``Kernel::combine``).
     """
 
     kernel: str

@@ -266,8 +266,9 @@ class _Emitter:
                 f"`{body.kernel}`: expected an input in a GPU's memory, got one in host memory. Give it `x.gpu()`, "
                 "in a pipeline with a GPU (`device_id`)"
             )
-        other = () if body.other_rows_of is None else (self._index[step.inputs[body.other_rows_of]],)
-        constants = (*body.attrs, *other)
+        constants = body.attrs
+        if body.other_rows_of is not None and body.memory.aliases:
+            constants = (*constants, self._index[step.inputs[body.other_rows_of]])
         _check_constants(body, constants)
         return HostKernel(body.kernel, constants)
 

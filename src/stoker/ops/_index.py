@@ -28,7 +28,7 @@ INDEX: dict[str, str] = {
     "_numba_function": "ops.generic.numba_function:NumbaFunction",
     "_numba_gpu_function": "ops.generic.numba_gpu_function:NumbaGpuFunction",
     "_padded": "ops.geometry.padded:Padded",
-    "_pooled": "ops.generic.pooled:Pooled",
+    "_pooled": "ops.reductions.pooled:Pooled",
     "_read_file_ref": "ops.generic.read_file_ref:ReadFileRef",
     "_recipe": "ops.image.recipe:Recipe",
     "_retyped": "ops.geometry.retyped:Retyped",

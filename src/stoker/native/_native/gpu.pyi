@@ -346,6 +346,13 @@ def own(
         numbers: all of the step's, per row
     """
 
+def pool_rows(functions: Sequence[Function], /) -> Kernel:
+    """The averages of a batch, from those of its rows.
+
+    Args:
+        functions: stoker_pool_rows
+    """
+
 def read_header(table: FileTable, reader: int, index: JpegIndex, /) -> Kernel:
     """A file, or its header if the index knows the file.
 

@@ -480,6 +480,9 @@ def phased(share: float, zero: bool, root: bool, /) -> Kernel:
 def polygon_masks() -> Kernel:
     """A mask for each object, painted from its polygons."""
 
+def pool_rows() -> Kernel:
+    """The averages of a batch, from those of its rows."""
+
 def power_spectrum(axis: int, magnitude: bool, given: bool, /) -> Kernel:
     """Power of the spectrum along an axis.
 

@@ -305,7 +305,10 @@ class Checker {
     if (!kernel) return;
     check_ports(step, ports, StepFacts(plan_, number, maker_), where);
     kernel->check(StepFacts(plan_, number, maker_));
+    if (kernel->combines() && ports.other_rows_of < 0)
+      refuse(where, "an input of which the kernel reads other rows", "none");
     if (ports.other_rows_of >= 0) {
+      step.other_rows_of = ports.other_rows_of;
       plan_.reads_other_rows = true;
       if (made_[at(step.in[at(ports.other_rows_of)])] == segment_)
         refuse(port_name(where, "input", at(ports.other_rows_of)), "a value that is there for all rows",

@@ -15,6 +15,13 @@ void Plan::finish() {
     for (const int32_t s : segments[i].steps) segments[i].ordered |= steps[s].ordered;
     if (segments[i].ordered) ordered_end = i + 1;
     if (segments[i].kind == SegmentKind::Device) device_begin = std::min(device_begin, i);
+    for (const int32_t s : segments[i].steps) {
+      Step& step = steps[s];
+      if (step.other_rows_of >= 0 && segments[i].kind == SegmentKind::Device) device_exchange_end = i;
+      if (!step.kernel || !step.kernel->combines()) continue;
+      step.combined = combining++;
+      segments[i].combines = true;
+    }
   }
   for (Step& s : steps) {
     registers = std::max(registers, s.scalars.code.size());

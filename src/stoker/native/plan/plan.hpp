@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/scratch.hpp"
 #include "base/tensor.hpp"
 #include "plan/ports.hpp"
 #include "plan/scalar.hpp"
@@ -15,6 +16,7 @@ namespace stoker {
 struct Job;
 struct HeldFile;
 class StepFacts;
+struct Combined;
 namespace gpu {
 class Kernel;
 class RowMemory;
@@ -42,12 +44,32 @@ struct Call {
   uint8_t* slot = nullptr;         // memory for the row's descriptor
   View* const* host_in = nullptr;  // the inputs with host addresses; `in` has device addresses
   gpu::RowMemory* memory = nullptr;
-  bool on_host = false;    // the device failed to compute this row
-  bool may_show = false;   // output 0 may become a view of other device memory of the batch
-  bool in_planes = false;  // output 0 has no memory; it may become an image in component planes
-  size_t param_count = 0;  // of `params`
+  bool on_host = false;                // the device failed to compute this row
+  bool may_show = false;               // output 0 may become a view of other device memory of the batch
+  bool in_planes = false;              // output 0 has no memory; it may become an image in component planes
+  size_t param_count = 0;              // of `params`
+  const Combined* combined = nullptr;  // what Kernel::combine has stored, for kernels that combine rows
 };
 constexpr int kWorkAreas = 4;
+
+// Result of Kernel::combine for one batch, in memory of the batch.
+struct Combined {
+  Scratch memory;           // on the host
+  uint8_t* data = nullptr;  // of `memory`
+  uint64_t on_device = 0;   // address in device memory
+  int64_t rows = 0;         // that were combined
+  double number = 0;
+};
+
+// Arguments of Kernel::combine: all rows that the step runs for and that have not failed before its segment, in order.
+struct CombineCall {
+  std::vector<View> in;        // of each row, the input of which the kernel reads other rows
+  std::vector<double> params;  // `param_count` of each row
+  size_t param_count;
+  Combined* result;
+  gpu::RowMemory* memory;  // for kernels on a GPU; `in` has device addresses then
+  std::string* error;
+};
 
 // Kernel: a pure function of its inputs, parameters and the row's key. It must be thread-safe.
 class Kernel {
@@ -61,6 +83,10 @@ class Kernel {
   // the row fails with *call.error. Must not read elements, which may be on a device. Called before every `run`.
   virtual bool fits(const Call&) const { return true; }
   virtual Outcome run(const Call& call) const = 0;
+  // Return whether the kernel has work to do for the rows of a batch together, before `run` is called for any of them.
+  virtual bool combines() const { return false; }
+  // Do this work. Return false if all rows fail, with *call.error. Only called if combines(), and with at least one row.
+  virtual bool combine(const CombineCall&) const { return true; }
   // Return whether the kernel sets its output views itself (views, row selection).
   virtual bool aliases() const { return false; }
   // Return whether the size of the kernel's only output is known only while it runs (a file's bytes).
@@ -136,7 +162,10 @@ struct Step {
   // the extent itself; -1: there are none.
   std::vector<int32_t> counted;
   int32_t count = -1;
-  std::vector<Alike> alike;  // set by Plan::finish
+  // Set by Plan::finish:
+  std::vector<Alike> alike;
+  int32_t other_rows_of = -1;  // as in Ports
+  int32_t combined = -1;       // number of the step among those whose kernel combines rows
 };
 
 enum class SegmentKind : uint8_t { Native, Python, Device };
@@ -146,6 +175,7 @@ struct Segment {
   std::vector<int32_t> steps;
   std::vector<int32_t> opens;  // outputs whose memory is allocated when this segment starts
   bool ordered = false;        // has an ordered step
+  bool combines = false;       // has a step whose kernel combines rows
 };
 
 struct Output {
@@ -167,13 +197,16 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<Segment> segments;
   std::vector<Output> outputs;
-  int32_t buffers = 0;            // number of scratch buffers per row
-  int32_t readers = 0;            // number of index columns of a job
-  int32_t small = 0;              // number of a row's small values
-  size_t registers = 0;           // maximum over all scalar code
-  size_t parameters = 0;          // maximum over all steps
-  size_t ordered_end = 0;         // the segments before this one include all ordered ones
-  size_t device_begin = 0;        // segments from here on run on the device
+  int32_t buffers = 0;      // number of scratch buffers per row
+  int32_t readers = 0;      // number of index columns of a job
+  int32_t small = 0;        // number of a row's small values
+  size_t registers = 0;     // maximum over all scalar code
+  size_t parameters = 0;    // maximum over all steps
+  size_t ordered_end = 0;   // the segments before this one include all ordered ones
+  size_t device_begin = 0;  // segments from here on run on the device
+  // Device segments from device_begin to before this one run before a step on the device that reads other rows.
+  size_t device_exchange_end = 0;
+  int32_t combining = 0;          // number of steps whose kernel combines rows
   bool rows_find_inputs = false;  // no step reads a row's inputs before the row runs
 
   std::vector<int32_t> inputs;    // values that the caller feeds

@@ -124,10 +124,14 @@ void Engine::open_segment(Job* job) {
   const Segment& segment = plan_->segments[job->segment];
   open_outputs(job, segment);
   if (segment.kind == SegmentKind::Python) begin_python(job, segment);
-  if (segment.kind != SegmentKind::Device) return order_rows(segment, job);
-  try {
-    job->on_device->open(segment.steps);
-  } catch (const std::exception& error) { fail_all(job, error); }
+  if (segment.kind == SegmentKind::Device) {
+    try {
+      job->on_device->open(segment.steps);
+    } catch (const std::exception& error) { fail_all(job, error); }
+  } else {
+    order_rows(segment, job);
+  }
+  if (segment.combines) combine_rows(job, segment);
 }
 
 // Requires the lock.

@@ -174,6 +174,9 @@ class Engine final : private gpu::IdleThreads {
     job->state = JobState::Done;
     ++finished_;
   }
+  // Do the work of a segment's steps for all rows of a batch together (run/engine_combine.cpp).
+  void combine_rows(Job* job, const Segment& segment);
+  void combine_rows(Job* job, int32_t index);
   void open_outputs(Job* job, const Segment& segment);
   void open_output(Job* job, const Output& output, OutputMemory* memory);
   // Set the real first extent of a step's counted outputs in a row. Return "" or the error in `count`.
@@ -193,8 +196,9 @@ class Engine final : private gpu::IdleThreads {
   int32_t producer_of(int32_t value) const;
   void begin_python(Job* job, const Segment& segment);
   void segment_done(Job* job, std::unique_lock<std::mutex>* lock);
-  bool issue(Job* job);         // after the last device segment; false: the batch has failed as a whole
-  bool settle(Job* job);        // waits for the device; false: some rows go through the device segments once more
+  bool issue(Job* job);   // after the last device segment; false: the batch has failed as a whole
+  bool settle(Job* job);  // waits for the device; false: the rows go through the device segments once more
+  bool is_read_by_others(int32_t step) const;
   void take_counts(Job* job);   // applies the counts that the device has written
   void fetch_inputs(Job* job);  // copies the files back to the host
   void wait_for_device();       // main function of the thread that waits for the device

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device part of a batch: it is issued as a whole when its last segment has been described, awaited by one thread, and
 // judged.
+#include <algorithm>
+
 #include "run/engine.hpp"
 #include "run/sizes.hpp"
 
@@ -21,13 +23,25 @@ bool Engine::issue(Job* job) {
   return false;
 }
 
+// Return whether a later step on the device reads other rows than its own.
+bool Engine::is_read_by_others(int32_t step) const {
+  for (size_t i = plan_->device_begin; i < plan_->device_exchange_end; ++i) {
+    const std::vector<int32_t>& steps = plan_->segments[i].steps;
+    if (std::find(steps.begin(), steps.end(), step) != steps.end()) return true;
+  }
+  return false;
+}
+
 bool Engine::settle(Job* job) {
   bool again = false;
   try {
     job->on_device->await();
     for (const gpu::JobOnDevice::Finding& finding : job->on_device->inspect(*plan_)) {
       again |= finding.verdict == gpu::Verdict::Redo;
-      if (finding.verdict == gpu::Verdict::Error) add_error(job, {finding.row, finding.step, -1, {}, finding.error});
+      if (finding.verdict != gpu::Verdict::Error) continue;
+      // Other rows have read this one, which had not failed when they were described.
+      again |= is_read_by_others(finding.step);
+      add_error(job, {finding.row, finding.step, -1, {}, finding.error});
     }
     if (again) {
       job->memory.restart();

@@ -195,6 +195,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   }
   Call call{params, in, out, *job, row, context->work, allocator, text, &context->held};
   call.param_count = nparams;
+  if (step.combined >= 0) call.combined = &job->combined[static_cast<size_t>(step.combined)];
   const View* in_there[kMaxStepInputs];
   std::optional<gpu::ChargedRowMemory> charged_memory;
   if (step.on_device) {

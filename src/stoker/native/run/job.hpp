@@ -103,6 +103,7 @@ struct Job {
   std::vector<View> values;                        // rows x plan values
   std::vector<FedColumn> columns;                  // inputs that each row takes when it runs
   std::vector<std::vector<Scratch>> batch_memory;  // per value that crosses segments, per row
+  std::vector<Combined> combined;                  // by Step::combined
   Scratch small;                                   // small values that cross segments, row by row
   uint8_t* small_values = nullptr;
   std::vector<OutputMemory> outputs;

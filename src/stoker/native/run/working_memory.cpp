@@ -6,7 +6,9 @@
 namespace stoker {
 
 WorkingMemory::WorkingMemory(const Plan& plan)
-    : buffers_(static_cast<size_t>(plan.buffers)), values_(plan.values.size()) {}
+    : buffers_(static_cast<size_t>(plan.buffers)),
+      values_(plan.values.size()),
+      combined_(static_cast<size_t>(plan.combining)) {}
 
 void WorkingMemory::watch(RowContext* context) {
   for (size_t i = 0; i < context->buffers.size(); ++i) context->buffers[i].watch(&buffers_[i], &bytes_);
@@ -16,6 +18,8 @@ void WorkingMemory::watch(RowContext* context) {
 
 void WorkingMemory::watch(Job* job) {
   job->small.watch(&small_, &bytes_);
+  job->combined.resize(combined_.size());
+  for (size_t i = 0; i < combined_.size(); ++i) job->combined[i].memory.watch(&combined_[i], &bytes_);
   job->period = period_;
 }
 
@@ -35,6 +39,7 @@ bool WorkingMemory::batch_done(int64_t rows) {
   for (RecentHighWaterMark& most : buffers_) most.start_period();
   for (RecentHighWaterMark& most : values_) most.start_period();
   for (RecentHighWaterMark& most : work_) most.start_period();
+  for (RecentHighWaterMark& most : combined_) most.start_period();
   small_.start_period();
   ++period_;
   return true;
@@ -49,6 +54,7 @@ void WorkingMemory::trim_now(RowContext* context) const {
 void WorkingMemory::trim_now(Job* job) const {
   job->period = period_;
   job->small.trim();
+  for (Combined& combined : job->combined) combined.memory.trim();
   for (std::vector<Scratch>& rows : job->batch_memory)
     for (Scratch& memory : rows) memory.trim();
 }

@@ -42,6 +42,7 @@ class WorkingMemory {
   static constexpr int kBatches = 32;
   static constexpr int64_t kRows = 1024;
   std::vector<RecentHighWaterMark> buffers_, values_;  // per scratch buffer, and per value that crosses segments
+  std::vector<RecentHighWaterMark> combined_;          // per step whose kernel combines rows
   RecentHighWaterMark work_[kWorkAreas], small_;
   std::atomic<size_t> bytes_{0};
   std::atomic<uint64_t> period_{0};

@@ -44,6 +44,7 @@ class Normalize(Operator, name="normalize"):
         {"axis_names": "HW", "ddof": 1, "epsilon": 0.5, "scale": 64.0, "shift": 128.0, "dtype": "uint8"},
         {"mean": 3.0, "axes": (0, -2)},
         {"mean": 100.0, "stddev": 2.0},
+        {"batch": True, "axis_names": "HW", "ddof": 1, "epsilon": 0.25},
     )
 
     def validate(self, args: Mapping[str, Any]) -> None:
@@ -57,6 +58,10 @@ class Normalize(Operator, name="normalize"):
         if any(value is not None and len(value) != 1 for value in given):
             raise ArgumentError("`normalize`: expected one number as `mean` and `stddev`, or a node with a tensor")
 
+    @classmethod
+    def depends_on_batch(cls, args: Mapping[str, Any]) -> bool:
+        return bool(args.get("batch"))
+
     def compose(self, c: Lowering, x: Value) -> Value:
         axes = self._axes(c, x)
         names = ("shift", "scale", "epsilon")
@@ -69,17 +74,16 @@ class Normalize(Operator, name="normalize"):
             raise ArgumentError("`normalize`: expected `batch` only without a `mean` or `stddev`")
         over = {"axes": axes, "keep_dims": True}
         batch = c.const("batch")
-        extents: Any = c.apply("shapes", x, dtype="int64") if batch else None
         if c.given("mean"):
             mean = self._given(c, "mean", x)
         else:
             mean = c.apply("reductions.mean", x, dtype="float64", **over)
-            mean = c.apply("_pooled", mean, extents, axes=axes) if batch else mean
+            mean = c.apply("_pooled", mean, x, axes=axes) if batch else mean
         if c.given("stddev"):
             spread = self._given(c, "stddev", x)
         else:
             spread = c.apply("reductions.variance", x, mean, ddof=0 if batch else c.const("ddof"), **over)
-            spread = c.apply("_pooled", spread, extents, axes=axes, ddof=c.const("ddof")) if batch else spread
+            spread = c.apply("_pooled", spread, x, axes=axes, ddof=c.const("ddof")) if batch else spread
         settings = {name: c.const(name) for name in (*names, "dtype")}
         out: Value = c.apply("_normalized", x, mean, spread, given=c.given("stddev"), **settings)
         return out

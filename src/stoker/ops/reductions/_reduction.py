@@ -141,8 +141,8 @@ def summed(values: Any) -> Any:
     In each chunk of 4096 numbers, number i is added to lane i % 32. Then the upper half of the lanes is added to the
     lower half until one lane is left. The chunks' sums are added in the same way, as one more chunk of any length.
     """
-    chunks = _in_lanes(_in_rows(values, _CHUNK))
-    return _in_lanes(chunks)
+    chunks = in_lanes(_in_rows(values, _CHUNK))
+    return in_lanes(chunks)
 
 
 def _in_rows(values: Any, unit: int) -> Any:
@@ -152,7 +152,8 @@ def _in_rows(values: Any, unit: int) -> Any:
     return np.concatenate([values, missing], -1).reshape(*values.shape[:-1], rows, unit)
 
 
-def _in_lanes(values: Any) -> Any:
+def in_lanes(values: Any) -> Any:
+    """Return the sum over the last axis: number i is added to lane i % 32, then the lanes' halves to each other."""
     lanes = np.add.accumulate(_in_rows(values, _LANES), -2)[..., -1, :] + 0.0  # adding 0.0 avoids a sum of -0
     while lanes.shape[-1] > 1:
         half = lanes.shape[-1] // 2
