@@ -82,7 +82,20 @@ def make_inputs(batch: int, size: Sequence[int], device: str = "cuda") -> dict[s
         "labels": (torch.randint(0, CLASSES, (batch, 16384), dtype=torch.int32, device=device), ""),
         "points": (torch.rand((batch, 65536, 2), device=device), ""),
         "clips": (torch.randn((batch, RATE * SECONDS), device=device) / 4, ""),
+        "blocks": (torch.from_numpy(lz4_block(height * width * 3)).to(device).expand(batch, -1).contiguous(), ""),
     }
+
+
+def lz4_block(size: int) -> Any:
+    """Return an LZ4 block of ``size`` bytes, in 16 random bytes that are repeated three times, and at last literals."""
+    rng = np.random.default_rng(3)
+    count = (size - 80) // 64
+    groups = np.empty((count, 21), np.uint8)
+    groups[:, :2] = (0xFF, 16 - 15)  # 15 literals and more, a match of 15 + 4 bytes and more
+    groups[:, 2:18] = rng.integers(0, 256, (count, 16))
+    groups[:, 18:] = (16, 0, 48 - 19)  # its distance and length
+    last = size - 64 * count
+    return np.concatenate([groups.reshape(-1), [0xF0, last - 15], rng.integers(0, 256, last)]).astype(np.uint8)
 
 
 class Pipeline:
@@ -97,7 +110,7 @@ class Pipeline:
     ) -> None:
         self.refusal, self.bytes = "", 0
         self.rates: list[float] = []
-        self.batch = len(inputs[0][0])
+        self.batch = options.batch
 
         sizes = {"batch_size": self.batch, "num_threads": options.threads, "prefetch_queue_depth": options.depth}
 
@@ -117,7 +130,8 @@ class Pipeline:
             for _ in range(8):
                 self._pipeline.run()
         except Exception as error:  # noqa: BLE001 (the table names it)
-            self.refusal = f"{type(error).__name__}: {str(error).splitlines()[0][:90]}"
+            reason = str(error).rpartition("encountered:")[2].strip()  # DALI's texts begin with the place
+            self.refusal = f"{type(error).__name__}: {reason.splitlines()[0][:200] if reason else ''}"
 
     def run(self, seconds: float) -> None:
         """Run one round."""
@@ -223,7 +237,9 @@ SOUND: dict[str, Callable[[Any, Any], Any]] = {
 
 
 # Inputs of operators that take others than images, or than clips for sound.
-INPUTS = {
+INPUTS: dict[str, tuple[str, ...]] = {
+    "constant": (),
+    "inflate": ("blocks",),
     "debayer": ("mosaics",),
     "remap": ("images", "columns", "rows"),
     "cast_like": ("images", "points"),
@@ -266,6 +282,9 @@ def more_calls(lib: Any) -> dict[str, Callable[..., Any]]:
         "pad": lambda x: fn.pad(x, axes=[0, 1], shape=[400, 512]),
         "paste": lambda x: fn.paste(x, ratio=1.25, fill_value=0),
         "multi_paste": pasted,
+        "constant": lambda: fn.constant(idata=[7], shape=[HEIGHT, WIDTH, 3], dtype=types.UINT8, device="gpu"),
+        "get_property": lambda x: fn.get_property(x, key="layout"),
+        "inflate": lambda x: fn.decoders.inflate(x, shape=[HEIGHT, WIDTH, 3], dtype=types.UINT8),
         "grid_mask": lambda x: fn.grid_mask(x, tile=50, ratio=0.5, angle=0.3),
         "sphere": lambda x: fn.sphere(x),
         "water": lambda x: fn.water(x),

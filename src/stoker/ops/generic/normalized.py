@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ...contract import expr as ex
 from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.pixel import binary, load, select, unary, uniform
+from ...contract.pixel import Px, binary, load, select, unary, uniform
 from ...contract.step import Value
 from ...contract.types import DType
 from .cast import cast_array
@@ -39,14 +40,20 @@ class Normalized(Operator, name="_normalized"):
         return [(x, np.float32(100.25 + i), spreads) for i, (x,) in enumerate(samples.images())]
 
     def lower(self, c: Lowering, x: Value, mean: Value, spread: Value) -> Value:
-        value, middle, width = (load(v.dtype, i).cast(DType.FLOAT) for i, v in enumerate((x, mean, spread)))
-        scale, shift, epsilon = (uniform(c.const(name)) for name in ("scale", "shift", "epsilon"))
-        variance = (width * width if c.const("given") else width) + epsilon
-        factor = scale / unary("sqrt", variance)
-        if not c.const("given"):
-            factor = select(binary("gt", variance, 0), factor, uniform(0))
-        result = (value - middle) * factor + shift
+        ones = (ex.is_static(n) and n == 1 for n in spread.shape)
+        shared = spread.rank < x.rank or any(ones)
+        if shared:  # by several elements, each of which would take a root and a division
+            spread = c.pointwise([spread], self._factor(c, load(spread.dtype)))
+        value, middle, last = (load(v.dtype, i).cast(DType.FLOAT) for i, v in enumerate((x, mean, spread)))
+        result = (value - middle) * (last if shared else self._factor(c, last)) + uniform(c.const("shift"))
         return c.pointwise([x, mean, spread], result.cast(c.const("dtype")))
+
+    @staticmethod
+    def _factor(c: Lowering, spread: Px) -> Px:
+        width = spread.cast(DType.FLOAT)
+        variance = (width * width if c.const("given") else width) + uniform(c.const("epsilon"))
+        factor = uniform(c.const("scale")) / unary("sqrt", variance)
+        return factor if c.const("given") else select(binary("gt", variance, 0), factor, uniform(0))
 
     def reference(self, row: RowContext, x: Any, mean: Any, spread: Any) -> Any:
         f32 = np.float32
