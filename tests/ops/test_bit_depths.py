@@ -17,7 +17,7 @@ from test_decoders import encoded, pipeline, rotated_file
 from test_png import exif
 from tiff_writer import DEFLATE, GRAY, LZW, NONE, tiff
 
-from stoker import eager, fn, types
+from stoker import Pipeline, eager, fn, types
 from stoker.contract.errors import ArgumentError, DataError
 from stoker.ops.image._pillow_decoding import pillow_decode
 from stoker.testing.tolerances import assert_exact
@@ -115,6 +115,78 @@ def test_colours_with_16_bits_are_not_quantised_in_silence(channels: int) -> Non
     for dtype in (types.UINT16, types.FLOAT):
         with pytest.raises(DataError, match=r"expected 8 bits per channel .*, got 16: Pillow reads such files"):
             pillow_decode(np.frombuffer(data, np.uint8), ANY, True, dtype=dtype)
+
+
+def luma(pixels: Array) -> Array:
+    """Return the gray values of colours of 16 bits, in one channel."""
+    red, green, blue = (pixels[..., k].astype(np.int64) for k in range(3))
+    return ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16).astype(np.uint16)[..., None]
+
+
+COLOURS = np.random.default_rng(3).integers(0, 1 << 16, (5, 6, 4)).astype(np.uint16)
+COLOURS[0, :2] = [[0xFFFF], [0]]
+_PNM = b"P6\n6 5\n65535\n"
+COLOUR_16 = {
+    "png": png_of_colours(COLOURS[..., :3]), "png with transparency": png_of_colours(COLOURS),
+    "tiff": tiff(COLOURS[..., :3], 2), "tiff, high byte first": tiff(COLOURS[..., :3], 2, big=True, compression=LZW),
+    "ppm": _PNM + COLOURS[..., :3].astype(">u2").tobytes(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", COLOUR_16)
+def test_colours_with_16_bits_in_every_colour_model(kind: str) -> None:
+    data, rgb = COLOUR_16[kind], COLOURS[..., :3]
+    models = {types.RGB: rgb, types.BGR: rgb[..., ::-1], types.GRAY: luma(rgb)}
+    for output_type, want in models.items():
+        wide = eager.decoders.image(data, output_type=output_type, dtype=types.UINT16)
+        assert_exact(wide, want)
+        floats = want.astype(np.float32) * np.float32(1 / 65535)
+        assert_exact(eager.decoders.image(data, output_type=output_type, dtype=types.FLOAT), floats)
+        half = eager.decoders.image(data, output_type=output_type, dtype=types.FLOAT16)
+        assert_exact(half, floats.astype(np.float16))
+        cut = eager.decoders.image_slice(data, start=(1, 2), shape=(3, 2), output_type=output_type, dtype=types.UINT16)
+        assert_exact(cut, want[2:4, 1:4])
+        eight = eager.decoders.image(data, output_type=output_type)
+        assert np.abs(wide / 257 - eight).max() <= 1.5
+        mean = eager.decoders.image(data, output_type=output_type, dtype=types.UINT16, scale_denom=8)
+        assert_exact(mean[0, 0], (want.astype(np.int64).sum((0, 1)) / 30 + 0.5).astype(np.uint16))
+
+
+@pytest.mark.parametrize("kind", GRAY_16)
+def test_gray_of_16_bits_in_every_colour_model(kind: str) -> None:
+    for output_type, channels in ((types.RGB, 3), (types.BGR, 3), (types.GRAY, 1)):
+        want = np.repeat(SIXTEEN[..., None], channels, 2)
+        data = np.frombuffer(GRAY_16[kind], np.uint8)
+        assert_exact(eager.decoders.image(data, output_type=output_type, dtype=types.UINT16), want)
+        floats = want.astype(np.float32) * np.float32(1 / 65535)
+        assert_exact(eager.decoders.image(data, output_type=output_type, dtype=types.FLOAT), floats)
+        for dtype, values in ((types.UINT16, want), (types.FLOAT, floats)):
+            assert_exact(pillow_decode(data, output_type, True, dtype=dtype), values)
+
+
+@pytest.mark.filterwarnings("ignore:no GPU is used")
+def test_floats_of_mixed_decoders_have_8_bits_first() -> None:
+    def decoded(dtype: Any, device: str) -> Any:
+        file = np.frombuffer(COLOUR_16["png"], np.uint8)
+        pipe = Pipeline(batch_size=1, num_threads=1, seed=3, without_gpu="cpu")
+        with pipe:
+            pipe.set_outputs(fn.decoders.image(fn.external_source([[file]]), device=device, dtype=dtype))
+        with pipe:
+            return np.array(pipe.run()[0].as_cpu()[0])
+
+    rgb = COLOURS[..., :3]
+    assert_exact(decoded(types.UINT16, "mixed"), rgb)
+    assert_exact(decoded(types.FLOAT, "mixed"), (rgb >> 8).astype(np.float32) * np.float32(1 / 255))
+    assert_exact(decoded(types.FLOAT, "cpu"), rgb.astype(np.float32) * np.float32(1 / 65535))
+
+
+@pytest.mark.parametrize("output_type", [types.RGB, types.BGR, types.GRAY, types.YCbCr])
+def test_unscaled_files_of_floats_are_bytes_first(output_type: Any) -> None:
+    data = saved(np.arange(63, dtype=np.float32).reshape(7, 9), "TIFF")
+    eight = eager.decoders.image(data, output_type=output_type)
+    assert_exact(eager.decoders.image(data, output_type=output_type, dtype=types.UINT16), eight.astype(np.uint16) * 257)
+    floats = eight.astype(np.float32) * np.float32(1 / 255)
+    assert_exact(eager.decoders.image(data, output_type=output_type, dtype=types.FLOAT), floats)
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "LA", "P", "1"])

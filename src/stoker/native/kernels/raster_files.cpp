@@ -62,7 +62,7 @@ Outcome decode(const Call& c, const Form& form, bool indices) {
   const raster::Layout& layout = picture.layout;
   const bool wide = out.dtype != DType::U8;
   if (const int channels = raster::channels(layout, form.format, indices);
-      out.shape[2] != channels || (wide && form.format != jpeg::Format::ANY)) {
+      out.shape[2] != channels || (wide && form.format == jpeg::Format::YCbCr)) {
     *c.error = "expected memory for " + std::to_string(channels) + " channels, got " + std::to_string(out.shape[2]);
     return Outcome::Error;
   }

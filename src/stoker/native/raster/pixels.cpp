@@ -81,6 +81,21 @@ struct Conversion {
     return static_cast<uint8_t>((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16);
   }
 
+  // The weights sum up to 2^16, so that no sum of 16-bit values overflows.
+  static uint16_t wide_gray_of(uint32_t red, uint32_t green, uint32_t blue) {
+    return static_cast<uint16_t>((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16);
+  }
+
+  // Whether a gray value is the sum of a pixel's three colours.
+  bool mixes() const { return format == Format::GRAY && layout.family == Family::Colour; }
+
+  // Number of the value of a pixel that channel `k` of a result of 16 bits takes.
+  int source_of(int k) const {
+    if (format == Format::ANY) return k;
+    if (layout.family != Family::Colour) return 0;
+    return format == Format::BGR ? 2 - k : k;
+  }
+
   void bytes(const uint8_t* from, int64_t count, uint8_t* to) const {
     switch (layout.family) {
       case Family::Table:
@@ -177,9 +192,21 @@ struct Writer {
   template <class T, class Convert>
   void words(const uint8_t* from, int64_t count, uint8_t* to, const Convert& convert) const {
     const Layout& layout = conversion.layout;
-    const int channels = conversion.channels, first = std::min<int>(layout.at[0], layout.at[0] + layout.low);
+    const auto value_at = [&](const uint8_t* pixel, int source) {
+      const uint8_t* const high = pixel + layout.at[source];
+      return static_cast<uint16_t>(high[0] << 8 | high[layout.low]);
+    };
+    if (conversion.mixes())
+      return each<T>(count, to, [&](int64_t i) {
+        const uint8_t* const pixel = from + layout.pixel * i;
+        return convert(Conversion::wide_gray_of(value_at(pixel, 0), value_at(pixel, 1), value_at(pixel, 2)));
+      });
+    const int channels = conversion.channels;
+    int source[4];
+    for (int k = 0; k < channels; ++k) source[k] = conversion.source_of(k);
+    const int first = std::min<int>(layout.at[source[0]], layout.at[source[0]] + layout.low);
     bool packed = layout.pixel == 2 * channels;
-    for (int k = 1; k < channels; ++k) packed = packed && layout.at[k] == layout.at[0] + 2 * k;
+    for (int k = 1; k < channels; ++k) packed = packed && layout.at[source[k]] == layout.at[source[0]] + 2 * k;
     const auto word = [&](const uint8_t* p) {
       uint16_t value;
       std::memcpy(&value, p, sizeof value);
@@ -191,10 +218,7 @@ struct Writer {
       return each<T>(count * channels, to,
                      [&](int64_t i) { return convert(__builtin_bswap16(word(from + first + 2 * i))); });
     for (int64_t x = 0; x < count; ++x, from += layout.pixel, to += channels * static_cast<int64_t>(sizeof(T)))
-      each<T>(channels, to, [&](int64_t k) {
-        const uint8_t* const high = from + layout.at[k];
-        return convert(static_cast<uint16_t>(high[0] << 8 | high[layout.low]));
-      });
+      each<T>(channels, to, [&](int64_t k) { return convert(value_at(from, source[k])); });
   }
 
   template <class T, class Value>

@@ -56,7 +56,7 @@ struct Target {
   jpeg::Format format;
   int scale_log2;
   bool indices;
-  View out;  // [H,W,C] of U8; or of U16 or F32, only with the format ANY
+  View out;  // [H,W,C] of U8; or of U16 or F32, not with the format YCbCr
 };
 
 // Return the reason why `write` leaves the conversion to Pillow, a literal, or null.

@@ -130,7 +130,7 @@ def pillow_decode(
     At a smaller scale, pixels are means of ``scale`` x ``scale`` pixels of the whole image.
 
     Args:
-        dtype: UINT8; or UINT16 or FLOAT with ANY_DATA, which keep the values of files with more than 8 bits.
+        dtype: UINT8; or UINT16 or FLOAT, not with YCbCr, which keep the values of files with more than 8 bits.
         indices: files with a palette give its indices, in one channel.
     """
     image = _open(data)
@@ -202,8 +202,14 @@ def _converted(image: Any, form: _Form) -> npt.NDArray[Any]:
     """Return the pixels of a loaded image, HWC."""
     output_type, dtype = form.output_type, form.dtype
     if image.mode.startswith(("I", "F")):
-        values = _values(image, dtype, has_16_bits=form.has_16_bits)[..., None]
-        return values if output_type in (ImageType.GRAY, ImageType.ANY_DATA) else _colored(values, output_type)
+        # Floats and integers of 32 bits have no range that they could be scaled by.
+        unscaled = not _has_16_bits(image, form) and output_type != ImageType.ANY_DATA
+        values = _values(image, DType.UINT8 if unscaled else dtype, form)[..., None]
+        if output_type in (ImageType.RGB, ImageType.BGR):
+            values = np.repeat(values, 3, -1)
+        elif output_type == ImageType.YCbCr:
+            values = np.asarray(pillow().fromarray(values[..., 0]).convert("YCbCr"))
+        return _widened(values, dtype) if unscaled else values
     if form.indices and image.mode in _WITH_PALETTE:
         return np.asarray(image if image.mode == "P" else image.getchannel(0))[..., None]
     if output_type == ImageType.ANY_DATA:
@@ -216,22 +222,25 @@ def _converted(image: Any, form: _Form) -> npt.NDArray[Any]:
         image = image.convert(_MODES[output_type])
     pixels = np.asarray(image)
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+    return _widened(pixels[..., ::-1] if output_type == ImageType.BGR else pixels, dtype)
+
+
+def _widened(pixels: npt.NDArray[np.uint8], dtype: DType) -> npt.NDArray[Any]:
+    """Return bytes as UINT8, or scaled to the range of UINT16 or FLOAT."""
     if dtype == DType.UINT16:
         return pixels.astype(np.uint16) * np.uint16(257)
-    if dtype == DType.FLOAT:
-        return pixels.astype(np.float32) * np.float32(1 / 255)
-    return pixels[..., ::-1] if output_type == ImageType.BGR else pixels
+    return pixels.astype(np.float32) * np.float32(1 / 255) if dtype == DType.FLOAT else pixels
 
 
-def _colored(gray: npt.NDArray[np.uint8], output_type: ImageType) -> npt.NDArray[np.uint8]:
-    pixels = np.asarray(pillow().fromarray(gray[..., 0]).convert(_MODES[output_type]))
-    return pixels[..., ::-1] if output_type == ImageType.BGR else pixels
+def _has_16_bits(image: Any, form: _Form) -> bool:
+    """Return whether an image of Pillow's modes "I" and "F" has integers of 16 bits."""
+    return image.mode.startswith("I;16") or (image.mode == "I" and form.has_16_bits)
 
 
-def _values(image: Any, dtype: DType, *, has_16_bits: bool) -> npt.NDArray[Any]:
+def _values(image: Any, dtype: DType, form: _Form) -> npt.NDArray[Any]:
     """Return the pixels of an image with one channel of more than 8 bits. A conversion that loses values is refused."""
     values = np.asarray(image)
-    if image.mode.startswith("I;16") or (image.mode == "I" and has_16_bits):
+    if _has_16_bits(image, form):
         values = values.clip(0, 65535).astype(np.uint16)
         if dtype == DType.UINT16:
             return values
