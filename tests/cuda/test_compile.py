@@ -119,6 +119,8 @@ def representative() -> dict[str, str]:
     salt = px.uniform(255, DType.FLOAT64).cast(DType.UINT8)
     noisy = px.select(px.binary("lt", drawn, 99), salt, px.load(DType.UINT8))
     sources["drawn pixels"] = compiled([[noisy]], [DType.UINT8]).source().stage
+    moved = px.select(px.binary("eq", px.coordinate(1), 0), px.unary("neg", px.load(F32)), px.load(F32))
+    sources["points"] = compiled([[moved]], [F32]).source().stage
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
     for kernel, *types in OWN:
         sources.update((f"{kernel} {types} {name}", text) for name, text in own_sources(kernel, *types))

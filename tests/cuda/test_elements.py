@@ -88,6 +88,31 @@ def drawn_pixels(device: str) -> Any:
     return noisy, fn.flip(noisy), fn.noise.salt_and_pepper(x, prob=0.3, per_channel=True)
 
 
+@pipeline_def(batch_size=ROWS, num_threads=1, seed=4, device_id=0)
+def points(device: str) -> Any:
+    """Rows of two numbers whose coordinates a program reads: of any count and order, and pixels of two channels."""
+    x = fn.external_source(source=pairs, batch=False, dtype=types.FLOAT, ndim=2, device=device)
+    planes = fn.external_source(
+        source=lambda info: pairs(info).T.copy(), batch=False, dtype=types.FLOAT, ndim=2, device=device
+    )
+    shades = fn.external_source(
+        source=lambda info: wide_images(info)[..., :2].copy(), batch=False, dtype=types.UINT8, ndim=3, layout="HWC",
+        device=device,
+    )  # fmt: skip
+    flipped = fn.coord_flip(x, flip_x=1, flip_y=fn.random.coin_flip())
+    return (
+        flipped, fn.coord_flip(x[1:], flip_y=1), fn.coord_flip(x[::-1]), fn.coord_flip(fn.transpose(planes)),
+        fn.transpose(flipped), fn.coord_flip(fn.cast(x, dtype=types.FLOAT16)),
+        fn.coord_flip(fn.cast(x, dtype=types.FLOAT64)), fn.noise.salt_and_pepper(shades, prob=0.3),
+        fn.sharpness(shades, factor=2),
+    )  # fmt: skip
+
+
+def pairs(info: Any) -> Any:
+    count = (3, 41, 300)[info.idx_in_epoch % ROWS]
+    return np.random.default_rng(info.idx_in_epoch).normal(0, 1, (count, 2)).astype(np.float32)
+
+
 def wide_images(info: Any) -> Any:
     return np.random.default_rng(info.idx_in_epoch).integers(0, 256, (18, 12, 3), dtype=np.uint8)
 
@@ -96,7 +121,7 @@ def even_images(info: Any) -> Any:
     return np.random.default_rng(info.idx_in_epoch).integers(0, 256, (18, 11, 3), dtype=np.uint8)
 
 
-@pytest.mark.parametrize("pipeline", [moved_elements, drawn_pixels])
+@pytest.mark.parametrize("pipeline", [moved_elements, drawn_pixels, points])
 def test_moved_and_drawn_elements(pipeline: Any) -> None:
     with pipeline("gpu") as on_gpu, pipeline("cpu") as on_cpu:
         for number, (got, want) in enumerate(zip(on_gpu.run(), on_cpu.run(), strict=True)):

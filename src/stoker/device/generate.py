@@ -70,7 +70,7 @@ _SIZES = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2)  # bytes of an element, by the 
 _GROUP, _GROUP_INSTRUCTIONS, _GROUP_WORDS = 4, 480, 26
 _MOST_TOGETHER, _TOGETHER_INSTRUCTIONS, _TOGETHER_WORDS = 8, 60, 20
 _ACCESS, _WIDE_INSTRUCTIONS, _WIDE_WORDS = 16, 200, 36  # bytes of the largest access; limits of groups of such accesses
-_INNER = 3  # channels of a pixel (native/shared/stage_slot.hpp)
+_PIXEL, _POINT = 3, 2  # elements of lanes (native/shared/stage_slot.hpp)
 _GROUP_BLOCKS = 3  # at most per multiprocessor, for registers: wide accesses need fewer threads to hide latency
 _MIN_BLOCKS = 2
 _I32 = 0
@@ -347,14 +347,15 @@ def _group_lines(
     read = [size for n, size in zip(width[:outputs], sizes, strict=False) if n]
     written = sizes[outputs:]
     wide, wide_together = _wide(len(code), read, written) if rows else (1, 1)
-    pixels = 1, 1
+    inner = {}
     if rows is not None and not rows.one_axis:
-        pixels = _group(len(code) * _INNER, [_INNER * size for size in read], [_INNER * size for size in written])
+        for n in (_PIXEL, _POINT) if ports[1] else (_PIXEL,):
+            fits, count = _group(len(code) * n, [n * size for size in read], [n * size for size in written])
+            inner[n] = count if fits > 1 else 0
     return [
         f"  static constexpr int kGroup = {lanes}, kTogether = {together};",
         f"  static constexpr int kWide = {wide}, kWideTogether = {wide_together};",
-        f"  static constexpr bool kPixels = {str(pixels[0] > 1).lower()};",
-        f"  static constexpr int kPixelsTogether = {pixels[1]};",
+        f"  static constexpr int kPixelsTogether = {inner.get(_PIXEL, 0)}, kPointsTogether = {inner.get(_POINT, 0)};",
         f"  static constexpr int size(int port) {{ return {_by_port(sizes)}; }}",
         f"  static constexpr int channels(int port) {{ return {_by_port(width)}; }}",
     ]

@@ -10,8 +10,7 @@ struct Program {
   static constexpr bool kShort = true;  // so that it may be there several times
   static constexpr int kGroup = 4, kTogether = 1;
   static constexpr int kWide = 1, kWideTogether = 1;
-  static constexpr bool kPixels = false;
-  static constexpr int kPixelsTogether = 1;
+  static constexpr int kPixelsTogether = 0, kPointsTogether = 0;
   static constexpr int size(int port) { return port == 0 ? 4 : port == 1 ? 4 : port == 2 ? 4 : 1; }
   static constexpr int channels(int port) { return port == 0 ? 1 : port == 1 ? 1 : port == 2 ? 1 : 1; }
   struct Numbers {

@@ -38,11 +38,15 @@ inline void run_unsampled(const Row<Program>& row, const Part& part, bool& fault
         if (run_contiguous<Groups<Program>>(row, part, fault)) return;
       }
       if (run_groups<Groups<Program>>(row, part, fault)) return;
-    } else if constexpr (Program::kPixels) {
-      if constexpr (Program::kShared > 0) {
-        if (has_same_coordinates(row) && run_groups<PixelGroups<Program, true>>(row, part, fault)) return;
+    } else if (row.slot().inner == kPixel) {
+      if constexpr (Program::kPixelsTogether > 0) {
+        if constexpr (Program::kShared > 0) {
+          if (has_same_coordinates(row) && run_groups<PixelGroups<Program, true>>(row, part, fault)) return;
+        }
+        if (run_groups<PixelGroups<Program>>(row, part, fault)) return;
       }
-      if (run_groups<PixelGroups<Program>>(row, part, fault)) return;
+    } else if constexpr (Program::kPointsTogether > 0) {
+      if (run_groups<PointGroups<Program>>(row, part, fault)) return;
     }
   }
   run_lanes(row, part, fault);

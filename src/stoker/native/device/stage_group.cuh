@@ -116,14 +116,22 @@ struct WideGroups {
   static constexpr int kLanes = Program::kWide, kInner = 1, kTogether = Program::kWideTogether;
   static constexpr bool kSame = true;
 };
-// A flat program's groups of pixels; see kInner in shared/stage_slot.hpp. If kSame is set, a pixel's channels have the same
+// A flat program's groups of pixels; see kPixel in shared/stage_slot.hpp. If kSame is set, a pixel's channels have the same
 // coordinates, so that the compiler computes once per pixel what depends on them alone, as random numbers do.
 template <class Program_, bool same = false>
 struct PixelGroups {
   using Program = Program_;
   static constexpr bool kSame = same;
-  static constexpr int kLanes = Program::kGroup, kInner = static_cast<int>(stage::kInner);
+  static constexpr int kLanes = Program::kGroup, kInner = kPixel;
   static constexpr int kTogether = Program::kPixelsTogether;
+};
+// Its groups of points; see kPoint there.
+template <class Program_>
+struct PointGroups {
+  using Program = Program_;
+  static constexpr bool kSame = false;
+  static constexpr int kLanes = Program::kGroup, kInner = kPoint;
+  static constexpr int kTogether = Program::kPointsTogether;
 };
 
 // How a group's elements lie in memory.

@@ -87,10 +87,11 @@ struct Lane {
 };
 
 // A thread's copy of its row's descriptor for the loop over lanes. Without it the compiler, which must assume that
-// stores change the slot, would read the slot again for every lane.
+// stores change the slot, would read the slot again for every lane. Groups with three ports read the strides of outer axes
+// where they use them, once for many lanes; in registers they would make others spill.
 template <class Program>
 struct HeldPorts {
-  static constexpr int kAxesHeld = 3;
+  static constexpr int kAxesHeld = Program::kGroup > 1 && Program::kPorts == 3 ? 1 : 3;
   uint8_t* data[Program::kPorts];
   int64_t channel[Program::kPorts];
   int64_t stride[Program::kPorts][kAxesHeld];

@@ -239,7 +239,7 @@ class GpuStage : public gpu::Kernel {
   // Return the axis of adjacent elements of an input or output that becomes part of the lanes, or -1.
   int inner_axis(const pixel::Axis* axes, int count) const {
     for (int d = count - 1; d >= 0 && count > 1; --d) {
-      if (axes[d].extent != kInner) continue;
+      if (axes[d].extent != kPixel && (axes[d].extent != kPoint || spec_.coordinates.empty())) continue;
       for (int p = 0; p < ports_; ++p) {
         if (axes[d].stride[p] == size_of(dtype_of(p))) return d;
       }

@@ -40,9 +40,10 @@ constexpr uint32_t pair_tile_rows(uint32_t height) {
   return (height + each - 1) / each * 16;
 }
 
-// Extent of an axis of adjacent elements that becomes part of the lanes: the channels of an RGB pixel, which a flip or a
-// transposition moves together.
-constexpr int64_t kInner = 3;
+// Extents of an axis of adjacent elements that becomes part of the lanes: the channels of an RGB pixel, which a flip or a
+// transposition moves together, and the numbers of a point in programs with coordinates, which keep the axis from being
+// merged with others.
+constexpr int kPixel = 3, kPoint = 2;
 
 // Tile of a block that computes both passes of a resampling: kTileLines columns (rows if the vertical pass comes
 // first); ResampleScratch has the extent along the other axis. The image between the passes holds the tile's source
