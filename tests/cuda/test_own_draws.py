@@ -13,7 +13,7 @@ from test_own_kernels import compare, rows_of
 from stoker import DataError, fn, pipeline_def, types
 from stoker.device.gpu import Gpu
 
-BIG = (41, 37, 3)  # more elements than a block draws, and an odd number
+BIG = (41, 67, 3)  # more elements than a block draws, and an odd number
 
 
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)], autouse=True)
@@ -60,6 +60,23 @@ def test_all_types(dtype: Any) -> None:
     assert len(np.unique(values[0])) == (1 if dtype == types.BOOL else 3)
     if dtype == types.FLOAT64:
         assert abs(normal[0].mean() - 0.25) < 0.2 and 1.8 < normal[0].std() < 2.2
+
+
+@pytest.mark.parametrize("dtype", [types.FLOAT16, types.FLOAT, types.INT16])
+def test_means_and_deviations(dtype: Any) -> None:
+    """A GPU rounds most numbers from approximate ones, whose error depends on both parameters."""
+    pairs = [(0.0, 1.0), (-0.0, 0.0), (5.0, 0.0), (1e6, 1e-3), (3.0, 1e-310), (1e30, 1e-5), (0.0, 1e-20)]
+
+    @pipeline_def(batch_size=2, num_threads=2, seed=8)
+    def pipe(on_gpu: bool) -> Any:
+        return tuple(
+            fn.random.normal(mean=mean, stddev=deviation, dtype=dtype, shape=BIG, **device_of(on_gpu))
+            for mean, deviation in pairs
+        )
+
+    standard, *_, tiny = compare(pipe)
+    assert len(np.unique(standard[0])) > (5 if dtype == types.INT16 else 1000)
+    assert np.any(tiny[0]) == (dtype == types.FLOAT)
 
 
 @pytest.mark.parametrize("dtype", [types.FLOAT16, types.FLOAT, types.FLOAT64])

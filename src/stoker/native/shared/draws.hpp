@@ -46,6 +46,12 @@ inline double below_in_half(double high) {
   return static_cast<double>(float_from_half(static_cast<uint16_t>(h & 0x8000 ? h + 1 : h - 1)));
 }
 
+// Return the least of 0 to 2^53 that numbers of 53 bits reach if u = number / 2^53 is not below `probability`.
+inline uint64_t coin_threshold(double probability) {
+  if (!(probability > 0)) return 0;
+  return probability >= 1 ? uint64_t{1} << 53 : static_cast<uint64_t>(std::ceil(probability * 0x1p53));
+}
+
 enum class Rounding : uint8_t { Half, Float, Double, Other };  // of the numbers, when they are stored
 
 // Evenly distributed numbers. The upper end stays excluded even if rounding would reach it, except for integers.
@@ -67,6 +73,17 @@ class Range {
     if (rounding_ == Rounding::Half) return top_ < x ? top_ : x;
     if (rounding_ == Rounding::Float) return static_cast<double>(static_cast<float>(x)) >= high_ ? top_ : x;
     return rounding_ == Rounding::Double && x >= high_ ? top_ : x;
+  }
+  // Return the same, for Rounding::Float, from comparisons of single precision: `end` is least_float().
+  float at(double u, float end) const {
+    const auto x = static_cast<float>(low_ + width_ * u);
+    return x >= end ? static_cast<float>(top_) : x;
+  }
+  // Return the least number of single precision that is excluded; NaN if there is none.
+  float least_float() const {
+    if (rounding_ != Rounding::Float) return static_cast<float>(xm::detail::quiet_nan());
+    const auto end = static_cast<float>(high_);
+    return static_cast<double>(end) < high_ ? -next_below<uint32_t>(-end) : end;
   }
 
  private:

@@ -42,11 +42,11 @@ inline uint64_t part_key(uint64_t seed, int64_t part, int64_t epoch) {
   return b.w[0] | (uint64_t{b.w[1]} << 32);
 }
 
-// Return a number in [0, 1) with 53 bits, from the high 26 bits of one word and the high 27 bits of the next.
-inline double uniform(uint32_t first, uint32_t second) {
-  const uint64_t hi = first >> 6, lo = second >> 5;
-  return static_cast<double>((hi << 27) | lo) * 0x1p-53;
-}
+// Return 53 bits: the high 26 bits of one word and the high 27 bits of the next.
+inline uint64_t bits53(uint32_t first, uint32_t second) { return uint64_t{first >> 6} << 27 | second >> 5; }
+
+// Return a number in [0, 1) with these 53 bits.
+inline double uniform(uint32_t first, uint32_t second) { return static_cast<double>(bits53(first, second)) * 0x1p-53; }
 
 // Random stream of one draw of one row: 4-word blocks by number, words in order.
 class Stream {

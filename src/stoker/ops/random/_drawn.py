@@ -13,7 +13,7 @@ from ...contract.types import DType
 
 UNIFORM, NORMAL, COIN, VALUES = range(4)  # numbers of the distributions in native/shared/draws.hpp
 
-_ELEMENTS = 2048  # of a block on a GPU (native/device/own_draw.cuh)
+_ELEMENTS = 8192  # of a block on a GPU (native/device/own_draw.cuh)
 _FEW = 1024  # tensors with at most as many elements are drawn on the CPU, which sends them with the batch
 _WORDS = 5  # name of a row's stream
 
