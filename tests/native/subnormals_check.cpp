@@ -54,16 +54,16 @@ void expect_no_subnormals(Isa isa, const char* name, Operation&& operation) {
 
 void check(Isa isa) {
   const int64_t height = 1 + below(20), width = 1 + below(150), channels = 1 + below(4);
-  const Picture src(DType::U8, height, width, channels), dst(below(2) ? DType::U8 : DType::F32, height, width, channels);
+  const Picture src(DType::U8, height, width, channels),
+      dst(below(2) ? DType::U8 : DType::F32, height, width, channels);
   float weights[25];
   for (float& w : weights) w = 0.01f * static_cast<float>(1 + below(100));
   const int64_t high = 1 + 2 * below(3), wide = 1 + 2 * below(3);
   const bool fused = below(2);
   const correlate::Window whole{weights, high, wide, high / 2, wide / 2, Border::Reflect101, 0, fused};
   const correlate::Window across{weights, 1, wide, 0, wide / 2}, down{weights, high, 1, high / 2, 0};
-  expect_no_subnormals(isa, "correlate", [&](Scratch& scratch) {
-    return correlate::correlate(src.view, whole, dst.view, scratch);
-  });
+  expect_no_subnormals(isa, "correlate",
+                       [&](Scratch& scratch) { return correlate::correlate(src.view, whole, dst.view, scratch); });
   expect_no_subnormals(isa, "correlate_twice", [&](Scratch& scratch) {
     return correlate::correlate_twice(src.view, across, down, dst.view, scratch);
   });
