@@ -249,6 +249,19 @@ def test_reductions_of_axes(axes: tuple[int, ...]) -> None:
     compare_rows([rows], [""], lambda x: (fn.reductions.max(fn.flip(x, horizontal=1), axes=axes),))
 
 
+def test_reductions_over_equal_and_other_distances() -> None:
+    """Elements of two axes are as far apart as those of one, in either direction; those of a window are not."""
+    rng = np.random.default_rng(8)
+    rows = [rng.integers(0, 256, s, np.uint8) for s in ((60, 75, 3), (1, 300, 3), (300, 1, 3), (9, 40, 1))]
+
+    def reduced(x: Any) -> Any:
+        views = (x, fn.flip(x, horizontal=1, vertical=1), fn.flip(x, vertical=1), fn.transpose(x, perm=[1, 0, 2]))
+        windows = [fn.slice(x, start=[0, 0], rel_shape=[1.0, 0.9], axes=[0, 1])]
+        return tuple(fn.reductions.mean(v, axes=(0, 1)) for v in (*views, *windows))
+
+    compare_rows([rows], [""], reduced)
+
+
 def test_an_argument_is_computed_where_it_is_read() -> None:
     rows = [noise(np.random.default_rng(8), "uint8", (5, 6, 3)) for _ in range(3)]
     compare_rows([rows], ["HWC"], lambda x: (fn.brightness(x, brightness=fn.reductions.mean(x) * 0.01),))

@@ -81,21 +81,47 @@ struct Reduce {
     return true;
   }
 
-  template <class Count>
-  static Result lane_of(const uint8_t* data, const Port& port, int64_t begin, int64_t end, double mean) {
+  // Whether the elements of the reduced axes follow each other at equal distances, of `step` bytes.
+  static bool is_even(const Port& port, int64_t& step) {
+    int64_t count = 1;
+    step = 0;
+    STOKER_UNROLL for (int d = kRank - 1; d >= 0; --d) {
+      if ((kGone >> d & 1) == 0 || port.shape[d] <= 1) continue;
+      if (count == 1) step = port.stride[d];
+      else if (port.stride[d] != step * count) return false;
+      count *= port.shape[d];
+    }
+    return true;
+  }
+
+  // Join a lane's numbers, which are at equal distances: kStep bytes, or `given` bytes if kStep is 0.
+  template <int64_t kStep>
+  static Result even_lane_of(const uint8_t* data, int64_t begin, int64_t end, double mean, int64_t given) {
+    constexpr int kAhead = 8;  // numbers that are loaded together, and joined in their order
+    constexpr int64_t kLanes = gpu::kWarp;
+    const int64_t step = kStep ? kStep : given;
     Result own = Fold::neutral();
     int64_t i = begin + gpu::thread_index() % gpu::kWarp;
-    if (is_dense(port)) {
-      constexpr int kAhead = 8;  // numbers that are loaded together, and joined in their order
-      constexpr int64_t kItem = sizeof(typename In::Memory);
-      for (; i + (kAhead - 1) * gpu::kWarp < end; i += kAhead * gpu::kWarp) {
-        Number x[kAhead];
-        STOKER_UNROLL for (int k = 0; k < kAhead; ++k) x[k] = number_at(data + (i + k * gpu::kWarp) * kItem);
-        STOKER_UNROLL for (int k = 0; k < kAhead; ++k) own = Fold::join(own, Fold::term(x[k], mean));
-      }
-      for (; i < end; i += gpu::kWarp) own = Fold::join(own, Fold::term(number_at(data + i * kItem), mean));
-      return own;
+    for (; i + (kAhead - 1) * kLanes < end; i += kAhead * kLanes) {
+      const uint8_t* const from = data + i * step;
+      Number x[kAhead];
+      STOKER_UNROLL for (int k = 0; k < kAhead; ++k) x[k] = number_at(from + k * kLanes * step);
+      STOKER_UNROLL for (int k = 0; k < kAhead; ++k) own = Fold::join(own, Fold::term(x[k], mean));
     }
+    for (; i < end; i += kLanes) own = Fold::join(own, Fold::term(number_at(data + i * step), mean));
+    return own;
+  }
+
+  template <class Count>
+  static Result lane_of(const uint8_t* data, const Port& port, int64_t begin, int64_t end, double mean) {
+    constexpr int64_t kItem = sizeof(typename In::Memory);
+    int64_t step;
+    if (is_even(port, step)) {
+      return step == kItem ? even_lane_of<kItem>(data, begin, end, mean, 0)
+                           : even_lane_of<0>(data, begin, end, mean, step);
+    }
+    Result own = Fold::neutral();
+    int64_t i = begin + gpu::thread_index() % gpu::kWarp;
     for (; i < end; i += gpu::kWarp) {
       const uint8_t* p = data + offset(port, true, static_cast<Count>(i));
       own = Fold::join(own, Fold::term(number_at(p), mean));
