@@ -152,6 +152,7 @@ def test_descriptions() -> None:
         ("nameless", ArgumentError, "sources that requests feed"),
         ("untyped", ArgumentError, "before the first request"),
         ("batch", UnsupportedError, "rows depend on each other"),
+        ("statistics", UnsupportedError, "rows depend on each other"),
         ("constant", ArgumentError, "without input"),
     ],
 )
@@ -166,6 +167,8 @@ def test_pipelines_that_are_no_function_of_requests(name: str, error: Any, text:
             return fn.random.uniform(range=(0, 1))
         declared = {} if name == "untyped" else {"dtype": types.FLOAT, "ndim": 1}
         x = fn.external_source(**declared, **({} if name == "nameless" else {"name": "x"}))
+        if name == "statistics":
+            return fn.normalize(x, batch=True)
         return fn.permute_batch(x, indices=[1, 0]) if name == "batch" else x
 
     with odd() as pipe, pytest.raises(error, match=text):

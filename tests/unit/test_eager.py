@@ -125,6 +125,8 @@ def test_threads_that_divide_the_rows_change_no_bit(rows: int) -> None:
         ("noise.gaussian", images, {"stddev": 9.0, "seed": 5}),
         ("resize", same, {"size": (3, 2)}),
         ("permute_batch", same, {"indices": list(range(rows))[::-1]}),
+        ("normalize", images, {"batch": True}),
+        ("pad", images, {}),
     ):
         (want,) = eager.batches_of(name, [data], dict(arguments), rows)
         (got,) = eager.batches_of(name, [data], dict(arguments), rows, pool)
