@@ -30,9 +30,11 @@ SMALL = '#include "shared/device.cuh"\nSTOKER_KERNEL f(double* p) { p[0] = p[1] 
 
 U8, F32 = DType.UINT8, DType.FLOAT
 
-# Sources with other code or other launch bounds on other architectures. `make test-complete` compiles all for all.
+# Sources with other code or other launch bounds on other architectures, and stages that need all their registers.
+# `make test-complete` compiles all for all.
 DIFFERENT = {f"stoker_{name}" for name in ("between", "resampled", "resampled_down", "resampled_planar",
-                                           "resampled_down_planar", "pairs")}  # fmt: skip
+                                           "resampled_down_planar", "pairs")} | {
+    "colours", "table", "table and channels", "two outputs"}  # fmt: skip
 
 
 def own(name: str, passes: list[str], constants: tuple[int, ...] = ()) -> OwnKernel:
@@ -92,6 +94,11 @@ OWN = (
 )
 
 
+def entry(x: px.Px) -> px.Px:
+    """Return the byte that another byte chooses from a table."""
+    return px.lookup(DType.UINT8, 1, x.cast(DType.INT32), 256)
+
+
 def representative() -> dict[str, str]:
     """Return the sources of a training chain's kernels, and of long arithmetic in double."""
     x = [px.load(DType.UINT8, 0, c) for c in range(3)]
@@ -121,6 +128,11 @@ def representative() -> dict[str, str]:
     sources["drawn pixels"] = compiled([[noisy]], [DType.UINT8]).source().stage
     moved = px.select(px.binary("eq", px.coordinate(1), 0), px.unary("neg", px.load(F32)), px.load(F32))
     sources["points"] = compiled([[moved]], [F32]).source().stage
+    colours = [m.cast(DType.UINT8) for m in mixed]
+    sources["colours"] = compiled([colours], [DType.UINT8], 3).source().stage
+    sources["two outputs"] = compiled([colours, normal], [DType.UINT8], 3).source().stage
+    sources["table"] = compiled([[entry(x[0])]], [DType.UINT8, DType.UINT8]).source().stage
+    sources["table and channels"] = compiled([[entry(v) for v in x]], [DType.UINT8, DType.UINT8], 3).source().stage
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
     for kernel, *types in OWN:
         sources.update((f"{kernel} {types} {name}", text) for name, text in own_sources(kernel, *types))

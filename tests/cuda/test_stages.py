@@ -166,6 +166,33 @@ def grouped() -> list[st.Stage]:
     return stages
 
 
+def converted() -> list[st.Stage]:
+    """Return conversions of elements of one or two bytes that groups of lanes pack and unpack."""
+    stages = []
+    for pair in ((DType.UINT8, DType.INT8), (DType.UINT16, DType.INT16)):
+        for dtype in (DType.FLOAT, DType.INT32):
+            stages.append(compiled([[px.load(dtype).cast(to)] for to in pair], [dtype]))
+        wide = [px.load(pair[0], 0, c).cast(DType.INT32) * 3 - 300 * (c + 1) for c in range(3)]
+        stages.append(compiled([[w.cast(pair[1]) for w in wide]], [pair[0]], 3))
+        stages.append(compiled([[px.load(pair[0]).cast(DType.FLOAT) * 1.5]], [pair[0]]))
+        # An output that also takes numbers which are not rounded.
+        x = [px.load(pair[0], 0, c) for c in range(2)]
+        stages.append(compiled([[x[1], (x[0].cast(DType.FLOAT) * 1.7 - 9.0).cast(pair[0])]], [pair[0]], 2))
+    return stages
+
+
+def tables() -> list[st.Stage]:
+    """Return programs with tables of 200 or 256 elements from which bytes choose: flat, and for each channel."""
+    stages = []
+    for entry, length in ((DType.UINT8, 256), (DType.INT16, 200), (DType.FLOAT, 256), (DType.INT64, 200)):
+        flat = px.lookup(entry, 1, px.load(DType.UINT8).cast(DType.INT32), length)
+        stages.append(compiled([[flat]], [DType.UINT8, entry]))
+        chosen = [px.load(DType.UINT8, 0, c).cast(DType.FLOAT) * 0.5 + 40.0 * c for c in range(3)]
+        index = [v.cast(DType.UINT8).cast(DType.INT32) for v in chosen]
+        stages.append(compiled([[px.lookup(entry, 1, i, length) for i in index]], [DType.UINT8, entry], 3))
+    return stages
+
+
 @pytest.fixture(
     scope="module",
     params=["null", pytest.param("cuda", marks=st.NEEDS_GPU)],
@@ -190,6 +217,8 @@ STAGES = {
     "groups": grouped(),
     "elements": elements(),
     "uniforms": from_uniforms(),
+    "conversions": converted(),
+    "tables": tables(),
     "coordinates": [stage for dtype in (DType.UINT8, DType.FLOAT) for stage in placed(dtype)],
     **{
         f"coordinates {interpolator}": placed(DType.UINT8, interpolator)
@@ -499,6 +528,32 @@ def test_elements(library):
         st.assert_same(stage, kernel, rows, library.device)
         errors = st.reference(stage, rows)[1]
         assert [bool(e) for e in errors] == [False] * 5 + [True] * (len(rows) - 5)
+
+
+def test_conversions(library):
+    """Contiguous rows with whole groups and parts of groups, lines with gaps, and reversed lines."""
+    for stage, kernel in kernels(library, "conversions"):
+        dtype, channels = stage.in_types[0].numpy.name, max(stage.channels, 1)
+        rows = []
+        for height, width in ((1, 3), (1, 700), (40, 64), (9, 33)):
+            count = height * (width + 8) * channels
+            x = values(dtype, height, max(count, 600))[:count].reshape(height, width + 8, channels)
+            for view in (x, x[:, 4:-4], x[:, ::-1]):
+                rows.append(st.Row(stage.numbers, [view], [view.shape] * len(stage.out_types)))
+        st.assert_same(stage, kernel, rows, library.device)
+
+
+def test_tables_that_bytes_choose_from(library):
+    """In all kinds of groups, and one by one."""
+    rng = np.random.default_rng(15)
+    for stage, kernel in kernels(library, "tables"):
+        rows = []
+        for height, width in ((5, 7), (1, 1), (0, 3), (70, 90), (6, 64)):
+            x = images(rng, stage.in_types[0], (height, width, 3))
+            table = values(stage.in_types[1].numpy.name, height, 256)
+            for view in (x, x[:, ::-1], x.transpose(1, 0, 2)):
+                rows.append(st.Row(stage.numbers, [view, table], [view.shape]))
+        st.assert_same(stage, kernel, rows, library.device)
 
 
 def test_coordinates(library):

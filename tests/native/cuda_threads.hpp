@@ -139,8 +139,15 @@ inline uint32_t saturated_pair(int32_t first, int32_t second) {
 inline uint32_t saturated_pair16(int32_t first, int32_t second) {
   return (saturated(first, -32768, 32767) & 0xFFFF) | saturated(second, -32768, 32767) << 16;
 }
+inline uint32_t saturated_unsigned_pair16(int32_t first, int32_t second) {
+  return saturated(first, 0, 65535) | saturated(second, 0, 65535) << 16;
+}
 inline uint32_t saturated_four(int32_t a, int32_t b, int32_t c, int32_t d) {
   return saturated_pair(a, b) | saturated_pair(c, d) << 16;
+}
+inline uint32_t saturated_signed_four(int32_t a, int32_t b, int32_t c, int32_t d) {
+  return (saturated(a, -128, 127) & 0xFF) | (saturated(b, -128, 127) & 0xFF) << 8 |
+         (saturated(c, -128, 127) & 0xFF) << 16 | saturated(d, -128, 127) << 24;
 }
 inline uint32_t saturated_upper_four(int32_t a, int32_t b, int32_t c, int32_t d) {
   return saturated_four(a >> 16, b >> 16, c >> 16, d >> 16);

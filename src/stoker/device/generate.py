@@ -7,7 +7,7 @@ extents and strides come from its slot. Two graphs that differ only in numbers s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..contract.errors import UnsupportedError
@@ -64,14 +64,20 @@ _LONG = frozenset({
     "Tanh", "Asinh", "Acosh", "Atanh", "Atan2",
 })  # fmt: skip
 _FEW_PORTS, _SHORT = 4, 200
+# Types of which groups of lanes saturate and pack several elements together: 1 if they are unsigned, 2 if signed.
+_SATURATION = {"": 0, "U8": 1, "U16": 1, "I8": 2, "I16": 2}
 _SIZES = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2)  # bytes of an element, by the number of its type
 # Lanes of a group without an interpolator, of which four bytes are one word. Instructions and 32-bit registers limit
 # how many groups a thread keeps: the inputs' words that it computes and the next ones, and half of the outputs'.
 _GROUP, _GROUP_INSTRUCTIONS, _GROUP_WORDS = 4, 480, 26
 _MOST_TOGETHER, _TOGETHER_INSTRUCTIONS, _TOGETHER_WORDS = 8, 60, 20
-_ACCESS, _WIDE_INSTRUCTIONS, _WIDE_WORDS = 16, 200, 36  # bytes of the largest access; limits of groups of such accesses
+# Bytes of the largest access, and limits of groups of such accesses: instructions of one group and of those that a
+# thread reads together, and words, of which each port after the second takes some for its addresses.
+_ACCESS, _WIDE_GROUP_INSTRUCTIONS, _WIDE_INSTRUCTIONS, _WIDE_WORDS, _WIDE_WORDS_OF_PORT = 16, 640, 200, 36, 4
+_TABLE_BYTES = 4  # of the largest element of a table that is copied into every bank of shared memory
 _PIXEL, _POINT = 3, 2  # elements of lanes (native/shared/stage_slot.hpp)
 _GROUP_BLOCKS = 3  # at most per multiprocessor, for registers: wide accesses need fewer threads to hide latency
+_GROUP_HELD = 20  # registers of uniforms and of results of them that leave enough others
 _MIN_BLOCKS = 2
 _I32 = 0
 
@@ -91,6 +97,27 @@ class StageSource:
     uniforms: tuple[tuple[int, int], ...]
 
 
+@dataclass(frozen=True)
+class _Store:
+    """Store of a value to an output.
+
+    Attributes:
+        before: the number of which the value is the rounded and saturated form, or "".
+    """
+
+    element: str
+    port: int
+    channel: int
+    value: str
+    before: str
+
+    def text(self, saturating: Collection[int]) -> str:
+        """Return the statement. Outputs in ``saturating`` take the numbers before rounding."""
+        if self.port in saturating:
+            return f"lane.template store_cast<{self.element}>({self.port}, {self.channel}, {self.before});"
+        return f"lane.template store<{self.element}>({self.port}, {self.channel}, {self.value});"
+
+
 class _Text:
     """Converter from instructions to C++ statements. Every result has a unique name.
 
@@ -105,11 +132,17 @@ class _Text:
         self.once: dict[str, tuple[int, str]] = {}  # results of uniforms alone: (type, value)
         self.loads: list[str] = []
         self.computes: list[str] = []
-        self.stores: list[str] = []
+        self.stores: list[_Store] = []
+        self.is_byte: set[str] = set()  # names of numbers from 0 to 255
+        self.tables: list[tuple[int, str, str]] = []  # those that bytes choose from: port, element type, length
         self.register: dict[int, str] = {}
         # Floats that were rounded to an element type: (type, name before).
         self.rounded: dict[int, tuple[str, str]] = {}
         self.bytes: dict[str, int] = {}  # channels of sampled bytes by name; interpolators also hold them as floats
+        # Unsigned numbers of one or two bytes in memory, by name: arguments of the load.
+        self.small: dict[str, str] = {}
+        # Numbers before they were rounded and saturated to an element type of one or two bytes: (type, name before).
+        self.whole: dict[int, tuple[str, str]] = {}
         self.count = 0
 
     def operand(self, index: int, is_uniform: bool, kind: int) -> str:
@@ -123,6 +156,7 @@ class _Text:
         name = f"r{self.count}"
         self.count += 1
         self.rounded.pop(register, None)
+        self.whole.pop(register, None)
         lines.append(f"const {_REGISTERS[kind]} {name} = {value};")
         self.register[register] = name
 
@@ -132,6 +166,7 @@ class _Text:
             return self.define(self.computes, register, kind, value)
         name = f"k{len(self.once)}"
         self.rounded.pop(register, None)
+        self.whole.pop(register, None)
         self.once[name] = kind, value
         self.register[register] = f"n.{name}"
         return None
@@ -142,6 +177,10 @@ class _Text:
         self.define(self.loads, dst, kind, f"lane.template {how}<{element}>({place})")
         if how == "sample" and element == "U8":
             self.bytes[self.register[dst]] = channel
+        elif how == "load" and element in ("U8", "U16"):
+            self.small[self.register[dst]] = f"<{element}>({place})"
+        if element == "U8":
+            self.is_byte.add(self.register[dst])
 
     def from_port(self, instruction: Instruction, op: str, element: str) -> None:
         _, kind, _, _, dst, a, b, _, flags, port, channel = instruction
@@ -150,13 +189,24 @@ class _Text:
         if op == "Coordinate":
             return self.define(self.loads, dst, kind, f"lane.coordinate({port})")
         index, length = self.operand(a, bool(flags & 1), _I32), self.operand(b, bool(flags & 2), _I32)
-        return self.define(self.computes, dst, kind, f"lane.template lookup<{element}>({port}, {index}, {length})")
+        how = "lookup"
+        if index in self.is_byte and flags & 2:
+            how = "lookup_byte"
+            self.tables.append((port, element, length))
+        return self.define(self.computes, dst, kind, f"lane.template {how}<{element}>({port}, {index}, {length})")
 
     def convert(self, op: str, dst: int, kind: int, source: int, element: str, first: str) -> None:
         to = _REGISTERS[kind] if op in ("Cvt", "UCvt") else element
         if to in ("float", "F32") and first in self.bytes:
             return self.define(self.computes, dst, kind, f"lane.sample_as_float({self.bytes[first]})")
+        if to in ("float", "F32") and first in self.small:
+            return self.define(self.computes, dst, kind, f"lane.template load_as_float{self.small[first]}")
         self.compute(dst, kind, f"op::{op.lower()}<{to}>({first})", [first])
+        if op == "Cast" and element in _SATURATION and _REGISTERS[source] in ("int32_t", "float"):
+            self.whole[dst] = element, first
+        to_byte = op != "Cvt" and element == "U8"
+        if kind == _I32 and (to_byte or first in self.is_byte) and (op, element) != ("Wrap", "I8"):
+            self.is_byte.add(self.register[dst])
         if op == "Cast" and element in ("F16", "BF16") and _REGISTERS[source] == "float":
             self.rounded[dst] = element, first
         return None
@@ -172,7 +222,9 @@ class _Text:
             # Storing rounds again without effect, so the value before the first rounding can be stored instead.
             if not flags & 1 and self.rounded.get(a, ("", ""))[0] == element:
                 first = self.rounded[a][1]
-            return self.stores.append(f"lane.template store<{element}>({port}, {channel}, {first});")
+            whole = ("", "") if first.startswith("n.") else self.whole.get(a, ("", ""))
+            before = whole[1] if whole[0] == element else ""
+            return self.stores.append(_Store(element, port, channel, first, before))
         if op in _CONVERSIONS:
             return self.convert(op, dst, kind, source, element, first)
         if op == "Copy":
@@ -186,6 +238,16 @@ class _Text:
             arguments.append("fault")
         result = _I32 if op in _COMPARISONS else kind
         return self.compute(dst, result, f"op::{_NAMES.get(op, op.lower())}({', '.join(arguments)})", arguments)
+
+    def held_words(self) -> int:
+        """Return the 32-bit registers of uniforms and of results of them."""
+        kinds = [kind for _, kind in self.uniforms] + [kind for kind, _ in self.once.values()]
+        return sum(2 if _REGISTERS[kind] in ("int64_t", "double") else 1 for kind in kinds)
+
+    def saturating(self) -> dict[int, str]:
+        """Return the outputs all of whose elements are saturated when they are stored, and their types."""
+        types = {s.port: s.element for s in self.stores}
+        return {port: t for port, t in types.items() if all(s.before for s in self.stores if s.port == port)}
 
 
 def _text(code: Sequence[Instruction], names: Mapping[int, str], *, sampled: bool) -> _Text:
@@ -251,8 +313,13 @@ def generate(
     group = _group_lines(
         code, names, (in_types, [_I32] * coordinates, out_types), grouped=grouped, rows=None if channels else rows
     )
+    saturating: dict[int, str] = {}
     if len(group) > 1:
-        sampled_blocks = min(blocks, _MIN_BLOCKS if draws else _GROUP_BLOCKS)
+        sampled_blocks = min(blocks, _MIN_BLOCKS if draws or text.held_words() > _GROUP_HELD else _GROUP_BLOCKS)
+        saturating = text.saturating()
+        kinds = [0] * constants["kInputs"] + [_SATURATION[saturating.get(o, "")] for o in range(len(out_types))]
+        group.append(f"  static constexpr int saturates(int port) {{ return {_by_port(kinds)}; }}")
+        group += _table_lines(text.tables)
     lines = [
         title + (f"; {interpolator}" if interpolator else ""),
         '#include "device/stage.cuh"',
@@ -270,7 +337,7 @@ def generate(
         "  template <class Lane>",
         "  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] const Numbers& n,",
         "                                [[maybe_unused]] bool& fault) {",
-        *(f"    {line}" for line in (*text.loads, *text.computes, *text.stores)),
+        *(f"    {line}" for line in (*text.loads, *text.computes, *(s.text(saturating) for s in text.stores))),
         "  }",
         "};",
         "",
@@ -346,7 +413,7 @@ def _group_lines(
         return ["  static constexpr int kGroup = 1;"]
     read = [size for n, size in zip(width[:outputs], sizes, strict=False) if n]
     written = sizes[outputs:]
-    wide, wide_together = _wide(len(code), read, written) if rows else (1, 1)
+    wide, wide_together = _wide(len(code), lane_bytes[:outputs], lane_bytes[outputs:], max(*read, *written))
     inner = {}
     if rows is not None and not rows.one_axis:
         for n in (_PIXEL, _POINT) if ports[1] else (_PIXEL,):
@@ -359,6 +426,19 @@ def _group_lines(
         f"  static constexpr int size(int port) {{ return {_by_port(sizes)}; }}",
         f"  static constexpr int channels(int port) {{ return {_by_port(width)}; }}",
     ]
+
+
+def _table_lines(tables: Sequence[tuple[int, str, str]]) -> list[str]:
+    """Return the constants of the table that ``native/device/stage_group.cuh`` holds in shared memory, if any."""
+    for port, element, length in tables:
+        if _SIZES[ELEMENTS.index(element)] <= _TABLE_BYTES:
+            return [
+                f"  static constexpr int kByteTable = {port};",
+                f"  using TableElement = {element};",
+                "  template <class Numbers>",
+                f"  static STOKER_DEVICE int32_t table_length(const Numbers& n) {{ return {length}; }}",
+            ]
+    return ["  static constexpr int kByteTable = -1;"]
 
 
 def _by_port(values: Sequence[int]) -> str:
@@ -379,14 +459,17 @@ def _group(instructions: int, read: Sequence[int], written: Sequence[int]) -> tu
     return _GROUP, _power_of_two(min(most, _MOST_TOGETHER))
 
 
-def _wide(instructions: int, read: Sequence[int], written: Sequence[int]) -> tuple[int, int]:
-    """Return the number of lanes of a group whose largest elements fill one access, and how many groups a thread reads
+def _wide(instructions: int, read: Sequence[int], written: Sequence[int], largest: int) -> tuple[int, int]:
+    """Return the number of lanes of a group whose largest elements fill accesses, and how many groups a thread reads
     before it computes the first. The former is 1 if smaller groups do that, or the program is too long.
+
+    ``read`` and ``written`` are the bytes of a lane in each port; ``largest`` are those of the largest element.
     """
-    lanes = _ACCESS // max((*read, *written))
-    if lanes <= _GROUP or instructions * lanes > _GROUP_INSTRUCTIONS:
+    lanes = _ACCESS // largest
+    inputs, outputs = (sum(-(-lanes * n // 4) for n in some) for some in (read, written))
+    held = _WIDE_WORDS_OF_PORT * (len(read) + len(written) - 2)
+    if lanes <= _GROUP or instructions * lanes > _WIDE_GROUP_INSTRUCTIONS or 2 * inputs + outputs + held > _WIDE_WORDS:
         return 1, 1
-    inputs, outputs = (sum(-(-lanes * size // 4) for size in some) for some in (read, written))
     most = min(_WIDE_INSTRUCTIONS // (instructions * lanes), (_WIDE_WORDS - outputs) // max(2 * inputs, 1))
     return lanes, _power_of_two(min(most, _MOST_TOGETHER))
 

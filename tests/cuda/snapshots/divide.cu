@@ -13,6 +13,8 @@ struct Program {
   static constexpr int kPixelsTogether = 0, kPointsTogether = 0;
   static constexpr int size(int port) { return port == 0 ? 4 : port == 1 ? 4 : port == 2 ? 4 : 1; }
   static constexpr int channels(int port) { return port == 0 ? 1 : port == 1 ? 1 : port == 2 ? 1 : 1; }
+  static constexpr int saturates(int port) { return port == 0 ? 0 : port == 1 ? 0 : port == 2 ? 0 : 1; }
+  static constexpr int kByteTable = -1;
   struct Numbers {
     const int32_t v0;
     STOKER_DEVICE explicit Numbers([[maybe_unused]] const Row<Program>& row) : v0(row.template uniform<int32_t>(0)) {}
@@ -28,7 +30,7 @@ struct Program {
     const int32_t r4 = op::select(r2, r1, r3);
     const int32_t r5 = op::cast<U8>(r2);
     lane.template store<I32>(0, 0, r4);
-    lane.template store<U8>(1, 0, r5);
+    lane.template store_cast<U8>(1, 0, r2);
   }
 };
 

@@ -16,7 +16,8 @@ template <class Program>
 inline void run_lanes(const Row<Program>& row, const Part& part, bool& fault) {
   const auto lanes = static_cast<uint64_t>(row.slot().lanes), each = static_cast<uint64_t>(part.lanes);
   const uint64_t begin = part.number * each, end = begin + each < lanes ? begin + each : lanes;
-  const HeldPorts<Program> held(row);
+  // Where a thread also computes groups, 80 registers hold all strides of two ports.
+  const HeldPorts<Program, (Program::kGroup > 1 && Program::kPorts > 2) ? 1 : 3> held(row);
   const typename Program::Numbers numbers(row);
   Lane<Program> lane;
   lane.channel = held.channel;

@@ -34,6 +34,33 @@ inline M unpack(const uint32_t* words, int e) {
   return x;
 }
 
+// Element `e` of unsigned numbers of one or two bytes as a float. The bits become the last ones of the float 2^23, which
+// is subtracted: two instructions, where a conversion takes up to three of a slower unit.
+template <class M>
+inline float unpack_as_float(const uint32_t* words, int e) {
+  static_assert(std::is_same_v<M, uint8_t> || std::is_same_v<M, uint16_t>);
+#if defined(__CUDA_ARCH__)
+  constexpr int kEach = 4 / sizeof(M);
+  const uint32_t at = static_cast<uint32_t>(e % kEach);
+  const uint32_t selector = sizeof(M) == 1 ? 0x7440 + at : 0x7410 + 0x22 * at;
+  return __uint_as_float(gpu::choose_bytes(words[e / kEach], 0x4B000000, selector)) - 8388608.0f;
+#else
+  return static_cast<float>(unpack<M>(words, e));
+#endif
+}
+
+// Words of `size` elements from numbers that are saturated to unsigned or signed elements of one or two bytes.
+template <int size, bool is_signed>
+inline uint32_t saturated_word(const int32_t* x) {
+  if constexpr (size == 1) {
+    if constexpr (is_signed) return gpu::saturated_signed_four(x[0], x[1], x[2], x[3]);
+    else return gpu::saturated_four(x[0], x[1], x[2], x[3]);
+  } else {
+    if constexpr (is_signed) return gpu::saturated_pair16(x[0], x[1]);
+    else return gpu::saturated_unsigned_pair16(x[0], x[1]);
+  }
+}
+
 // Write element `e`, whose bits are 0.
 template <class M>
 inline void pack(uint32_t* words, int e, M x) {
@@ -263,6 +290,48 @@ struct GroupPort {
   }
 };
 
+// What a thread keeps of its row's descriptor while it computes groups, which need other strides once for many lanes.
+template <class Program>
+using GroupPorts = HeldPorts<Program, 1>;
+
+// The table of a program that bytes choose from, in shared memory: a copy for each lane of a warp, in a memory bank of its
+// own, so that the lanes of a warp never wait for each other. Elements past the table's length are 0. All threads of a
+// block make it together.
+template <class Program, bool = (Program::kByteTable >= 0)>
+struct ByteTable {
+  ByteTable(const GroupPorts<Program>&, const typename Program::Numbers&) {}
+};
+template <class Program>
+struct ByteTable<Program, true> {
+  using Memory = typename Program::TableElement::Memory;
+  static constexpr uint32_t kEntries = 256, kCopies = gpu::kWarp;
+  static_assert(kThreads == kEntries && sizeof(Memory) <= 4);
+  struct alignas(16) Copies {
+    uint32_t word[kEntries][kCopies];
+  };
+  const uint8_t* copies;
+
+  ByteTable(const GroupPorts<Program>& held, const typename Program::Numbers& numbers) {
+    STOKER_SHARED(Copies, shared);
+    const uint32_t entry = gpu::thread_index();
+    Memory value = 0;
+    if (static_cast<int32_t>(entry) < Program::table_length(numbers))
+      value = reinterpret_cast<const Memory*>(held.data[Program::kByteTable])[entry];
+    uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    constexpr uint32_t kVectors = kCopies / 4;
+#pragma unroll
+    for (uint32_t i = 0; i < kVectors; ++i)  // neighbouring threads write to different banks
+      *reinterpret_cast<Vector<4>*>(&shared.word[entry][(i + entry) % kVectors * 4]) = {{bits, bits, bits, bits}};
+    copies = reinterpret_cast<const uint8_t*>(shared.word);
+    gpu::block_barrier();
+  }
+  Memory at(int32_t index) const {
+    const uint32_t place = static_cast<uint32_t>(index) * (4 * kCopies) | gpu::thread_index() % gpu::kWarp * 4;
+    return *reinterpret_cast<const Memory*>(copies + place);
+  }
+};
+
 // Lane k of a group: the interface that generated code reads and writes. Inputs that the program does not load, which
 // are tables and coordinates, keep their addresses.
 template <class Kind>
@@ -280,9 +349,23 @@ struct GroupLane {
   }
   static constexpr int kWords = words_of_ports();
   using Words = uint32_t[Program::kPorts][kWords];
+  // Numbers that are stored with saturation, until all of them are packed; see run_group.
+  template <int port = 0>
+  static constexpr int saturated_elements() {
+    if constexpr (port == Program::kPorts) {
+      return 1;
+    } else {
+      constexpr int kOwn = Program::saturates(port) ? Kind::kLanes * GroupPort<Kind, port>::kChannels : 1;
+      constexpr int kOthers = saturated_elements<port + 1>();
+      return kOwn > kOthers ? kOwn : kOthers;
+    }
+  }
+  using Whole = int32_t[Program::kPorts][saturated_elements()];
   Words& words;
+  Whole& whole;
   uint8_t* const* at;
-  const HeldPorts<Program>& held;
+  const GroupPorts<Program>& held;
+  const ByteTable<Program>& table;
   int k, inner;
 
   template <class E>
@@ -290,15 +373,31 @@ struct GroupLane {
     return from_memory<E>(unpack<typename E::Memory>(words[port], element(port, c)));
   }
   template <class E>
+  float load_as_float(int port, int c) const {
+    return unpack_as_float<typename E::Memory>(words[port], element(port, c));
+  }
+  template <class E>
   typename E::Register lookup(int port, int32_t index, int32_t length) const {
     if (static_cast<uint32_t>(index) >= static_cast<uint32_t>(length)) return 0;
     return from_memory<E>(reinterpret_cast<const typename E::Memory*>(place(port))[index]);
+  }
+  template <class E>
+  typename E::Register lookup_byte(int port, int32_t index, int32_t length) const {
+    if constexpr (Program::kByteTable >= 0) {
+      if (port == Program::kByteTable) return from_memory<E>(table.at(index));
+    }
+    return lookup<E>(port, index, length);
   }
   int32_t coordinate(int port) const { return coordinate_at(Kind::kSame ? lane_of(port) : place(port)); }
   template <class E>
   void store(int output, int c, typename E::Register x) const {
     const int port = Program::kInputs + output;
     pack<typename E::Memory>(words[port], element(port, c), in_memory<E>(x));
+  }
+  template <class E, class From>
+  void store_cast(int output, int c, From x) const {
+    const int port = Program::kInputs + output;
+    whole[port][element(port, c)] = op::cast<I32>(x);
   }
 
  private:
@@ -312,28 +411,39 @@ struct GroupLane {
 
 // Compute the lanes of a group from the words of its inputs.
 template <class Kind>
-inline void run_group(const HeldPorts<typename Kind::Program>& held, const typename Kind::Program::Numbers& numbers,
-                      const Lane<typename Kind::Program>& first, int count, typename GroupLane<Kind>::Words& words,
-                      bool& fault) {
+inline void run_group(const GroupPorts<typename Kind::Program>& held, const typename Kind::Program::Numbers& numbers,
+                      const ByteTable<typename Kind::Program>& table, const Lane<typename Kind::Program>& first,
+                      int count, typename GroupLane<Kind>::Words& words, bool& fault) {
   using Program = typename Kind::Program;
 #pragma unroll
   for (int p = Program::kInputs; p < Program::kPorts; ++p) {
 #pragma unroll
     for (int i = 0; i < GroupLane<Kind>::kWords; ++i) words[p][i] = 0;
   }
+  typename GroupLane<Kind>::Whole whole = {};
 #pragma unroll
   for (int k = 0; k < Kind::kLanes; ++k) {
     // The other lanes of a part of a group have zeros, which only a division must not see.
     if (Program::kDivides && k >= count) continue;
 #pragma unroll
-    for (int c = 0; c < Kind::kInner; ++c) Program::run(GroupLane<Kind>{words, first.at, held, k, c}, numbers, fault);
+    for (int c = 0; c < Kind::kInner; ++c)
+      Program::run(GroupLane<Kind>{words, whole, first.at, held, table, k, c}, numbers, fault);
   }
+  // Two instructions convert, saturate and pack four bytes, if no other instruction comes between.
+  each<Program::kInputs, Program::kPorts>([&]<int port>() {
+    if constexpr (Program::saturates(port) != 0) {
+      using Own = GroupPort<Kind, port>;
+#pragma unroll
+      for (int i = 0; i < Own::kWords; ++i)
+        words[port][i] = saturated_word<Own::kSize, Program::saturates(port) == 2>(whole[port] + 4 / Own::kSize * i);
+    }
+  });
 }
 
 // Compute one lane, with all of its inner elements.
-template <class Program>
-inline void run_inner(const Row<Program>& row, const HeldPorts<Program>& held, const typename Program::Numbers& numbers,
-                      Lane<Program>& lane, bool& fault) {
+template <class Program, int axes>
+inline void run_inner(const Row<Program>& row, const HeldPorts<Program, axes>& held,
+                      const typename Program::Numbers& numbers, Lane<Program>& lane, bool& fault) {
   if constexpr (!Program::kFlat) {
     Program::run(lane, numbers, fault);
   } else {
@@ -392,8 +502,9 @@ inline bool run_contiguous(const Row<typename Kind::Program>& row, const Part& p
   if (!good) return false;
   const auto lanes = static_cast<uint32_t>(slot.lanes), groups = (lanes - lead) / kLanes;
   const GroupsOfBlock own(slot, groups, part);
-  const HeldPorts<Program> held(row);
+  const GroupPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
+  const ByteTable<Program> table(held, numbers);
   // Addresses of the thread's next group, one for each port. Only ports that the program does not load, which are tables
   // and coordinates, have other strides than contiguous ones.
   const uint32_t begin = own.begin + gpu::thread_index();
@@ -440,7 +551,7 @@ inline bool run_contiguous(const Row<typename Kind::Program>& row, const Part& p
       lane.channel = held.channel;
       each<0, kPorts>(
           [&]<int port>() { lane.at[port] = first.at[port] + t * kThreads * step_of.template operator()<port>(); });
-      run_group<Kind>(held, numbers, lane, kLanes, now[t], fault);
+      run_group<Kind>(held, numbers, table, lane, kLanes, now[t], fault);
       each<kInputs, kPorts>([&]<int port>() { GroupPort<Kind, port>::write_all(lane.at[port], now[t][port]); });
     }
     each<0, kPorts>([&]<int port>() { first.at[port] += kTogether * kThreads * step_of.template operator()<port>(); });
@@ -500,8 +611,9 @@ inline bool run_groups(const Row<typename Kind::Program>& row, const Part& part,
   const uint32_t segments = (across + kSegment - 1) / kSegment;
   const uint32_t each_segment = ((across + segments - 1) / segments + gpu::kWarp - 1) / gpu::kWarp * gpu::kWarp;
   const GroupsOfBlock own(slot, segments * lines, part);
-  const HeldPorts<Program> held(row);
+  const GroupPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
+  const ByteTable<Program> table(held, numbers);
   const uint32_t warp = gpu::thread_index() / gpu::kWarp, own_lane = gpu::thread_index() % gpu::kWarp;
   Lane<Program> lane;
   typename GroupLane<Kind>::Words words[kTogether];
@@ -514,7 +626,9 @@ inline bool run_groups(const Row<typename Kind::Program>& row, const Part& part,
       const uint32_t x = (first + t * gpu::kWarp) * kLanes;
       return width - x < kLanes ? static_cast<int>(width - x) : kLanes;
     };
-    locate(row, held, first * kLanes, line, lane);
+    if constexpr (kPorts > 2)
+      locate(row, GroupPorts<Program>(row), first * kLanes, line, lane);  // read again: registers
+    else locate(row, held, first * kLanes, line, lane);
     uint8_t* at[kPorts];
 #pragma unroll
     for (int p = 0; p < kPorts; ++p) at[p] = lane.at[p];
@@ -532,7 +646,7 @@ inline bool run_groups(const Row<typename Kind::Program>& row, const Part& part,
 #pragma unroll
     for (int t = 0; t < kTogether; ++t) {
       if (first + t * gpu::kWarp >= end) break;
-      run_group<Kind>(held, numbers, lane, count(t), words[t], fault);
+      run_group<Kind>(held, numbers, table, lane, count(t), words[t], fault);
       each<kInputs, kPorts>([&]<int port>() {
         GroupPort<Kind, port>::write(lane.at[port], held.channel[port], held.stride[port][0], orders.order[port],
                                      count(t), words[t][port]);

@@ -72,9 +72,18 @@ struct Lane {
     if (static_cast<uint32_t>(index) >= static_cast<uint32_t>(length)) return 0;
     return from_memory<E>(reinterpret_cast<const typename E::Memory*>(at[port])[index]);
   }
+  // Look up a byte.
+  template <class E>
+  typename E::Register lookup_byte(int port, int32_t index, int32_t length) const {
+    return lookup<E>(port, index, length);
+  }
   template <class E>
   typename E::Register sample(int c) const {
     return static_cast<typename E::Register>(sampled.value[c]);
+  }
+  template <class E>
+  float load_as_float(int port, int c) const {
+    return static_cast<float>(load<E>(port, c));
   }
   int32_t coordinate(int port) const { return coordinate_at(at[port]); }
   float sample_as_float(int c) const { return static_cast<float>(sampled.value[c]); }
@@ -84,14 +93,18 @@ struct Lane {
     uint8_t* p = at[port] + (c ? c * channel[port] : 0);
     *reinterpret_cast<typename E::Memory*>(p) = in_memory<E>(x);
   }
+  // Store a number that is rounded and saturated to the element type.
+  template <class E, class From>
+  void store_cast(int output, int c, From x) const {
+    store<E>(output, c, op::cast<E>(x));
+  }
 };
 
 // A thread's copy of its row's descriptor for the loop over lanes. Without it the compiler, which must assume that
-// stores change the slot, would read the slot again for every lane. Groups with three ports read the strides of outer axes
-// where they use them, once for many lanes; in registers they would make others spill.
-template <class Program>
+// stores change the slot, would read the slot again for every lane.
+template <class Program, int kAxesHeld_ = 3>
 struct HeldPorts {
-  static constexpr int kAxesHeld = Program::kGroup > 1 && Program::kPorts == 3 ? 1 : 3;
+  static constexpr int kAxesHeld = kAxesHeld_;
   uint8_t* data[Program::kPorts];
   int64_t channel[Program::kPorts];
   int64_t stride[Program::kPorts][kAxesHeld];
@@ -110,8 +123,9 @@ struct HeldPorts {
 
 // Find the addresses of the lane at `x` of line `rest` of a row without an interpolator. Coordinates are innermost first;
 // strides of axes that do not exist are never used.
-template <class Program, class Count>
-inline void locate(const Row<Program>& row, const HeldPorts<Program>& held, Count x, Count rest, Lane<Program>& lane) {
+template <class Program, int axes, class Count>
+inline void locate(const Row<Program>& row, const HeldPorts<Program, axes>& held, Count x, Count rest,
+                   Lane<Program>& lane) {
   const Slot& slot = row.slot();
   const int last = slot.axes - 1;
 #pragma unroll
@@ -124,13 +138,13 @@ inline void locate(const Row<Program>& row, const HeldPorts<Program>& held, Coun
     return index;
   };
 #pragma unroll
-  for (int d = 1; d < HeldPorts<Program>::kAxesHeld; ++d) {
+  for (int d = 1; d < axes; ++d) {
     if (d > last) return;
     const auto index = static_cast<int64_t>(take(d));
 #pragma unroll
     for (int p = 0; p < Program::kPorts; ++p) lane.at[p] += index * held.stride[p][d];
   }
-  for (int d = HeldPorts<Program>::kAxesHeld; d <= last; ++d) {
+  for (int d = axes; d <= last; ++d) {
     const auto index = static_cast<int64_t>(take(d));
 #pragma unroll
     for (int p = 0; p < Program::kPorts; ++p) lane.at[p] += index * row.port(p).stride[d];
@@ -138,8 +152,8 @@ inline void locate(const Row<Program>& row, const HeldPorts<Program>& held, Coun
 }
 
 // Find the addresses of lane `number` of such a row.
-template <class Program, class Count>
-inline void locate(const Row<Program>& row, const HeldPorts<Program>& held, Count number, Lane<Program>& lane) {
+template <class Program, int axes, class Count>
+inline void locate(const Row<Program>& row, const HeldPorts<Program, axes>& held, Count number, Lane<Program>& lane) {
   const auto width = static_cast<Count>(row.slot().extent[0]);
   const Count line = row.slot().axes == 1 ? 0 : number / width;
   locate(row, held, number - line * width, line, lane);

@@ -281,8 +281,7 @@ inline typename E::Register cast(From x) {
   } else {
 #if defined(__CUDA_ARCH__)
     // The instruction rounds half to even and saturates; NaN gives 0.
-    if constexpr (std::is_same_v<From, float> && std::is_same_v<Register, int32_t> && sizeof(typename E::Memory) < 4 &&
-                  !std::is_same_v<E, Bool>) {
+    if constexpr (std::is_same_v<From, float> && std::is_same_v<Register, int32_t> && !std::is_same_v<E, Bool>) {
       if constexpr (std::is_same_v<E, U8>) {
         uint32_t byte;
         asm("cvt.rni.sat.u8.f32 %0, %1;" : "=r"(byte) : "f"(x));

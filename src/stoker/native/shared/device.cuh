@@ -84,6 +84,12 @@ STOKER_DEVICE uint32_t saturated_pair16(int32_t first, int32_t second) {
   asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(pair) : "r"(second), "r"(first));
   return pair;
 }
+// The same, each saturated to [0, 65535].
+STOKER_DEVICE uint32_t saturated_unsigned_pair16(int32_t first, int32_t second) {
+  uint32_t pair;
+  asm("cvt.pack.sat.u16.s32 %0, %1, %2;" : "=r"(pair) : "r"(second), "r"(first));
+  return pair;
+}
 // Return four bytes, the first one lowest, each saturated to [0, 255].
 STOKER_DEVICE uint32_t saturated_four(int32_t a, int32_t b, int32_t c, int32_t d) {
   uint32_t upper, four;
@@ -91,7 +97,14 @@ STOKER_DEVICE uint32_t saturated_four(int32_t a, int32_t b, int32_t c, int32_t d
   asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(four) : "r"(b), "r"(a), "r"(upper));
   return four;
 }
-// The same for the upper halves of four words.
+// The same, each saturated to [-128, 127].
+STOKER_DEVICE uint32_t saturated_signed_four(int32_t a, int32_t b, int32_t c, int32_t d) {
+  uint32_t upper, four;
+  asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, 0;" : "=r"(upper) : "r"(d), "r"(c));
+  asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(four) : "r"(b), "r"(a), "r"(upper));
+  return four;
+}
+// saturated_four for the upper halves of four words.
 STOKER_DEVICE uint32_t saturated_upper_four(int32_t a, int32_t b, int32_t c, int32_t d) {
 #if __CUDA_ARCH__ >= 900
   const uint32_t low = __byte_perm(static_cast<uint32_t>(a), static_cast<uint32_t>(b), 0x7632);
