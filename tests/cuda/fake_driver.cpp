@@ -24,6 +24,7 @@ struct Event {
 
 std::recursive_mutex mutex;
 int alive = 0;       // streams, events, modules, memory and retained contexts
+int contexts = 0;    // of them
 int left = 1 << 30;  // calls until one fails
 int code = 999;
 bool for_good = false;  // a failure is the device's, and every call after it fails as well
@@ -33,6 +34,7 @@ bool notes = false;
 std::set<Stream*> streams;
 void* context = nullptr;
 int context_of_device = 0;
+unsigned long long resets = 1;  // the context's number
 
 #define LOCKED const std::lock_guard<std::recursive_mutex> hold(mutex)
 void note(const char* name) {
@@ -91,6 +93,13 @@ int fake_paused() { return paused; }
 int fake_stuck() { return stuck; }
 const char* fake_noted() { return noted.c_str(); }    // once nothing is noted any more
 const char* fake_failed() { return failed.c_str(); }  // the first call that did
+// The application resets the device: every handle and all memory end.
+void fake_reset() {
+  LOCKED;
+  ++resets;
+  streams.clear();
+  alive = contexts;
+}
 int fake_in_flight() {
   LOCKED;
   uint64_t total = 0;
@@ -112,10 +121,18 @@ int cuDeviceGetName(char* text, int, int) { return *text = 0, 0; }
 int cuDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == 75 ? 9 : 0, 0; }
 int cuDevicePrimaryCtxRetain(void** context, int) {
   STEP;
-  ++alive;
+  ++alive, ++contexts;
   return *context = &context_of_device, 0;
 }
-int cuDevicePrimaryCtxRelease_v2(int) { return --alive, 0; }
+int cuDevicePrimaryCtxRelease_v2(int) {
+  LOCKED;
+  note(__func__);
+  return --alive, --contexts, 0;
+}
+int cuCtxGetId(void*, unsigned long long* id) {
+  LOCKED;
+  return *id = resets, 0;
+}
 // No thread can use a device that has failed for good. Otherwise this call never fails: there are too many callers.
 int cuCtxSetCurrent(void* wanted) {
   LOCKED;
@@ -136,6 +153,7 @@ int cuMemAlloc_v2(uint64_t* memory, size_t bytes) {
 }
 int cuMemFree_v2(uint64_t memory) {  // waits for all work, as CUDA's does
   LOCKED;
+  note(__func__);
   for (Stream* s : streams) s->done = s->issued;
   std::free(reinterpret_cast<void*>(memory));
   return --alive, 0;
@@ -147,6 +165,7 @@ int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
 }
 int cuMemFreeHost(void* memory) {
   LOCKED;
+  note(__func__);
   std::free(memory);
   return --alive, 0;
 }
@@ -196,6 +215,7 @@ int cuGreenCtxCreate(void** made, void* description, int, unsigned flags) {
 }
 int cuGreenCtxDestroy(void*) {
   LOCKED;
+  note(__func__);
   return --alive, 0;
 }
 int cuGreenCtxStreamCreate(void** stream, void* made, unsigned flags, int priority) {
@@ -203,6 +223,7 @@ int cuGreenCtxStreamCreate(void** stream, void* made, unsigned flags, int priori
 }
 int cuStreamDestroy_v2(void* stream) {
   LOCKED;
+  note(__func__);
   if (!streams.erase(static_cast<Stream*>(stream))) return 400;
   return --alive, 0;
 }
@@ -211,6 +232,12 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   const Event& e = *static_cast<Event*>(event);
   if (e.stream) static_cast<Stream*>(stream)->after[e.stream] = e.at;
   return work(stream);
+}
+int cuStreamQuery(void* stream) {
+  LOCKED;
+  if (for_good && left < 0) return code;
+  const Stream& s = *static_cast<Stream*>(stream);
+  return s.done == s.issued ? 0 : 600;
 }
 int cuStreamSynchronize(void* stream) {
   STEP;
@@ -224,6 +251,7 @@ int cuEventCreate(void** event, unsigned) {
 }
 int cuEventDestroy_v2(void* event) {
   LOCKED;
+  note(__func__);
   if (!event) return 400;
   delete static_cast<Event*>(event);
   return --alive, 0;
@@ -254,7 +282,11 @@ int cuModuleLoadData(void** module, const void*) {
   ++alive;
   return *module = &context_of_device, 0;
 }
-int cuModuleUnload(void*) { return --alive, 0; }
+int cuModuleUnload(void*) {
+  LOCKED;
+  note(__func__);
+  return --alive, 0;
+}
 int cuModuleGetFunction(void** function, void*, const char*) {
   STEP;
   return *function = &context_of_device, 0;

@@ -34,11 +34,11 @@ def test_sources_compile_in_parallel_and_once_each():
             running -= 1
         return source.encode()
 
-    pool = CompilationPool(compiled, 3)
+    pool = CompilationPool(3)
     names = [str(n) for n in range(9)]
     for name in (*names, *names):
-        pool.begin(name)
-    assert [pool.result(name) for name in names] == [name.encode() for name in names]
+        pool.begin(name, compiled)
+    assert [pool.result(name, compiled) for name in names] == [name.encode() for name in names]
     assert most == 3 and sorted(sources_compiled) == names
 
 
@@ -48,13 +48,13 @@ def test_a_failing_source_does_not_affect_others():
             raise RuntimeError("NVRTC refused a kernel")
         return b"code"
 
-    pool = CompilationPool(compiled, 2)
+    pool = CompilationPool(2)
     for name in ("bad", "good"):
-        pool.begin(name)
+        pool.begin(name, compiled)
     for _ in range(2):
         with pytest.raises(RuntimeError, match="NVRTC refused"):
-            pool.result("bad")
-    assert pool.result("good") == b"code"
+            pool.result("bad", compiled)
+    assert pool.result("good", compiled) == b"code"
 
 
 def test_compilations_without_a_waiter_do_not_delay_the_exit():
@@ -62,7 +62,7 @@ def test_compilations_without_a_waiter_do_not_delay_the_exit():
         "import threading, time\nfrom stoker.device.compilation_pool import CompilationPool\n"
         "started = threading.Event()\n"
         "def compiled(source):\n    print(source, flush=True)\n    started.set()\n    time.sleep(0.2)\n    return b''\n"
-        "pool = CompilationPool(compiled, 1)\nfor n in range(50): pool.begin(str(n))\nstarted.wait()\n"
+        "pool = CompilationPool(1)\nfor n in range(50): pool.begin(str(n), compiled)\nstarted.wait()\n"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S)
     assert ended.returncode == 0 and not ended.stderr
@@ -71,16 +71,16 @@ def test_compilations_without_a_waiter_do_not_delay_the_exit():
 
 def test_the_interpreter_runs_while_the_compiler_works():
     """Without this, compiling in threads would be useless."""
-    pool = CompilationPool(lambda source: compiling._compile(source, 90, None), 2)
+    pool, compiled = CompilationPool(2), lambda source: compiling._compile(source, 90, None)
     sources = list(dict.fromkeys(text for _, text in SOURCES))
     for source in sources:
-        pool.begin(source)
+        pool.begin(source, compiled)
     turns = 0
     while any(not pool._begun[source].done() for source in sources):
         time.sleep(0.001)
         turns += 1
     assert turns > 20  # one to three if it held the GIL
-    assert all(pool.result(source).startswith(b"\x7fELF") for source in sources)
+    assert all(pool.result(source, compiled).startswith(b"\x7fELF") for source in sources)
 
 
 @pipeline_def(batch_size=2, num_threads=1)

@@ -161,7 +161,8 @@ def test_reports_are_cached_by_all_that_changes_code(tmp_path, monkeypatch, comp
     report_of(SMALL, 80)
     report_of(SMALL + "\n", 90)
     assert len(compiles) == 3
-    monkeypatch.setattr(compiling, "headers", lambda source: {"shared/device.cuh": "changed"})
+    monkeypatch.setattr(compiling, "_headers_of", lambda includes: {"shared/device.cuh": "changed"})
+    compiling._digest_before.cache_clear()
     report_of(SMALL, 90)
     assert len(compiles) == 4
     monkeypatch.setattr(kept_reports, "_KEPT", 1)
@@ -226,8 +227,10 @@ def test_the_key_covers_everything_that_changes_code(monkeypatch, tmp_path):
     found = compiling.headers(compiled([[px.load(DType.UINT8)]], [DType.UINT8]).source().stage)
     wanted = "shared/device.cuh device/stage.cuh shared/xmath_more.hpp shared/half.hpp device/std/cstdint"
     assert set(wanted.split()) <= set(found)
-    monkeypatch.setattr(compiling, "headers", lambda source: {"shared/device.cuh": "changed"})
+    monkeypatch.setattr(compiling, "_headers_of", lambda includes: {"shared/device.cuh": "changed"})
+    compiling._digest_before.cache_clear()
     others.append(compiling.key_of(SMALL, 90, (13, 0)))
+    compiling._digest_before.cache_clear()
     assert len({key, *others}) == 6
 
 

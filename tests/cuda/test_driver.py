@@ -33,6 +33,7 @@ while True:
     failed += 1
 assert driver.fake_alive() > 5
 del device
+_native.gpu.close_idle()
 print(failed, driver.fake_alive())
 """
 
@@ -40,6 +41,7 @@ RUN = """
 import ctypes, gc, sys
 from stoker import DeviceError, ResourceError, fn, pipeline_def, types
 from stoker.device.gpu import Gpu
+from stoker.native import _native
 
 driver = ctypes.CDLL("libcuda.so.1")
 driver.fake_failed.restype = ctypes.c_char_p
@@ -75,6 +77,7 @@ for _ in range(3):
 pipe.close()
 del pipe
 gc.collect()
+_native.gpu.close_idle()
 print(driver.fake_alive(), *sorted(calls))
 print("\\n".join(sorted(messages)), file=sys.stderr)
 """
@@ -84,6 +87,7 @@ BROKEN = """
 import ctypes, gc, sys
 from stoker import DeviceError, fn, pipeline_def
 from stoker.device.gpu import Gpu
+from stoker.native import _native
 
 driver = ctypes.CDLL("libcuda.so.1")
 driver.fake_failed.restype = ctypes.c_char_p
@@ -109,6 +113,7 @@ for n in range(0, 80, 2):
     del pipe
     gc.collect()
     driver.fake_fail_after(1 << 30, 999)
+_native.gpu.close_idle()
 print(driver.fake_alive(), *sorted(calls))
 """
 
@@ -215,6 +220,7 @@ pipe.run()
 pipe.close()
 del pipe, last
 gc.collect()
+_native.gpu.close_idle()
 print(driver.fake_alive())
 """
 
@@ -322,6 +328,7 @@ from types import SimpleNamespace
 from stoker import DeviceError, ResourceError, fn, pipeline_def
 from stoker.device.gpu import Gpu
 from stoker.frontends.dali import array_functions
+from stoker.native import _native
 from stoker.ops.generic import jax_gpu_function
 
 driver = ctypes.CDLL("libcuda.so.1")
@@ -376,6 +383,7 @@ for _ in range(3):
 pipe.close()
 del pipe, function
 gc.collect()
+_native.gpu.close_idle()
 print(driver.fake_alive(), *sorted(calls))
 """
 

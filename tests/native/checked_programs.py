@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from idle_clock import HANG_S
@@ -65,11 +65,15 @@ def _files() -> tuple[Path, ...]:
     return tuple(sorted([*found, *(path for path in (NATIVE / "device" / "std").rglob("*") if path.is_file())]))
 
 
-def check_program(folder: Path, sources: Sequence[Path], *options: str) -> None:
+def check_program(
+    folder: Path, sources: Sequence[Path], *options: str, environment: Mapping[str, str] | None = None
+) -> None:
     """Compile a program and run it: it must end without an error."""
     program = folder / "program"
     compile_unit(program, sources, "-O0", "-pthread", *options, "-ldl")
     # ThreadSanitizer needs an address space without randomization.
     without = ["setarch", "--addr-no-randomize"] if THREADS[0] in options and shutil.which("setarch") else []
-    done = subprocess.run([*without, str(program)], capture_output=True, text=True, check=False, timeout=HANG_S)
+    done = subprocess.run(
+        [*without, str(program)], capture_output=True, text=True, check=False, timeout=HANG_S, env=environment
+    )
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]

@@ -24,7 +24,7 @@ KERNELS_ON_GPU = {name for name in dir(_native.gpu) if callable(getattr(_native.
 # Functions in `_native.gpu` that construct no kernel and belong to no codec.
 HELPERS = {
     "check_constants", "count_cuda", "exchange", "list_constructors", "set_null_driver_bytes", "open_cuda", "open_null",
-    "place_of", "read_dlpack", "is_null_device_current",
+    "place_of", "read_dlpack", "is_null_device_current", "close_idle", "end_idle", "set_idle_seconds",
 }  # fmt: skip
 FOLDERS = ("graph", "executor", "device", "contract", "native")
 # Other words that also name kernels or operators, by file, each with the reason to allow it.

@@ -56,7 +56,7 @@ class DType(enum.IntEnum):
         return float(2 ** (8 * self.size - self.is_signed) - 1)
 
     def __str__(self) -> str:
-        return "bfloat16" if self == DType.BFLOAT16 else _NUMPY[self].name
+        return _NAMES[self]
 
     @staticmethod
     def of(value: Any) -> DType:
@@ -105,6 +105,8 @@ _NUMPY = {
     DType.FLOAT64: np.dtype(np.float64),
     DType.BFLOAT16: np.dtype(np.uint16),
 }
+# NumPy computes a name at each use.
+_NAMES = {k: "bfloat16" if k == DType.BFLOAT16 else v.name for k, v in _NUMPY.items()}
 _OF_NUMPY = {v: k for k, v in _NUMPY.items() if k != DType.BFLOAT16}
 
 

@@ -17,36 +17,38 @@ class CompilationPool:
     Threads are sufficient: NVRTC releases the GIL and supports concurrent callers. A thread ends with its source, so
     that none is left after planning. Sources that no caller waits for at the end are not begun.
 
+    Callers pass the function that returns the machine code of a source, which threads call: a pool that kept it would
+    be in a cycle with the function's object.
+
     Args:
-        compiled: function that returns the machine code of a source; threads call it.
         at_once: maximum number of concurrent calls.
     """
 
-    def __init__(self, compiled: Callable[[str], bytes], at_once: int) -> None:
-        self._compiled = compiled
+    def __init__(self, at_once: int) -> None:
         self._free = threading.BoundedSemaphore(at_once)
         self._begun: dict[str, Future[bytes]] = {}
 
-    def begin(self, source: str) -> None:
+    def begin(self, source: str, compiled: Callable[[str], bytes]) -> None:
         """Begin to compile ``source``, unless it was begun before."""
         future: Future[bytes] = Future()
         if self._begun.setdefault(source, future) is future:
             try:
-                start_thread(threading.Thread(target=self._compile, args=(source, future), name="stoker-nvrtc"))
+                arguments = (source, compiled, future)
+                start_thread(threading.Thread(target=self._compile, args=arguments, name="stoker-nvrtc"))
             except ResourceError as error:
                 future.set_exception(error)
 
-    def result(self, source: str) -> bytes:
+    def result(self, source: str, compiled: Callable[[str], bytes]) -> bytes:
         """Wait for the machine code of ``source``. A compilation error is raised by every call for its source."""
-        self.begin(source)
+        self.begin(source, compiled)
         return self._begun[source].result()
 
-    def _compile(self, source: str, future: Future[bytes]) -> None:
+    def _compile(self, source: str, compiled: Callable[[str], bytes], future: Future[bytes]) -> None:
         with self._free:
             if not threading.main_thread().is_alive():
                 future.cancel()
                 return
             try:
-                future.set_result(self._compiled(source))
+                future.set_result(compiled(source))
             except BaseException as error:  # noqa: BLE001 - the thread that waits gets it
                 future.set_exception(error)

@@ -15,7 +15,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,23 +111,41 @@ def compiler_version() -> tuple[int, int]:
 
 def key_of(source: str, architecture: int, version: tuple[int, int]) -> str:
     """Return the cache key of a kernel, which covers everything that can change its code."""
+    digest = _digest_before(tuple(_INCLUDES.findall(source)), OPTIONS, architecture, version).copy()
+    _add(digest, source)
+    return str(digest.hexdigest()[:40])
+
+
+@functools.lru_cache(256)
+def _digest_before(
+    includes: tuple[str, ...], options: tuple[str, ...], architecture: int, version: tuple[int, int]
+) -> Any:
+    """Return a digest of all parts of a key but the source, whose headers have 100 KB and more."""
     digest = hashlib.sha256()
-    parts = [_MAGIC.decode(), repr(OPTIONS), str(architecture), repr(version), source]
-    for name, text in sorted(headers(source).items()):
-        parts += [name, text]
-    for part in parts:
-        data = part.encode()
-        digest.update(len(data).to_bytes(8, "little"))
-        digest.update(data)
-    return digest.hexdigest()[:40]
+    for part in (_MAGIC.decode(), repr(options), str(architecture), repr(version)):
+        _add(digest, part)
+    for name, text in sorted(_headers_of(includes).items()):
+        _add(digest, name)
+        _add(digest, text)
+    return digest
+
+
+def _add(digest: Any, part: str) -> None:
+    data = part.encode()
+    digest.update(len(data).to_bytes(8, "little"))
+    digest.update(data)
 
 
 def headers(source: str) -> dict[str, str]:
     """Return the texts of all headers that ``source`` includes, directly or indirectly, by their paths below
     ``native``.
     """
+    return _headers_of(_INCLUDES.findall(source))
+
+
+def _headers_of(includes: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    todo = [(name, NATIVE) for name in _INCLUDES.findall(source)]
+    todo = [(name, NATIVE) for name in includes]
     while todo:
         header = _header(*todo.pop())
         if header is None or header.name in found:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import itertools
 import re
 import threading
@@ -50,9 +52,12 @@ class Gpu:
         self.quota = _native.gpu.MemoryQuota(memory_limit)
         self.file_reads = open_file_reads(device)
         self._modules: dict[str, _native.gpu.Module] = {}
-        self._compilations = CompilationPool(self.compiled, default_threads())
         self._shared: dict[Any, Any] = {}
         self._sharing = threading.Lock()
+
+    @functools.cached_property
+    def _compilations(self) -> CompilationPool:
+        return CompilationPool(default_threads())
 
     @staticmethod
     def open(number: int, memory_limit: int | None = None) -> Gpu:
@@ -114,7 +119,9 @@ class Gpu:
 
     def _compiles_first(self, source: str) -> bool:
         """Whether a stage's kernel is compiled before the stage runs."""
-        return source in self._modules or self.is_cached(source) or next(self._new_stages) <= self.compiled_first
+        return (
+            self._loaded(source) is not None or self.is_cached(source) or next(self._new_stages) <= self.compiled_first
+        )
 
     def _begin_replacing(self, source: str, tiered: _native.gpu.TieredFunction) -> None:
         """Begin to compile the kernel of an interpreted stage. A thread of the engine calls this."""
@@ -136,10 +143,17 @@ class Gpu:
         return is_cached(source, self.device.architecture)
 
     def load(self, source: str) -> _native.gpu.Module:
-        """Return the compiled kernels of ``source`` (CUDA C++), loaded once."""
-        module = self._modules.get(source)
+        """Return the compiled kernels of ``source`` (CUDA C++), loaded once for all pipelines on a GPU."""
+        module = self._loaded(source)
         if module is None:
-            module = self._modules[source] = self.device.load(self._compilations.result(source))
+            module = self._modules[source] = self.device.load(self._compilations.result(source, self.compiled), source)
+        return module
+
+    def _loaded(self, source: str) -> _native.gpu.Module | None:
+        """Return the kernels of ``source`` if they are loaded."""
+        module = self._modules.get(source) or self.device.find(source)
+        if module is not None:
+            self._modules[source] = module
         return module
 
     def compiled(self, source: str) -> bytes:
@@ -158,7 +172,8 @@ class Gpu:
             A function that waits for the kernels and returns them in the given order.
         """
         for _, source in kernels:
-            self._compilations.begin(source)
+            if self._loaded(source) is None:
+                self._compilations.begin(source, self.compiled)
         most = shared_bytes or [0] * len(kernels)
         return lambda: [self._function(name, source, n) for (name, source), n in zip(kernels, most, strict=True)]
 
@@ -208,3 +223,6 @@ def _naming_users_lines(name: str, functions: Functions) -> Functions:
             raise ArgumentError(f"`{name}`: the compiler refused the CUDA source: {text}") from error
 
     return compiled
+
+
+atexit.register(_native.gpu.end_idle)  # while the driver still works

@@ -47,19 +47,20 @@ def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **s
 
 def define_as(kind: Any, function: Any, enable_conditionals: bool, settings: Mapping[str, Any]) -> Any:
     """Apply :func:`pipeline_def` with pipelines of class ``kind``."""
-    known = {*_SETTINGS, *inspect.signature(kind.__init__).parameters} - {"self", "settings", "accepted"}
+    known = _settings_of(kind)
     for key in settings:
         if key not in known:
             raise ArgumentError(f"`pipeline_def`: unknown argument `{key}`; {did_you_mean(key, known)}".rstrip("; "))
 
     def decorate(define: Any) -> Any:
-        own = set(inspect.signature(define).parameters)
+        signature = inspect.signature(define)
+        own = set(signature.parameters)
 
         @functools.wraps(define)
         def make(*args: Any, **kwargs: Any) -> Pipeline:
             overrides = {k: kwargs.pop(k) for k in list(kwargs) if k in known and k not in own}
             conditional = kwargs.pop("enable_conditionals", enable_conditionals)
-            inspect.signature(define).bind(*args, **kwargs)
+            signature.bind(*args, **kwargs)
             pipe: Pipeline = kind(**{**settings, **overrides})
             pipe._name = define.__name__
             body = _with_conditionals(define) if conditional else define
@@ -74,6 +75,11 @@ def define_as(kind: Any, function: Any, enable_conditionals: bool, settings: Map
         return make
 
     return decorate if function is None else decorate(function)
+
+
+@functools.cache
+def _settings_of(kind: Any) -> frozenset[str]:
+    return _SETTINGS.union(inspect.signature(kind.__init__).parameters) - {"self", "settings", "accepted"}
 
 
 def _with_conditionals(define: Any) -> Any:

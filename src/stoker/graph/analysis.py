@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..contract.errors import UnsupportedError, message
@@ -75,15 +76,27 @@ def lower_and_place(
 def apply_passes(steps: StepList, passes: frozenset[str], target: Target) -> StepList:
     """Return placed steps after all passes named in ``passes``."""
     checked: dict[int, Step] = {}
-    for name, step_pass in STEP_PASSES:
-        if name in passes:
-            verify_steps(steps, checked)
-            steps = prune(step_pass(steps))
-    if target.indexed_codecs and PARTS in passes:
-        verify_steps(steps, checked)
-        steps = read_parts(steps, target.indexed_codecs)
     verify_steps(steps, checked)
+    changes = [(step_pass, True) for name, step_pass in STEP_PASSES if name in passes]
+    if target.indexed_codecs and PARTS in passes:
+        changes.append((partial(read_parts, indexed_codecs=target.indexed_codecs), False))
+    for change, leaves_unused in changes:
+        changed = change(steps)
+        if not _are_same(changed, steps):
+            steps = prune(changed) if leaves_unused else changed
+            verify_steps(steps, checked)
     return steps
+
+
+def _are_same(a: StepList, b: StepList) -> bool:
+    """Return whether a pass has changed nothing, so that what was pruned and verified before still is."""
+    return (
+        len(a.steps) == len(b.steps)
+        and all(x is y for x, y in zip(a.steps, b.steps, strict=True))
+        and a.outputs == b.outputs
+        and (a.values is b.values or a.values == b.values)
+        and (a.fed, a.readers, a.placed) == (b.fed, b.readers, b.placed)
+    )
 
 
 def require_gpu(graph: Graph, steps: StepList) -> None:

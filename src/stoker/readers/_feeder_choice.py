@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
 from typing import Any
 
 from ..contract.errors import ArgumentError
@@ -72,7 +73,7 @@ def _iterable(source: Any) -> bool:
 
 
 def _items(source: Any, cycle: str | None) -> Items:
-    if inspect.isgeneratorfunction(source) and _required(source):
+    if inspect.isgeneratorfunction(source) and _count_positional(source)[1]:
         raise ArgumentError("expected a generator function without arguments as `source`")
     if is_single_use(source) and cycle in ("quiet", "raise"):
         raise ArgumentError(
@@ -90,26 +91,25 @@ def _cycle(value: Any) -> str | None:
         raise ArgumentError(f'expected "no", "quiet" or "raise" as `cycle`, got {brief(value)}') from None
 
 
-def _positional(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the positional parameters of a function."""
+def _count_positional(function: Callable[..., Any]) -> tuple[int, int]:
+    """Return the number of positional parameters of a function, and how many of them have no default."""
+    if type(function) is FunctionType and not function.__dict__:  # nothing replaces its signature; 20 times faster
+        count = function.__code__.co_argcount
+        return count, count - len(function.__defaults__ or ())
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some built-in functions have no signature
-        return []
+        return 0, 0
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p for p in parameters if p.kind in kinds]
-
-
-def _required(function: Callable[..., Any]) -> int:
-    """Return the number of required arguments of a function."""
-    return sum(p.default is p.empty for p in _positional(function))
+    positional = [p for p in parameters if p.kind in kinds]
+    return len(positional), sum(p.default is p.empty for p in positional)
 
 
 def _argument_maker(function: Callable[..., Any], args: Mapping[str, Any], by_batch: bool) -> Callable[..., Any] | None:
-    count = _required(function)
-    if count > 1:
-        raise ArgumentError(f"expected a function of no or one argument as `source`, got one of {count}")
-    if count == 0 and not (args["pass_to_default"] and len(_positional(function)) == 1):
+    positional, required = _count_positional(function)
+    if required > 1:
+        raise ArgumentError(f"expected a function of no or one argument as `source`, got one of {required}")
+    if required == 0 and not (args["pass_to_default"] and positional == 1):
         return None
     if not by_batch:
         return SampleInfo

@@ -112,8 +112,9 @@ class CheckedFeeder(Feeder):
 
     def _own(self, x: Any) -> Any:
         """Return an array that does not change while its batch is in flight."""
-        if type(x) is np.ndarray and not self._copies:
-            return to_array(x)
+        if type(x) is np.ndarray:
+            array = to_array(x)
+            return array.copy() if self._copies and _shared(array, x) else array
         if is_on_gpu(x):
             return as_gpu_array(x, self.device, copies=self._copies)
         array = to_array(x)
@@ -166,7 +167,7 @@ def _scalar(x: Any, dtype: DType) -> Any:
 
 
 def _shared(a: Any, b: Any) -> bool:
-    return bool(np.may_share_memory(a, b))
+    return a is b or bool(np.may_share_memory(a, b))
 
 
 def is_single_use(source: Any) -> bool:

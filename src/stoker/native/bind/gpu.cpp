@@ -24,6 +24,7 @@
 #include "bind/gil.hpp"
 #include "bind/gpu.hpp"
 #include "gpu/file_reads.hpp"
+#include "gpu/idle_devices.hpp"
 #include "gpu_kernels/gpu_with_cpu_fallback.hpp"
 #include "gpu_kernels/jpeg_index.hpp"
 #include "run/job_on_device.hpp"
@@ -334,11 +335,15 @@ void bind_gpu(nb::module_& m) {
                        return d.free_bytes();
                      });
                    })
-      .def("load", [](gpu::Device& d, nb::bytes image) {
-        const char* const data = image.c_str();
-        const size_t bytes = image.size();
-        return without_gil([&] { return d.load(data, bytes); });
-      });
+      .def("find", &gpu::Device::find, nb::arg("name"))
+      .def(
+          "load",
+          [](gpu::Device& d, nb::bytes image, const std::string& name) {
+            const char* const data = image.c_str();
+            const size_t bytes = image.size();
+            return without_gil([&] { return d.load(data, bytes, name); });
+          },
+          nb::arg("image"), nb::arg("name") = "");
   nb::class_<gpu::GpuWithCpuFallback, stoker::Kernel>(gpu_module, "GpuWithCpuFallback")
       .def(nb::new_([](const std::shared_ptr<stoker::Kernel>& on_gpu, std::shared_ptr<stoker::Kernel> on_cpu) {
              auto device = std::dynamic_pointer_cast<gpu::Kernel>(on_gpu);
@@ -403,6 +408,13 @@ void bind_gpu(nb::module_& m) {
         return without_gil([&] { return gpu::open_cuda(number, multiprocessors); });
       },
       nb::arg("number"), nb::arg("multiprocessors") = 0);
+  // Devices without an owner: close them now, after other seconds than ten, or with their release from now on.
+  gpu_module.def("close_idle", [] { return without_gil([] { return gpu::IdleDevices::of_process().close_now(); }); });
+  gpu_module.def(
+      "set_idle_seconds",
+      [](double seconds) { gpu::IdleDevices::of_process().set_seconds(gpu::IdleDevices::Seconds(seconds)); },
+      nb::arg("seconds"));
+  gpu_module.def("end_idle", [] { without_gil([] { gpu::IdleDevices::of_process().end(); }); });
   gpu_module.def("open_null", &gpu::open_null);
   gpu_module.def("is_null_device_current", &gpu::is_null_device_current);
   gpu_module.def("set_null_driver_bytes", &gpu::set_null_driver_bytes, nb::arg("bytes"));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 #include "base/tensor.hpp"
@@ -14,7 +15,8 @@ namespace stoker {
 namespace {
 
 constexpr size_t kHugePage = 2u << 20;
-constexpr size_t kPeriod = 32;  // requests per block that may wait
+constexpr size_t kPeriod = 32;                                         // requests per block that may wait
+constexpr size_t kLeast = size_t{16} << 10, kSmall = size_t{1} << 20;  // of a GPU's memory
 
 }  // namespace
 
@@ -59,6 +61,8 @@ BlockPool::BlockPool(size_t kept, const gpu::DeviceResources* resources, Idle id
 uint8_t* BlockPool::allocate(size_t* bytes) {
   if (!device_) return allocate_block(bytes);
   if (!device_->separate_allocations) *bytes = gpu::aligned(*bytes);
+  // There are few sizes of small blocks, so that one serves other pipelines, too (gpu/spare_memory.hpp).
+  if (*bytes <= kSmall && may_overallocate(kSmall)) *bytes = std::bit_ceil(std::max(*bytes, kLeast));
   quota_->charge(*bytes);
   try {
     device_->enter();
@@ -71,7 +75,10 @@ uint8_t* BlockPool::allocate(size_t* bytes) {
 
 void BlockPool::release(const Free& block) noexcept {
   if (!device_) return std::free(block.data);
-  device_->free(reinterpret_cast<gpu::Address>(block.data));  // waits for all work on the device
+  // Without a stream of a consumer no work uses the block.
+  const auto memory = reinterpret_cast<gpu::Address>(block.data);
+  if (block.stream == kNoStream) device_->reuse(memory, block.capacity);
+  else device_->free(memory);  // waits for all work on the device
   quota_->release(block.capacity);
 }
 

@@ -1,177 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA through its driver's library, which is opened together with the first device. The package can be built without
-// CUDA, and one build serves machines with and without it.
-#include <dlfcn.h>
-#include <pthread.h>
-
+// CUDA devices.
+#include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
-#include <type_traits>
 
-#include "gpu/device.hpp"
+#include "gpu/cuda_driver.hpp"
+#include "gpu/idle_devices.hpp"
+#include "gpu/spare_memory.hpp"
 
 namespace stoker::gpu {
 
 namespace {
-
-// The part of the driver's interface that is used here, as in its documentation (CUDA Driver API 12 and 13).
-using Result = int;
-using Handle = void*;
-constexpr int kSuccess = 0, kNotReady = 600, kOutOfMemory = 2, kNotInitialized = 3;
-constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
-constexpr unsigned kStreamNonBlocking = 1, kEventBlockingSync = 1, kEventDisableTiming = 2, kHostPortable = 1;
-constexpr unsigned kUntimed = kEventDisableTiming | kEventBlockingSync;
-constexpr int kMaxDynamicShared = 8;
-constexpr uint32_t kPlainSharedBytes = 48 * 1024;  // a kernel with more must request it before its launch
-
-template <typename... A>
-void put_off(Result (*&function)(A...)) {
-  function = [](A...) -> Result { return kNotInitialized; };
-}
-
-struct Driver {
-  void* library = nullptr;
-  Result (*init)(unsigned);
-  Result (*error_string)(Result, const char**);
-  Result (*device_count)(int*);
-  Result (*device_get)(int*, int);
-  Result (*device_name)(char*, int, int);
-  Result (*device_attribute)(int*, int, int);
-  Result (*context_retain)(Handle*, int);
-  Result (*context_release)(int);
-  Result (*context_set)(Handle);
-  Result (*context_get)(Handle*);
-  Result (*priority_range)(int*, int*);
-  Result (*memory_info)(size_t*, size_t*);
-  Result (*memory_allocate)(Address*, size_t);
-  Result (*memory_free)(Address);
-  Result (*host_allocate)(void**, size_t, unsigned);
-  Result (*host_free)(void*);
-  Result (*copy_in)(Address, const void*, size_t, Handle);
-  Result (*copy_out)(void*, Address, size_t, Handle);
-  Result (*copy_within)(Address, Address, size_t, Handle);
-  Result (*stream_create)(Handle*, unsigned, int);
-  Result (*stream_destroy)(Handle);
-  Result (*stream_wait)(Handle, Handle, unsigned);
-  Result (*stream_synchronize)(Handle);
-  Result (*event_create)(Handle*, unsigned);
-  Result (*event_destroy)(Handle);
-  Result (*event_record)(Handle, Handle);
-  Result (*event_query)(Handle);
-  Result (*event_synchronize)(Handle);
-  Result (*event_elapsed)(float*, Handle, Handle);
-  Result (*module_load)(Handle*, const void*);
-  Result (*module_unload)(Handle);
-  Result (*module_function)(Handle*, Handle, const char*);
-  Result (*function_attribute)(Handle, int, int);
-  Result (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
-                   void**);
-  // For streams on a part of the multiprocessors: only in drivers of CUDA 12.4 and later.
-  bool has_green = true;
-  Result (*green_resource)(int, void*, int);
-  Result (*green_split)(void*, unsigned*, const void*, void*, unsigned, unsigned);
-  Result (*green_describe)(Handle*, void*, unsigned);
-  Result (*green_create)(Handle*, Handle, int, unsigned);
-  Result (*green_destroy)(Handle);
-  Result (*green_stream)(Handle*, Handle, unsigned, int);
-
-  // All of them, under the names that they have in the library.
-  template <typename Visitor>
-  void each(Visitor visit) {
-    visit(init, "cuInit");
-    visit(error_string, "cuGetErrorString");
-    visit(device_count, "cuDeviceGetCount");
-    visit(device_get, "cuDeviceGet");
-    visit(device_name, "cuDeviceGetName");
-    visit(device_attribute, "cuDeviceGetAttribute");
-    visit(context_retain, "cuDevicePrimaryCtxRetain");
-    visit(context_release, "cuDevicePrimaryCtxRelease_v2");
-    visit(context_set, "cuCtxSetCurrent");
-    visit(context_get, "cuCtxGetCurrent");
-    visit(priority_range, "cuCtxGetStreamPriorityRange");
-    visit(memory_info, "cuMemGetInfo_v2");
-    visit(memory_allocate, "cuMemAlloc_v2");
-    visit(memory_free, "cuMemFree_v2");
-    visit(host_allocate, "cuMemHostAlloc");
-    visit(host_free, "cuMemFreeHost");
-    visit(copy_in, "cuMemcpyHtoDAsync_v2");
-    visit(copy_out, "cuMemcpyDtoHAsync_v2");
-    visit(copy_within, "cuMemcpyDtoDAsync_v2");
-    visit(stream_create, "cuStreamCreateWithPriority");
-    visit(stream_destroy, "cuStreamDestroy_v2");
-    visit(stream_wait, "cuStreamWaitEvent");
-    visit(stream_synchronize, "cuStreamSynchronize");
-    visit(event_create, "cuEventCreate");
-    visit(event_destroy, "cuEventDestroy_v2");
-    visit(event_record, "cuEventRecord");
-    visit(event_query, "cuEventQuery");
-    visit(event_synchronize, "cuEventSynchronize");
-    visit(event_elapsed, "cuEventElapsedTime");
-    visit(module_load, "cuModuleLoadData");
-    visit(module_unload, "cuModuleUnload");
-    visit(module_function, "cuModuleGetFunction");
-    visit(function_attribute, "cuFuncSetAttribute");
-    visit(launch, "cuLaunchKernel");
-  }
-  template <typename Visitor>
-  void each_green(Visitor visit) {
-    visit(green_resource, "cuDeviceGetDevResource");
-    visit(green_split, "cuDevSmResourceSplitByCount");
-    visit(green_describe, "cuDevResourceGenerateDesc");
-    visit(green_create, "cuGreenCtxCreate");
-    visit(green_destroy, "cuGreenCtxDestroy");
-    visit(green_stream, "cuGreenCtxStreamCreate");
-  }
-  // Refuse all calls in a forked child. It has neither the library's threads nor a valid context, so a release, which a
-  // garbage collector may do at any time, could crash there. Every call then returns an error that says so.
-  void refuse() {
-    each([](auto& function, const char*) { put_off(function); });
-    each_green([](auto& function, const char*) { put_off(function); });
-    error_string = [](Result, const char** text) -> Result {
-      *text =
-          "this process was forked from one that had used CUDA, and cannot use it itself: start it with \"spawn\", or "
-          "before the GPU is first used";
-      return kSuccess;
-    };
-  }
-  void check(Result result, const char* what) const {
-    if (result == kSuccess) return;
-    if (result == kOutOfMemory) throw std::bad_alloc();
-    const char* text = nullptr;
-    error_string(result, &text);
-    throw DeviceFailure(std::string(what) + ": " + (text ? text : "unknown error") + " (CUDA error " +
-                        std::to_string(result) + ")");
-  }
-};
-
-Driver load_driver() {
-  Driver d;
-  d.library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!d.library) throw DeviceFailure("there is no CUDA driver (libcuda.so.1) on this machine");
-  d.each([&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(d.library, name));
-    if (!function) throw DeviceFailure(std::string("the CUDA driver is too old: it has no ") + name);
-  });
-  d.each_green([&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(d.library, name));
-    if (!function) d.has_green = false;
-  });
-  d.check(d.init(0), "the CUDA driver does not start");
-  return d;
-}
-
-Driver* in_use = nullptr;
-
-const Driver& driver() {
-  static Driver loaded = load_driver();    // repeated after a failure
-  static const bool hears_of_forks = [] {  // once; any thread may come here first
-    in_use = &loaded;
-    if (::pthread_atfork(nullptr, nullptr, [] { in_use->refuse(); })) throw std::bad_alloc();
-    return true;
-  }();
-  static_cast<void>(hears_of_forks);
-  return loaded;
-}
 
 // The driver's CUdevResource of type CU_DEV_RESOURCE_TYPE_SM, with room for what later versions append.
 struct alignas(8) Multiprocessors {
@@ -183,18 +23,94 @@ struct alignas(8) Multiprocessors {
 constexpr int kMultiprocessors = 1;    // CU_DEV_RESOURCE_TYPE_SM
 constexpr unsigned kGreenDefault = 1;  // CU_GREEN_CTX_DEFAULT_STREAM, the only flag
 
-class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice> {
+class CudaModule;
+
+// A device's primary context, which all open devices of its number share. It lasts as long as one of them is open, or a
+// kernel is loaded.
+class CudaContext {
  public:
-  CudaDevice(int number, unsigned multiprocessors) : d_(driver()), number_(number) {
-    int count = 0;
-    d_.check(d_.device_count(&count), "the CUDA devices cannot be counted");
-    if (number < 0 || number >= count)
-      throw DeviceFailure("expected a device below " + std::to_string(count) + " (the number of CUDA devices), got " +
-                          std::to_string(number));
+  explicit CudaContext(int number) : d_(driver()) {
     d_.check(d_.device_get(&device_, number), "the CUDA device cannot be opened");
-    d_.check(d_.context_retain(&context_, device_), "the CUDA device cannot be used");
+    d_.check(d_.context_retain(&handle_, device_), "the CUDA device cannot be used");
+    if (d_.context_id) d_.context_id(handle_, &id_);
+  }
+  ~CudaContext() { d_.context_release(device_); }
+  CudaContext(const CudaContext&) = delete;
+  CudaContext& operator=(const CudaContext&) = delete;
+
+  int device() const { return device_; }
+  Handle handle() const { return handle_; }
+  // Throw for an error. After an error other than a lack of memory, no new owner gets the context.
+  void check(Result result, const char* what) {
+    if (result != kSuccess && result != kOutOfMemory) failed_.store(true, std::memory_order_relaxed);
+    d_.check(result, what);
+  }
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  // Return false after the application has reset the device: no handle is valid then.
+  bool exists() const {
+    unsigned long long now = id_;  // NOLINT(google-runtime-int): the driver's type
+    return !d_.context_id || (d_.context_id(handle_, &now) == kSuccess && now == id_);
+  }
+
+  std::shared_ptr<CudaModule> find(const std::string& name) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    const auto found = modules_.find(name);
+    return found == modules_.end() ? nullptr : found->second.lock();
+  }
+  void add(const std::string& name, const std::shared_ptr<CudaModule>& module) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    std::erase_if(modules_, [](const auto& one) { return one.second.expired(); });
+    modules_[name] = module;
+  }
+
+ private:
+  const Driver& d_;
+  int device_ = 0;
+  Handle handle_ = nullptr;
+  unsigned long long id_ = 0;  // NOLINT(google-runtime-int): the driver's type
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<CudaModule>> modules_;  // loaded ones, by name
+};
+
+class CudaModule : public Module {
+ public:
+  CudaModule(std::shared_ptr<CudaContext> context, const void* image);
+  ~CudaModule() override;
+  std::shared_ptr<const Function> function(const std::string& name, uint32_t dynamic_shared_bytes) override;
+
+ private:
+  const std::shared_ptr<CudaContext> context_;
+  Handle handle_ = nullptr;
+  std::mutex mutex_;
+  std::map<std::string, uint32_t> dynamic_shared_bytes_;  // by function: the maximum that was requested
+};
+
+// Sets a context for the scope.
+class CudaVisit {
+ public:
+  explicit CudaVisit(const CudaContext& context) : d_(driver()), context_(context.handle()) {
+    if (d_.context_get(&before_) != kSuccess) before_ = nullptr;
+    d_.context_set(context_);
+  }
+  ~CudaVisit() {
+    if (before_ != context_) d_.context_set(before_);
+  }
+  CudaVisit(const CudaVisit&) = delete;
+  CudaVisit& operator=(const CudaVisit&) = delete;
+
+ private:
+  const Driver& d_;
+  const Handle context_;
+  Handle before_ = nullptr;
+};
+
+class CudaDevice : public ReusableDevice {
+ public:
+  CudaDevice(int number, unsigned multiprocessors, std::shared_ptr<CudaContext> context)
+      : d_(driver()), number_(number), multiprocessors_(multiprocessors), context_(std::move(context)) {
     try {
-      open(multiprocessors);
+      open();
     } catch (...) {
       close();
       throw;
@@ -205,69 +121,77 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   int number() const override { return number_; }
   std::string name() const override {
     char text[256] = {};
-    d_.check(d_.device_name(text, sizeof text, device_), "the device's name");
+    check(d_.device_name(text, sizeof text, context_->device()), "the device's name");
     return text;
   }
   int architecture() const override {
     int major = 0, minor = 0;
-    d_.check(d_.device_attribute(&major, kCapabilityMajor, device_), "compute capability");
-    d_.check(d_.device_attribute(&minor, kCapabilityMinor, device_), "compute capability");
+    check(d_.device_attribute(&major, kCapabilityMajor, context_->device()), "compute capability");
+    check(d_.device_attribute(&minor, kCapabilityMinor, context_->device()), "compute capability");
     return 10 * major + minor;
   }
-  void enter() override { d_.check(d_.context_set(context_), "the device's context"); }
+  void enter() override { check(d_.context_set(context_->handle()), "the device's context"); }
   void* current() noexcept override {
     Handle context = nullptr;
     return d_.context_get(&context) == kSuccess ? context : nullptr;
   }
   void leave(void* before) noexcept override {
-    if (before != context_) d_.context_set(before);
+    if (before != context_->handle()) d_.context_set(before);
   }
 
   uint8_t* pin(size_t bytes) override {
+    if (const auto spare = take(spare_pinned_, bytes)) return *spare;
     void* memory = nullptr;
-    d_.check(d_.host_allocate(&memory, bytes, kHostPortable), "page-locked memory");
+    check(with_spare_memory([&] { return d_.host_allocate(&memory, bytes, kHostPortable); }), "page-locked memory");
     return static_cast<uint8_t*>(memory);
   }
   void unpin(uint8_t* memory) noexcept override { d_.host_free(memory); }
   Address allocate(size_t bytes) override {
+    if (const auto spare = take(spare_memory_, bytes)) return *spare;
     Address memory = 0;
-    d_.check(d_.memory_allocate(&memory, bytes), "device memory");
+    check(with_spare_memory([&] { return d_.memory_allocate(&memory, bytes); }), "device memory");
     return memory;
   }
   void free(Address memory) noexcept override {
     // Callable from any thread: a garbage collector may release memory.
-    void* const before = current();
-    d_.context_set(context_);
+    const CudaVisit visit(*context_);
     d_.memory_free(memory);
-    leave(before);
+  }
+  void reuse_pinned(uint8_t* memory, size_t bytes) noexcept override {
+    if (separate_allocations) return unpin(memory);
+    spare_pinned_.put(memory, bytes, [this](uint8_t* surplus) { unpin(surplus); });
+  }
+  void reuse(Address memory, size_t bytes) noexcept override {
+    if (separate_allocations) return free(memory);
+    spare_memory_.put(memory, bytes, [this](Address surplus) { free(surplus); });
   }
 
   void copy_in(Address to, const uint8_t* from, size_t bytes) override {
-    d_.check(d_.copy_in(to, from, bytes, copies_), "a copy to the device");
+    check(d_.copy_in(to, from, bytes, copies_), "a copy to the device");
   }
   WorkStream next_work_stream() override { return turn_.fetch_add(1, std::memory_order_relaxed) % kWorkStreams; }
   void await_on(WorkStream work_stream, Event event) override {
-    d_.check(d_.stream_wait(work_streams_[work_stream], event, 0), "waiting for copies");
+    check(d_.stream_wait(work_streams_[work_stream], event, 0), "waiting for copies");
   }
   void send(WorkStream work_stream, Address to, const uint8_t* from, size_t bytes) override {
-    d_.check(d_.copy_in(to, from, bytes, work_streams_[work_stream]), "a copy to the device");
+    check(d_.copy_in(to, from, bytes, work_streams_[work_stream]), "a copy to the device");
   }
   void copy_out(WorkStream work_stream, uint8_t* to, Address from, size_t bytes) override {
-    d_.check(d_.copy_out(to, from, bytes, work_streams_[work_stream]), "a copy from the device");
+    check(d_.copy_out(to, from, bytes, work_streams_[work_stream]), "a copy from the device");
   }
   void move(WorkStream work_stream, Address to, Address from, size_t bytes) override {
-    d_.check(d_.copy_within(to, from, bytes, work_streams_[work_stream]), "a copy on the device");
+    check(d_.copy_within(to, from, bytes, work_streams_[work_stream]), "a copy on the device");
   }
   void launch(WorkStream work_stream, const Launch& l) override { launch_on(stream_of(work_stream), l); }
   void launch_on(uintptr_t stream, const Launch& l) override {
     void* arguments[Launch::kMaxArguments];
     for (int i = 0; i < l.arguments; ++i) arguments[i] = const_cast<uint64_t*>(&l.argument[i]);
-    d_.check(d_.launch(l.function->handle, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2],
-                       l.shared_bytes, reinterpret_cast<Handle>(stream), arguments, nullptr),
-             l.function->name.c_str());
+    check(d_.launch(l.function->handle, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2],
+                    l.shared_bytes, reinterpret_cast<Handle>(stream), arguments, nullptr),
+          l.function->name.c_str());
   }
   void copy_in_on(uintptr_t stream, Address to, const uint8_t* from, size_t bytes) override {
-    d_.check(d_.copy_in(to, from, bytes, reinterpret_cast<Handle>(stream)), "a copy to the device");
+    check(d_.copy_in(to, from, bytes, reinterpret_cast<Handle>(stream)), "a copy to the device");
   }
   Event record_on(uintptr_t stream) override {
     return record_one(spare_events_, kUntimed, reinterpret_cast<Handle>(stream));
@@ -282,7 +206,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   }
   double elapsed_ns(Event from, Event to) override {
     float ms = 0;
-    d_.check(d_.event_elapsed(&ms, from, to), "the time between events");
+    check(d_.event_elapsed(&ms, from, to), "the time between events");
     return 1e6 * static_cast<double>(ms);
   }
   void forget_tick(Event event) noexcept override {
@@ -291,10 +215,10 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   }
   bool passed(Event event) override {
     const Result result = d_.event_query(event);
-    if (result != kNotReady) d_.check(result, "work on the device");
+    if (result != kNotReady) check(result, "work on the device");
     return result == kSuccess;
   }
-  void await(Event event) override { d_.check(d_.event_synchronize(event), "work on the device"); }
+  void await(Event event) override { check(d_.event_synchronize(event), "work on the device"); }
   void forget(Event event) noexcept override {
     std::lock_guard<std::mutex> hold(mutex_);
     spare_events_.push_back(event);
@@ -317,32 +241,65 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     return reinterpret_cast<uintptr_t>(stream);
   }
   void finish(uintptr_t stream) override {
-    d_.check(d_.stream_synchronize(reinterpret_cast<Handle>(stream)), "work on the device");
+    check(d_.stream_synchronize(reinterpret_cast<Handle>(stream)), "work on the device");
   }
   void drop_stream(uintptr_t stream) noexcept override { d_.stream_destroy(reinterpret_cast<Handle>(stream)); }
 
   uintptr_t order_stream() override { return reinterpret_cast<uintptr_t>(order_); }
   void order_after(uintptr_t stream) override { wait_for(order_, stream); }
-  std::shared_ptr<Module> load(const void* image, size_t bytes) override;
+  std::shared_ptr<Module> find(const std::string& name) override;
+  std::shared_ptr<Module> load(const void* image, size_t bytes, const std::string& name) override;
   uint64_t free_bytes() override {
     size_t free = 0, total = 0;
-    d_.check(d_.memory_info(&free, &total), "the device's memory");
+    check(d_.memory_info(&free, &total), "the device's memory");
     return free;
   }
 
+  unsigned multiprocessors() const override { return multiprocessors_; }
+  bool prepare_for_reuse() noexcept override {
+    if (context_->failed() || !context_->exists()) return false;
+    const CudaVisit visit(*context_);
+    const auto is_idle = [this](Handle stream) { return d_.stream_query(stream) == kSuccess; };
+    if (!is_idle(copies_) || !std::all_of(std::begin(work_streams_), std::end(work_streams_), is_idle)) return false;
+    drop_modules();
+    return true;
+  }
+
  private:
-  friend class CudaModule;
+  static constexpr size_t kMostModules = 64;  // of a device without an owner
+
+  void check(Result result, const char* what) const { context_->check(result, what); }
+  template <class T>
+  std::optional<T> take(SpareMemory<T>& spare, size_t bytes) {
+    return separate_allocations ? std::nullopt : spare.take(bytes);
+  }
+  void clear_spare_memory() noexcept {
+    spare_memory_.clear([this](Address memory) { free(memory); });
+    spare_pinned_.clear([this](uint8_t* memory) { unpin(memory); });
+  }
+  // Call `allocate`, and again without the spare memory of open devices if there is not enough memory.
+  template <class F>
+  Result with_spare_memory(F allocate) {
+    const Result result = allocate();
+    if (result != kOutOfMemory) return result;
+    const bool had_memory = spare_memory_.clear([this](Address memory) { free(memory); });
+    const bool had_pinned = spare_pinned_.clear([this](uint8_t* memory) { unpin(memory); });
+    const bool had_idle = IdleDevices::of_process().close_now();
+    return had_memory || had_pinned || had_idle ? allocate() : result;
+  }
+  void keep(const std::string& name, std::shared_ptr<CudaModule> module);
+  void drop_modules();
   void wait_for(Handle waits, uintptr_t stream) {
     std::lock_guard<std::mutex> hold(mutex_);
-    d_.check(d_.event_record(followed_, reinterpret_cast<Handle>(stream)), "another library's stream");
-    d_.check(d_.stream_wait(waits, followed_, 0), "waiting for another library's stream");
+    check(d_.event_record(followed_, reinterpret_cast<Handle>(stream)), "another library's stream");
+    check(d_.stream_wait(waits, followed_, 0), "waiting for another library's stream");
   }
 
   // Create a stream for kernels, which run on the multiprocessors that are left to this device.
   void make_work_stream(Handle* stream, int priority) {
-    d_.check(green_ ? d_.green_stream(stream, green_, kStreamNonBlocking, priority)
-                    : d_.stream_create(stream, kStreamNonBlocking, priority),
-             "a stream cannot be created");
+    check(green_ ? d_.green_stream(stream, green_, kStreamNonBlocking, priority)
+                 : d_.stream_create(stream, kStreamNonBlocking, priority),
+          "a stream cannot be created");
   }
 
   // Reserve a part of the multiprocessors, in a context that shares memory and modules with the primary one.
@@ -352,29 +309,31 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     Multiprocessors all, some, rest;
     unsigned groups = 1;
     Handle description = nullptr;
-    d_.check(d_.green_resource(device_, &all, kMultiprocessors), "the device's multiprocessors");
+    check(d_.green_resource(context_->device(), &all, kMultiprocessors), "the device's multiprocessors");
     if (multiprocessors >= all.count) return;
-    d_.check(d_.green_split(&some, &groups, &all, &rest, 0, multiprocessors), "a part of the multiprocessors");
-    d_.check(d_.green_describe(&description, &some, 1), "a part of the multiprocessors");
-    d_.check(d_.green_create(&green_, description, device_, kGreenDefault), "a part of the multiprocessors");
+    check(d_.green_split(&some, &groups, &all, &rest, 0, multiprocessors), "a part of the multiprocessors");
+    check(d_.green_describe(&description, &some, 1), "a part of the multiprocessors");
+    check(d_.green_create(&green_, description, context_->device(), kGreenDefault), "a part of the multiprocessors");
   }
 
-  void open(unsigned multiprocessors) {
-    const Visit visit(this);
-    d_.check(d_.priority_range(&least_priority_, &greatest_priority_), "stream priorities");
+  void open() {
+    const CudaVisit visit(*context_);
+    check(d_.priority_range(&least_priority_, &greatest_priority_), "stream priorities");
     const int least = least_priority_;
-    if (multiprocessors) reserve(multiprocessors);
+    if (multiprocessors_) reserve(multiprocessors_);
     for (Handle& work : work_streams_) make_work_stream(&work, least);
-    d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be created");
-    d_.check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be created");
-    d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be created");
+    check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be created");
+    check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be created");
+    check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be created");
   }
 
   // Release what the constructor created. At the end of a process the driver may be gone already; errors are ignored,
   // because there is no caller to report them to.
   void close() noexcept {
-    void* const before = current();
-    d_.context_set(context_);
+    modules_.clear();
+    if (!context_->exists()) return;  // nothing does
+    clear_spare_memory();
+    const CudaVisit visit(*context_);
     for (const Handle event : spare_events_) d_.event_destroy(event);
     for (const Handle event : spare_ticks_) d_.event_destroy(event);
     if (followed_) d_.event_destroy(followed_);
@@ -383,8 +342,6 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     for (const Handle stream : {copies_, order_})
       if (stream) d_.stream_destroy(stream);
     if (green_) d_.green_destroy(green_);
-    leave(before);
-    d_.context_release(device_);
   }
 
   Event record_one(std::vector<Handle>& spare, unsigned flags, Handle stream) {
@@ -396,62 +353,115 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
         spare.pop_back();
       }
     }
-    if (!event) d_.check(d_.event_create(&event, flags), "an event cannot be created");
+    if (!event) check(d_.event_create(&event, flags), "an event cannot be created");
     const Result result = d_.event_record(event, stream);
     if (result != kSuccess) {
       std::lock_guard<std::mutex> hold(mutex_);
       spare.push_back(event);
     }
-    d_.check(result, "an event");
+    check(result, "an event");
     return event;
   }
 
   const Driver& d_;
   const int number_;
-  int device_ = 0, least_priority_ = 0, greatest_priority_ = 0;
-  Handle context_ = nullptr, work_streams_[kWorkStreams] = {}, copies_ = nullptr, followed_ = nullptr;
+  const unsigned multiprocessors_;
+  const std::shared_ptr<CudaContext> context_;
+  int least_priority_ = 0, greatest_priority_ = 0;
+  Handle work_streams_[kWorkStreams] = {}, copies_ = nullptr, followed_ = nullptr;
   Handle order_ = nullptr, green_ = nullptr;
   std::mutex mutex_;
   std::vector<Handle> spare_events_, spare_ticks_;
+  SpareMemory<Address> spare_memory_;
+  SpareMemory<uint8_t*> spare_pinned_;
+  struct KeptModule {
+    std::shared_ptr<CudaModule> module;
+    uint64_t use = 0;  // a number that grows with each use
+  };
+  std::map<std::string, KeptModule> modules_;
+  uint64_t uses_ = 0;
   std::atomic<WorkStream> turn_{0};
 };
 
-class CudaModule : public Module {
- public:
-  CudaModule(std::shared_ptr<CudaDevice> device, const void* image) : device_(std::move(device)) {
-    const Visit visit(device_.get());
-    device_->d_.check(device_->d_.module_load(&handle_, image), "a compiled kernel cannot be loaded");
-  }
-  ~CudaModule() override {
-    void* const before = device_->current();
-    device_->d_.context_set(device_->context_);
-    device_->d_.module_unload(handle_);
-    device_->leave(before);
-  }
-  std::shared_ptr<const Function> function(const std::string& name, uint32_t dynamic_shared_bytes) override {
-    Handle found = nullptr;
-    const Visit visit(device_.get());
-    device_->d_.check(device_->d_.module_function(&found, handle_, name.c_str()), name.c_str());
-    if (dynamic_shared_bytes > kPlainSharedBytes)
-      device_->d_.check(
-          device_->d_.function_attribute(found, kMaxDynamicShared, static_cast<int>(dynamic_shared_bytes)),
-          name.c_str());
-    return keeping_this(name, found);
-  }
+CudaModule::CudaModule(std::shared_ptr<CudaContext> context, const void* image) : context_(std::move(context)) {
+  const CudaVisit visit(*context_);
+  context_->check(driver().module_load(&handle_, image), "a compiled kernel cannot be loaded");
+}
 
- private:
-  std::shared_ptr<CudaDevice> device_;
-  Handle handle_ = nullptr;
-};
+CudaModule::~CudaModule() {
+  if (!context_->exists()) return;
+  const CudaVisit visit(*context_);
+  driver().module_unload(handle_);
+}
 
-std::shared_ptr<Module> CudaDevice::load(const void* image, size_t) {
-  return std::make_shared<CudaModule>(shared_from_this(), image);
+std::shared_ptr<const Function> CudaModule::function(const std::string& name, uint32_t dynamic_shared_bytes) {
+  Handle found = nullptr;
+  const CudaVisit visit(*context_);
+  context_->check(driver().module_function(&found, handle_, name.c_str()), name.c_str());
+  std::lock_guard<std::mutex> hold(mutex_);  // a smaller maximum must not replace that of another caller
+  uint32_t& most = dynamic_shared_bytes_[name];
+  if (dynamic_shared_bytes > std::max(most, kPlainSharedBytes)) {
+    context_->check(driver().function_attribute(found, kMaxDynamicShared, static_cast<int>(dynamic_shared_bytes)),
+                    name.c_str());
+    most = dynamic_shared_bytes;
+  }
+  return keeping_this(name, found);
+}
+
+std::shared_ptr<Module> CudaDevice::find(const std::string& name) {
+  std::shared_ptr<CudaModule> found = context_->find(name);
+  if (found) keep(name, found);
+  return found;
+}
+
+std::shared_ptr<Module> CudaDevice::load(const void* image, size_t, const std::string& name) {
+  auto module = std::make_shared<CudaModule>(context_, image);
+  if (name.empty()) return module;
+  context_->add(name, module);
+  keep(name, module);
+  return module;
+}
+
+void CudaDevice::keep(const std::string& name, std::shared_ptr<CudaModule> module) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  modules_[name] = {std::move(module), ++uses_};
+}
+
+// Kernels of earlier owners that were not used for long.
+void CudaDevice::drop_modules() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  while (modules_.size() > kMostModules)
+    modules_.erase(std::min_element(modules_.begin(), modules_.end(),
+                                    [](const auto& a, const auto& b) { return a.second.use < b.second.use; }));
+}
+
+// Return the context of the open devices of a number, or retain it.
+std::shared_ptr<CudaContext> context_of(int number) {
+  static std::mutex mutex;
+  static auto& contexts = *new std::map<int, std::weak_ptr<CudaContext>>;
+  std::lock_guard<std::mutex> hold(mutex);
+  std::shared_ptr<CudaContext> context = contexts[number].lock();
+  if (context && !context->failed() && context->exists()) return context;
+  context = std::make_shared<CudaContext>(number);
+  contexts[number] = context;
+  return context;
 }
 
 }  // namespace
 
 std::shared_ptr<Device> open_cuda(int number, unsigned multiprocessors) {
-  return std::make_shared<CudaDevice>(number, multiprocessors);
+  const Driver& d = driver();
+  int count = 0;
+  d.check(d.device_count(&count), "the CUDA devices cannot be counted");
+  if (number < 0 || number >= count)
+    throw DeviceFailure("expected a device below " + std::to_string(count) + " (the number of CUDA devices), got " +
+                        std::to_string(number));
+  std::unique_ptr<ReusableDevice> device = IdleDevices::of_process().take(number, multiprocessors);
+  if (!device) device = std::make_unique<CudaDevice>(number, multiprocessors, context_of(number));
+  const auto release = [](ReusableDevice* released) {
+    IdleDevices::of_process().put(std::unique_ptr<ReusableDevice>(released));
+  };
+  return {device.release(), release};
 }
 
 int count_cuda() {

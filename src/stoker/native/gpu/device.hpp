@@ -63,8 +63,11 @@ class Device {
 
   virtual uint8_t* pin(size_t bytes) = 0;  // page-locked host memory for copies; throws std::bad_alloc
   virtual void unpin(uint8_t* memory) noexcept = 0;
-  virtual Address allocate(size_t bytes) = 0;  // throws std::bad_alloc
-  virtual void free(Address memory) noexcept = 0;
+  virtual Address allocate(size_t bytes) = 0;      // throws std::bad_alloc
+  virtual void free(Address memory) noexcept = 0;  // waits for all work on the device
+  // Release memory that no work uses, so that a later request of the same size may get it. `bytes`: as it was requested.
+  virtual void reuse_pinned(uint8_t* memory, size_t bytes) noexcept { return (void)bytes, unpin(memory); }
+  virtual void reuse(Address memory, size_t bytes) noexcept { return (void)bytes, free(memory); }
 
   virtual void copy_in(Address to, const uint8_t* from, size_t bytes) = 0;
   virtual Event record_copies() = 0;  // passes when all copies of `copy_in` issued so far are done
@@ -109,7 +112,11 @@ class Device {
   // Make the order stream wait for what has been issued to a producer's stream so far.
   virtual void order_after(uintptr_t stream) = 0;
 
-  virtual std::shared_ptr<Module> load(const void* image, size_t bytes) = 0;
+  // Return kernels that were loaded under this name, on this device or another open one of the same number; null if there
+  // are none.
+  virtual std::shared_ptr<Module> find(const std::string& name) { return (void)name, nullptr; }
+  // Load kernels, under a name unless it is empty.
+  virtual std::shared_ptr<Module> load(const void* image, size_t bytes, const std::string& name) = 0;
   virtual uint64_t free_bytes() = 0;  // free device memory at this moment
 };
 
@@ -164,7 +171,8 @@ class Visit {
 
 // Open CUDA device `number`. Throw DeviceFailure that names what is missing: the driver, the device, or a newer version
 // of either. With `multiprocessors`, kernels run on at most this count of the device's multiprocessors,
-// rounded up as the driver does, and leave the others to the application; 0: all.
+// rounded up as the driver does, and leave the others to the application; 0: all. Devices that are released stay open for
+// some seconds (gpu/idle_devices.hpp), and are opened without a call of the driver.
 std::shared_ptr<Device> open_cuda(int number, unsigned multiprocessors);
 // Return the number of CUDA devices; 0 without a driver.
 int count_cuda();

@@ -33,7 +33,7 @@ PinnedPool::~PinnedPool() {
 }
 
 void PinnedPool::drop(const Memory& memory) noexcept {
-  device_->unpin(memory.at);
+  device_->reuse_pinned(memory.at, memory.size);
   bytes_ -= memory.size;
 }
 

@@ -30,7 +30,7 @@ DeviceBackingPool::Memory DeviceBackingPool::allocate(size_t bytes) {
 }
 
 void DeviceBackingPool::drop(const Memory& memory) noexcept {
-  device_->free(memory.at);
+  device_->reuse(memory.at, memory.size);
   quota_->release(memory.size);
 }
 
@@ -139,8 +139,8 @@ Arena::Owned Arena::try_to_make(size_t size, bool on_device) {
 }
 
 void Arena::drop(const Block& block) noexcept {
-  if (backing_pool_) return device_->unpin(block.host);
-  device_->free(block.device);
+  if (backing_pool_) return device_->reuse_pinned(block.host, block.size);
+  device_->reuse(block.device, block.size);
   quota_->release(block.size);
 }
 

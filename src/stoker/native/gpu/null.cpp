@@ -106,7 +106,7 @@ class NullDevice : public Device {
   void order_after(uintptr_t) override {}
   void follow(WorkStream, uintptr_t) override {}
   void drain(WorkStream) noexcept override {}
-  std::shared_ptr<Module> load(const void* image, size_t bytes) override {
+  std::shared_ptr<Module> load(const void* image, size_t bytes, const std::string&) override {
     return std::make_shared<NullModule>(std::string(static_cast<const char*>(image), bytes));
   }
   uint64_t free_bytes() override { return kMemory - kept.load() - used_.load(); }
