@@ -370,6 +370,12 @@ def test_derivatives_and_mosaics_per_frame() -> None:
     compare_rows([videos, scales, sizes, places, anchors], ["FHW", "", "", "", ""], make)
 
 
+def test_derivatives_of_volumes() -> None:
+    rows = [noise(np.random.default_rng(k), "uint8", (2, 5 + k, 9, 7, 3)) for k in range(2)]
+    make = lambda x: (fn.laplacian(x, window_size=(3, 5, 3), scale=(1.0, 0.5, 2.0), dtype=types.FLOAT),)  # noqa: E731
+    compare_rows([rows], ["FDHWC"], make)
+
+
 @pytest.mark.parametrize("border", ["constant", "replicate", "reflect", "reflect_101", "wrap"])
 @pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"])
 def test_perspectives(border: str, interp: str) -> None:

@@ -2005,22 +2005,23 @@ def laplacian(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Add the second derivatives of images along both axes. Input: HW, HWC, CHW or these with a leading F; numbers.
-    Output: the same layout.
+    """Add the second derivatives of images and volumes along all axes but F and C. Input: HW, HWC, CHW or these with a
+    leading F, or an axis D before H, or one axis; numbers. Output: the same layout.
 
     Each derivative is a separable filter: Sobel's second derivative along its axis, and binomial smoothing along the
-    other one. Edges are reflected (dcb|abcd|cba). Sums are in float32; for integers of 8 bits and windows of up to 9
+    others. Edges are reflected (dcb|abcd|cba). Sums are in float32; for integers of 8 bits and windows of up to 9
     pixels they are exact, and equal OpenCV's ``Laplacian``. ``window_size=3, smoothing_size=1`` is OpenCV's
     ``ksize=1``. Integers of 32 and 64 bits and float64 are rounded to float32 first, as in DALI. `window_size`,
-    `smoothing_size` and `scale` may be per frame.
+    `smoothing_size` and `scale` may be per frame for images.
 
     Args:
-        window_size: Size of the derivative's window, odd, 3 to 31: one, or (vertical, horizontal).
-        smoothing_size: Size of the smoothing window along an axis, odd, 1 to 31: one, or (vertical,
-            horizontal). By default that of the derivative across it; 1: no smoothing.
-        normalized_kernel: Scale each derivative by ``2^(-s + 4)``, where ``s`` is the sum of the sizes of its
-            two windows. Not with `scale`.
-        scale: Factor of the derivatives: one, or (vertical, horizontal).
+        window_size: Size of the derivative's window, odd, 3 to 31: one, or (vertical, horizontal), of volumes
+            (depth, vertical, horizontal).
+        smoothing_size: Size of the smoothing window along an axis, odd, 1 to 31: one, or one per axis as
+            `window_size`. By default that of the derivative across it; 1: no smoothing.
+        normalized_kernel: Scale each derivative by ``2^(-s + n + 2)``, where ``s`` is the sum of the sizes of
+            its ``n`` windows, one per axis. Not with `scale`.
+        scale: Factor of the derivatives: one, or one per axis.
         dtype: Element type of the output: float32, or the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.

@@ -42,6 +42,29 @@ def filtered_type(c: Lowering, x: Value) -> tuple[Value, DType]:
     return x, dtype
 
 
+def _filtered(
+    c: Lowering, inputs: list[Value], output: Any, place: tuple[Any, Any, Any], numbers: list[Any], border: str,
+    **framing: Any,
+) -> Value:  # fmt: skip
+    """Add the step. ``place``: extents of the image that the kernel sees, its axes, and the window's extents."""
+    inner, axes, taps = place
+    attrs = (*axes, tuple(BORDERS).index(border))
+    constant = tuple(n for n in taps if isinstance(n, int))
+    known = constant if len(constant) == 2 and 0 < math.prod(constant) <= _KNOWN else (0, 0)
+    tile, blocks, rows = window_passes(inner, axes, (taps[0], taps[1]), _KNOWN_STEP if any(known) else 0)
+    return c.native(
+        "filter", inputs, [output], attrs=attrs, params=(*numbers, *attrs, rows),
+        own=Launches("Filter", {"correlate": tile, "unstaged": blocks}, constants=known), **framing,
+    )[0]  # fmt: skip
+
+
+def filtered_by(c: Lowering, weights: Value, x: Value) -> Value:
+    """Correlate images with one centered window of float32, into float32. Edges are reflected."""
+    place = (x.shape, image_axes(c, x), weights.shape)
+    starts = [n // 2 for n in weights.shape]
+    return _filtered(c, [x, weights], (DType.FLOAT, x.shape, x.layout), place, [*starts, 0.0], "reflect_101")
+
+
 class Filter(Operator, name="filter"):
     """Correlate images with a filter. Inputs: an image, a filter ``(rows, columns)`` of float32 (also one per frame),
     and a border's value.
@@ -122,16 +145,9 @@ class Filter(Operator, name="filter"):
             if weights.per_frame:
                 text = "expected a filter for each of {1} frames, got {0}"
                 c.require(ex.equal(weights.shape[0], frames), text, weights.shape[0], frames)
-        attrs = (*axes, tuple(BORDERS).index(border))
-        constant = tuple(n for n in taps if isinstance(n, int))
-        known = constant if len(constant) == 2 and 0 < math.prod(constant) <= _KNOWN else (0, 0)
-        tile, blocks, rows = window_passes(inner, axes, (taps[0], taps[1]), _KNOWN_STEP if any(known) else 0)
-        out = c.native(
-            "filter", [x, weights], [output], attrs=attrs, params=(*starts, value, *attrs, rows),
-            own=Launches("Filter", {"correlate": tile, "unstaged": blocks}, constants=known),
-            frames=frames, framed=[True, weights.per_frame],
-        )[0]  # fmt: skip
-        return c.cast(out, dtype)
+        framing = {} if frames is None else {"frames": frames, "framed": [True, weights.per_frame]}
+        place = (inner, axes, taps)
+        return c.cast(_filtered(c, [x, weights], output, place, [*starts, value], border, **framing), dtype)
 
     def reference(self, row: RowContext, x: Any, weights: Any, fill: Any = 0.0) -> Any:
         windows = itertools.cycle(weights if weights.ndim == 3 else [weights])  # per frame, or one for all
