@@ -101,6 +101,13 @@ def gpu_in_use(pytestconfig: pytest.Config) -> bool:
     return count > 0
 
 
+def _close_idle_gpus() -> None:
+    """End the thread that closes released GPUs after some seconds."""
+    native = sys.modules.get("stoker.native._native")
+    if native is not None:
+        native.gpu.close_idle()
+
+
 def _threads() -> set[str]:
     return set(os.listdir("/proc/self/task"))
 
@@ -134,4 +141,5 @@ def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
         if clock.tick() > _SETTLE_S:
             pytest.fail(f"the test left threads or open files: {left}")
         gc.collect()  # Ending torch's workers may take seconds: check again.
+        _close_idle_gpus()
         time.sleep(0.02)
