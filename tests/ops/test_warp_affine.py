@@ -123,3 +123,11 @@ def test_transforms_of_different_videos_are_refused() -> None:
         pipe.set_outputs(fn.transforms.translation(turned, offset=fn.per_frame(shifts)))
     with pytest.raises((ArgumentError, DataError), match="frames in all arguments"), pipe:
         pipe.run()
+
+
+def test_a_matrix_is_given_once() -> None:
+    image, matrix = np.zeros((3, 4, 3), np.uint8), np.eye(2, 3, dtype=np.float32)
+    with pytest.raises(ArgumentError, match="as second input or as `matrix`, got neither"):
+        eager.warp_affine(image)
+    with pytest.raises(ArgumentError, match="as second input or as `matrix`, got both"):
+        eager.warp_affine(image, matrix, matrix=(1, 0, 0, 0, 1, 0))

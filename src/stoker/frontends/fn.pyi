@@ -3866,7 +3866,7 @@ def slice(
         out_of_bounds_policy: error: such a window is an error; pad: what lies outside is `fill_values`;
             trim_to_shape: it is cut off.
         fill_values: For "pad": one value, or one per channel.
-        axes: The axes that the limits are for; negative ones count from the end.
+        axes: The axes that the limits are for; negative ones count from the end. Empty: all.
         axis_names: The axes by name, for example "HW"; "WH" if the data have these axes and `axes` is not
             given.
         start: First element per axis.
@@ -4809,7 +4809,7 @@ class decoders:
         the whole image. uint8 unless ``dtype`` is given.
 
         Args:
-            axes: The axes that the limits are for; negative ones count from the end.
+            axes: The axes that the limits are for; negative ones count from the end. Empty: all.
             axis_names: The axes by name, for example "HW"; "WH" if the data have these axes and `axes` is not
                 given.
             start: First element per axis.

@@ -85,7 +85,8 @@ def matrix_numbers(c: Lowering, matrix: Value | None, count: int) -> list[Scalar
     A matrix per frame gives the frame's.
     """
     if (matrix is None) == (not c.given("matrix")):
-        raise ArgumentError(f"`{c.scope.operator.name}`: expected a matrix, as second input or as `matrix`")
+        got = "neither" if matrix is None else "both"
+        raise ArgumentError(f"`{c.scope.operator.name}`: expected a matrix, as second input or as `matrix`, got {got}")
     edge = c.scope.edges.get("matrix") if matrix is None else matrix
     if edge is None:
         length = c.length("matrix") or 0

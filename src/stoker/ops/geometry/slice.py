@@ -31,7 +31,7 @@ class SliceArguments(Operator):
         (1, 0),
         many=True,
         per_row=True,
-        doc="The axes that the limits are for; negative ones count from the end.",
+        doc="The axes that the limits are for; negative ones count from the end. Empty: all.",
     )
     axis_names = arg(
         "str", None, doc='The axes by name, for example "HW"; "WH" if the data have these axes and `axes` is not given.'
@@ -93,7 +93,7 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
         names = c.const("axis_names")
         if names is None and not c.scope_given("axes") and {"H", "W"} <= set(c.layout(x)):
             names = "WH"
-        axes = [c.axis(x, n) for n in names] if names else list(c.const("axes"))
+        axes = [c.axis(x, n) for n in names] if names else list(c.const("axes")) or list(range(x.rank))
         for axis in axes:
             c.require(-x.rank <= axis < x.rank, "expected axes of a tensor with {0} axes, got {1}", x.rank, axis)
         axes = [a % x.rank for a in axes]
@@ -166,6 +166,7 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
             names = "WH"
         if names:
             axes = [layout.index(n) for n in names]
+        axes = axes or list(range(x.ndim))
         windows = {}
         for i, axis in enumerate(axes):
             start, end = _limits(row, x.shape[axis], i, limits)
