@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -17,9 +18,11 @@ from test_stages import compiled
 
 from stoker import settings
 from stoker.contract import pixel as px
+from stoker.contract.expr import Expr
 from stoker.contract.step import CompiledPass, OwnKernel
 from stoker.contract.types import DType
 from stoker.device import compile as compiling
+from stoker.device.generate import ProgramSource, generate_inlined
 from stoker.device.own import own_sources
 from stoker.ops.reductions.pooled import SOURCES as POOL_SOURCES
 from tests.complete import COMPLETE
@@ -43,6 +46,35 @@ def own(name: str, passes: list[str], constants: tuple[int, ...] = ()) -> OwnKer
 
 def filtering(size: tuple[int, int]) -> OwnKernel:
     return OwnKernel("Filter", (CompiledPass("correlate", 256, 47 << 10, 1024), CompiledPass("unstaged")), size)
+
+
+def sampling(constants: tuple[int, int], resident_threads: int) -> OwnKernel:
+    return OwnKernel("Map", (CompiledPass("sample", resident_threads=resident_threads),), constants)
+
+
+def inlined(places: list[px.Px], inputs: int) -> ProgramSource:
+    """Return the program of a sampling kernel in which axis 0 is H, with ``inputs`` of float32."""
+    code = px.compile_program([[p] for p in places], st.OPS, inputs)
+    return generate_inlined(code.code, st.OPS, [int(F32)] * inputs, 2, [axis + 1 for axis in code.coordinates])
+
+
+def programs() -> dict[str, tuple[ProgramSource, int]]:
+    """Return programs of random numbers, of broadcast values and of a lens, with their numbers of inputs."""
+    y, x = (px.coordinate(axis).cast(F32) for axis in (0, 1))
+    name = [px.uniform(Expr("elem", 0, i, 0), DType.INT32) for i in range(4)]
+    element = px.coordinate(0) * px.uniform(Expr("dim", 0, 1), DType.INT32) + px.coordinate(1)
+    draws = [px.random(element, *name[i : i + 2]).cast(F32) for i in (0, 2)]
+    number = [px.uniform(Expr("elem", 0, i, 0)) for i in range(8)]
+    down, across = (y - number[0]) / number[1], (x - number[2]) / number[3]
+    square = down * down + across * across
+    factor = (number[4] * square + number[5]) * square + px.unary("sqrt", square)
+    lens = [down * factor * number[6] + across, across * factor * number[7] + down]
+    loads = [px.load(F32, i) for i in (0, 1)]
+    return {
+        "draws": (inlined([y + draws[0], x + draws[1]], 0), 0),
+        "broadcast": (inlined([y + number[0] * loads[1], x + number[1] * loads[0]], 2), 2),
+        "lens": (inlined(lens, 0), 0),
+    }
 
 
 # Operators with custom kernels: the passes, constants and types that photographs need, and some others.
@@ -87,7 +119,8 @@ OWN = (
     (own("Draw", ["draw"], (3,)), [DType.FLOAT64], [DType.INT64]),
     (own("Nms", ["order", "compare", "keep"], (0,)), [F32, F32], [DType.INT64, DType.INT32]),
     (own("SoftNms", ["select"], (1,)), [F32, F32], [DType.INT64, F32, DType.INT32]),
-    *((own("Map", ["sample"], c), [U8, F32, F32], [U8]) for c in ((0, 4), (1, 4), (2, 4), (1, 0))),
+    *((sampling(c, 768), [U8, F32, F32], [U8]) for c in ((0, 4), (0, 3), (1, 4))),
+    *((sampling(c, 512), [U8, F32, F32], [U8]) for c in ((2, 4), (0, 1), (1, 0))),
     (own("Map", ["sample"], (1, 4)), [DType.INT32, F32, F32], [DType.INT32]),
     (own("BoxIou", ["pairs"], (3,)), [F32, F32], [F32]),
     (own("RoiAlign", ["regions"], (1, 0, 0, 2)), [F32, F32], [F32]),
@@ -136,6 +169,12 @@ def representative() -> dict[str, str]:
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
     for kernel, *types in OWN:
         sources.update((f"{kernel} {types} {name}", text) for name, text in own_sources(kernel, *types))
+    samplings = ((0, 4), (0, 3), (1, 4))
+    for (title, (program, inputs)), constants in itertools.product(programs().items(), samplings):
+        if title == "draws" and constants != (0, 3):
+            continue  # no operator has it
+        own_texts = own_sources(sampling(constants, 768), [U8, *[F32] * inputs], [U8], program)
+        sources.update((f"{title} {constants} {name}", text) for name, text in own_texts)
     sources.update(POOL_SOURCES)
     return sources
 

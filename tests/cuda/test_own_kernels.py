@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 
 from stoker import fn, pipeline_def, types
+from stoker import math as stoker_math
 from stoker.device.gpu import Gpu
+from stoker.graph.analysis import PASSES
 from tests.complete import sample
 
 Source = Callable[[Any], Any]
@@ -45,9 +48,12 @@ def compare(pipe: Callable[..., Any]) -> list[list[np.ndarray]]:
 
 
 def compare_rows(
-    columns: Sequence[Sequence[Any]], layouts: Sequence[str], make: Callable[..., Any]
+    columns: Sequence[Sequence[Any]], layouts: Sequence[str], make: Callable[..., Any], **options: Any
 ) -> list[list[np.ndarray]]:
-    """Compare like :func:`compare`, for ``make(*inputs)`` over rows of inputs; the first is on the GPU."""
+    """Compare like :func:`compare`, for ``make(*inputs)`` over rows of inputs; the first is on the GPU.
+
+    ``options`` are those of the pipelines.
+    """
 
     @pipeline_def(batch_size=len(columns[0]), num_threads=2, seed=5)
     def pipe(on_gpu: bool) -> Any:
@@ -59,7 +65,7 @@ def compare_rows(
         ]
         return make(inputs[0].gpu() if on_gpu else inputs[0], *inputs[1:])
 
-    return compare(pipe)
+    return compare(functools.partial(pipe, **options))
 
 
 def shaped(layout: str, height: int, width: int, channels: int = 3, frames: int = 2) -> list[int]:
@@ -317,6 +323,79 @@ def test_groups_of_remapped_frames(layout: str) -> None:
         return fn.experimental.remap(x, *maps[:2]), fn.experimental.remap(x, *maps[2:], interp="INTERP_NN")
 
     compare_rows([videos, *shared, *own], [layout, "HW", "HW", "FHW", "FHW"], make)
+
+
+SIZES = ((9, 8, 3), (7, 5, 3), (6, 13, 1), (5, 7, 4), (8, 4, 2), (3, 3, 5), (1, 1, 3), (40, 1, 3), (150, 131, 3))
+
+
+@pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"])
+def test_coordinates_in_the_sampling_kernel(interp: str) -> None:
+    """Programs of coordinates, of random numbers, of values that are broadcast, of maps in memory, and of a table; with
+    and without groups in one line. Without the pass, the same bits.
+    """
+    rng = np.random.default_rng(31)
+    rows = [noise(rng, "uint8", size) for size in SIZES]
+    lines, columns = ([rng.uniform(-3, n[k] + 3, n[:2]).astype(np.float32) for n in SIZES] for k in (0, 1))
+    numbers = [(line * 2).astype(np.int16) for line in lines]
+    lines[0].flat[:3] = (np.nan, np.inf, -1e30)
+
+    def make(x: Any, line: Any, column: Any, number: Any) -> Any:
+        remap = functools.partial(fn.experimental.remap, interp=interp)
+        whole = fn.cast(number, dtype=types.FLOAT)
+        narrow = fn.cast(line, dtype=types.UINT8)
+        entry = fn.lookup_table(narrow, keys=[0, 1, 2], values=[3.0, 1.0, 7.0], default_value=2.0)
+        return (
+            remap(x, column * 1.5 - 2.0, line * 0.5 + column), remap(x, column, line * 0.5), remap(x, column, whole),
+            remap(x, column, entry),
+            remap(fn.flip(x, horizontal=1, vertical=1), column + line, line),
+            remap(x, fn.flip(column * 0.5), fn.flip(line, vertical=1) + column),
+            fn.water(x, ampl_x=2.0, interp_type=interp), fn.jitter(x, nDegree=7), fn.sphere(x, interp_type=interp),
+        )  # fmt: skip
+
+    for passes in (frozenset(PASSES), frozenset(PASSES) - {"inlining"}):
+        compare_rows([rows, lines, columns, numbers], ["HWC", "HW", "HW", "HW"], make, passes=passes)
+
+
+def test_which_coordinates_are_in_the_sampling_kernel() -> None:
+    """Maps with another reader, of mirrored elements, or of many functions stay in memory."""
+
+    def long(x: Any) -> Any:
+        for _ in range(8):
+            x = stoker_math.sin(x)
+        return x
+
+    cases: tuple[tuple[Callable[..., Any], int, int], ...] = (
+        (lambda x, m: fn.sphere(x), 0, 1),
+        (lambda x, m: fn.jitter(x), 0, 1),
+        (lambda x, m: fn.water(x), 1, 1),
+        (lambda x, m: fn.experimental.remap(x, m, m * 2.0), 0, 1),
+        (lambda x, m: fn.experimental.remap(x, m, long(m), interp="INTERP_CUBIC", pixel_origin="center"), 1, 0),
+        (lambda x, m: (fn.experimental.remap(x, m, (y := m * 2.0), pixel_origin="center"), y), 1, 0),
+    )
+    for make, stages, inlined in cases:
+
+        @pipeline_def(batch_size=1, device_id=0)
+        def pipe(make: Callable[..., Any] = make) -> Any:
+            image = fn.external_source(source=list, dtype=types.UINT8, ndim=3, layout="HWC")
+            coordinates = fn.external_source(source=list, dtype=types.FLOAT, ndim=2, layout="HW")
+            return make(image.gpu(), coordinates.gpu())
+
+        with pipe() as made:
+            made.build()
+            text = str(made.show()).partition("\nplan")[2]
+        assert (text.count("stage["), text.count(" at [")) == (stages, inlined), text
+
+
+@pytest.mark.parametrize("layout", ["CHW", "FHWC", "FCHW", "FHW"])
+def test_coordinates_of_frames_and_planes(layout: str) -> None:
+    rng = np.random.default_rng(32)
+    videos = [noise(rng, "uint8", shaped(layout, h, w, frames=3)) for h, w in ((6, 10), (7, 5), (40, 40))]
+    compare_rows(
+        [videos], [layout],
+        lambda x: (
+            fn.sphere(x), fn.jitter(x, nDegree=5), fn.water(x, interp_type="INTERP_LINEAR", mask=0), fn.water(x),
+        ),
+    )  # fmt: skip
 
 
 VOLUMES = itertools.product(("DHWC", "CDHW", "FDHWC"), ("uint8", "uint16", "int16", "int32", "float32"))

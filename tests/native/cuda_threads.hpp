@@ -73,6 +73,11 @@ inline uint32_t shuffle_up(uint32_t v, uint32_t lanes) {
   const uint32_t* const given = e.give(&v, 1);
   return e.thread % kWarp >= lanes ? given[EmulatedThreads::kWords * (e.thread - lanes)] : v;
 }
+inline int32_t floor_to_int(float v) {
+  constexpr float kLimit = 2147483648.0f;
+  if (v != v) return 0;
+  return v < -kLimit ? INT32_MIN : v >= kLimit ? INT32_MAX : static_cast<int32_t>(__builtin_floorf(v));
+}
 
 inline uint32_t ballot(bool v) {
   EmulatedThreads& e = EmulatedThreads::instance();

@@ -43,6 +43,7 @@ ALLOWED = {
     ("device/gpu.py", "stage"): "the kernel of the body `Stage` on a GPU",
     ("device/gpu.py", "host_call"): "the form for GPUs of functions in Python",
     ("device/gpu.py", "own"): "the kernel that runs any operator's own passes",
+    ("device/gpu.py", "own_with_program"): "the same, with a program that computes inputs",
 }  # fmt: skip
 
 

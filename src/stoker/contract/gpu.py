@@ -62,5 +62,11 @@ class KernelsOnGpu(Protocol):
     def stage(self, body: Stage, arguments: tuple[Any, ...], rows: StageRows) -> Callable[[], Any]:
         """Begin to make the kernel of a stage; ``arguments`` are those of ``kernels.stage``."""
 
-    def native(self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType]) -> Callable[[], Any]:
-        """Begin to make the kernel of a step with a form for GPUs (``Native.gpu``) and no codec."""
+    def native(
+        self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType], program: tuple[Any, ...] = ()
+    ) -> Callable[[], Any]:
+        """Begin to make the kernel of a step with a form for GPUs (``Native.gpu``) and no codec.
+
+        ``program`` has the arguments of the program in ``Native.inlined``: the parameters with its extents, then those
+        of ``kernels.stage`` without an interpolator.
+        """

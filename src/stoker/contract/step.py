@@ -185,6 +185,37 @@ class OwnKernel:
     source: str = ""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class InlinedProgram:
+    """Pixel program that computes the last inputs of an operator's own GPU kernel in registers; see :class:`Inlining`.
+
+    The program's inputs take the place of the inputs that it computes. The program is the last argument of the kernel's
+    class template.
+
+    Attributes:
+        program: an expression for each input that it computes. Port 0 is the first input of the program.
+        pre: for each input of the program, the view that takes it to the iteration space.
+        shape: extents of the iteration space, which are those of the inputs that it computes.
+    """
+
+    program: tuple[tuple[Px, ...], ...]
+    pre: tuple[tuple[ViewOp, ...], ...]
+    shape: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inlining:
+    """Ability of an operator's own GPU kernel to compute its last inputs by a pixel program, so that they are never in
+    memory (``native/device/inlined_program.cuh``). The pass for inlining reads it.
+
+    Attributes:
+        count: number of these inputs. They are FLOAT of two or three axes and have one shape, which the operator's
+            checks ensure.
+    """
+
+    count: int
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchPass:
     """Launch of a pass for a row. Needed only if blocks of 256 threads without dynamic shared memory do not fit.
@@ -396,6 +427,8 @@ class Native:
         memory: memory of the outputs.
         tiles: form in which the kernel can join a chain that runs part by part.
         joint: form in which the kernel can share a launch on a GPU.
+        inlining: form in which the kernel on a GPU can compute some of its inputs.
+        inlined: the program that computes them.
         other_rows_of: input of which the kernel reads other rows than its own. All rows must have arrived before. A
             kernel whose output shows another row's value receives that value's number after its constants. Any other
             kernel gets the input of all rows in one call before its own rows run (``Kernel::combine``).
@@ -412,11 +445,15 @@ class Native:
     memory: OutputMemory = OutputMemory()
     tiles: Tiles | None = None
     joint: Joint | None = None
+    inlining: Inlining | None = None
+    inlined: InlinedProgram | None = None
     other_rows_of: int | None = None
 
     def __repr__(self) -> str:
         attrs = [a if isinstance(a, (int, float, str)) else f"<{type(a).__name__} {id(a)}>" for a in self.attrs]
         text = f"{self.kernel}({', '.join(map(str, attrs))}; {', '.join(map(repr, self.params))})"
+        if self.inlined is not None:
+            text += f" at [{'; '.join(', '.join(map(describe, p)) for p in self.inlined.program)}]"
         engines = self.gpu.kernel if self.gpu else None
         return f"{text} with {engines}" if isinstance(engines, OnEngines) else text
 

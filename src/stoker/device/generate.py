@@ -79,6 +79,7 @@ _PIXEL, _POINT = 3, 2  # elements of lanes (native/shared/stage_slot.hpp)
 _GROUP_BLOCKS = 3  # at most per multiprocessor, for registers: wide accesses need fewer threads to hide latency
 _GROUP_HELD = 20  # registers of uniforms and of results of them that leave enough others
 _MIN_BLOCKS = 2
+_LONG_INLINED = 96  # instructions
 _I32 = 0
 
 
@@ -116,6 +117,21 @@ class _Store:
         if self.port in saturating:
             return f"lane.template store_cast<{self.element}>({self.port}, {self.channel}, {self.before});"
         return f"lane.template store<{self.element}>({self.port}, {self.channel}, {self.value});"
+
+
+@dataclass(frozen=True)
+class ProgramSource:
+    """Pixel program of an operator's own kernel.
+
+    Attributes:
+        text: the class ``stoker::own::Program``, for ``native/device/inlined_program.cuh``.
+        uniforms: (uniform, register type) in the order in which the program reads them.
+        is_long: the kernel needs as many registers for a thread as two blocks leave on a multiprocessor.
+    """
+
+    text: str
+    uniforms: tuple[tuple[int, int], ...]
+    is_long: bool
 
 
 class _Text:
@@ -363,6 +379,54 @@ def generate(
     )
 
 
+def generate_inlined(
+    code: Sequence[Instruction],
+    op_codes: Mapping[str, int],
+    in_types: Sequence[int],
+    outputs: int,
+    axes: Sequence[int],
+    *,
+    framed: bool = False,
+) -> ProgramSource:
+    """Return the class of a program that computes inputs of an operator's own kernel.
+
+    Args:
+        code: result of ``compile_program``, compiled with ``op_codes``; flat, without a division of integers.
+        in_types: element types of the program's inputs, as numbers.
+        outputs: number of values that the program computes.
+        axes: axis of each of the program's coordinates, of F, H and W.
+        framed: the values have an axis F.
+    """
+    names = {number: name for name, number in op_codes.items()}
+    text = _text(code, names, sampled=False)
+    loaded = {i[9] for i in code if names[i[0]] == "Load"}
+    sizes = [_SIZES[t] if port in loaded else 0 for port, t in enumerate(in_types)] + [0] * len(axes)
+    axis = [-1] * len(in_types) + list(axes)
+    ops = {names[i[0]] for i in code}
+    long = len(code) > _LONG_INLINED or not _LONG.isdisjoint(ops) or "Normal" in ops
+    lines = [
+        "namespace stoker::own {",
+        "",
+        "struct Program {",
+        "  using Source = ProgramRow<Program>;",
+        f"  static constexpr int kInputs = {len(sizes)}, kOutputs = {outputs};",
+        f"  static constexpr bool kFramed = {str(framed).lower()};",
+        f"  static constexpr int size([[maybe_unused]] int input) {{ return {_by_port(sizes, 'input')}; }}",
+        f"  static constexpr int axis([[maybe_unused]] int input) {{ return {_by_port(axis, 'input')}; }}",
+        *_numbers([kind for _, kind in text.uniforms], text.once, "ProgramRow<Program>"),
+        "  template <class Lane>",
+        "  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] const Numbers& n, bool&) {",
+        *(f"    {line}" for line in (*text.loads, *text.computes, *(store.text(()) for store in text.stores))),
+        "  }",
+        "};",
+        "",
+        "}  // namespace stoker::own",
+        "",
+        "",
+    ]
+    return ProgramSource("\n".join(lines), tuple(text.uniforms), is_long=long)
+
+
 def _sampled_type(interpolator: str, dtype: int) -> str:
     """Return the C++ type of interpolated values."""
     types = {_BYTES: _SAMPLED[_BYTES]} if interpolator in _PROJECTED else _SAMPLED
@@ -441,9 +505,11 @@ def _table_lines(tables: Sequence[tuple[int, str, str]]) -> list[str]:
     return ["  static constexpr int kByteTable = -1;"]
 
 
-def _by_port(values: Sequence[int]) -> str:
-    """Return an expression of ``port``."""
-    return "".join(f"port == {p} ? {v} : " for p, v in enumerate(values[:-1])) + str(values[-1])
+def _by_port(values: Sequence[int], name: str = "port") -> str:
+    """Return an expression of the number called ``name``; 0 if there are no values."""
+    if not values:
+        return "0"
+    return "".join(f"{name} == {p} ? {v} : " for p, v in enumerate(values[:-1])) + str(values[-1])
 
 
 def _group(instructions: int, read: Sequence[int], written: Sequence[int]) -> tuple[int, int]:
@@ -484,8 +550,13 @@ def _power_of_two(limit: int) -> int:
 _HELD = 24
 
 
-def _numbers(kinds: Sequence[int], once: Mapping[str, tuple[int, str]]) -> list[str]:
-    """Return the uniforms as a class with one function each, and the results of uniforms alone as its members."""
+def _numbers(
+    kinds: Sequence[int], once: Mapping[str, tuple[int, str]], row: str = "Row<Program>"
+) -> list[str]:  # fmt: skip
+    """Return the uniforms as a class with one function each, and the results of uniforms alone as its members.
+
+    ``row`` is the class that the uniforms are read from.
+    """
     types = [_REGISTERS[kind] for kind in kinds]
     if len(types) <= _HELD:
         members = [f"    const {t} v{i};" for i, t in enumerate(types)]
@@ -493,14 +564,14 @@ def _numbers(kinds: Sequence[int], once: Mapping[str, tuple[int, str]]) -> list[
         reads = [f"    STOKER_DEVICE {t} u{i}() const {{ return v{i}; }}" for i, t in enumerate(types)]
         start = f" : {values}" if values else ""
     else:
-        members, start = ["    const Row<Program> row;"], " : row(row)"
+        members, start = [f"    const {row} row;"], " : row(row)"
         reads = [
             f"    STOKER_DEVICE {t} u{i}() const {{ return row.template uniform<{t}>({i}); }}"
             for i, t in enumerate(types)
         ]
     members += [f"    {_REGISTERS[kind]} {name};" for name, (kind, _) in once.items()]
     body = [f"      {name} = {value};" for name, (_, value) in once.items()]
-    head = f"    STOKER_DEVICE explicit Numbers([[maybe_unused]] const Row<Program>& row){start}"
+    head = f"    STOKER_DEVICE explicit Numbers([[maybe_unused]] const {row}& row){start}"
     empty = [f"{head} {{}}"]
     constructor = [f"{head} {{", "      const Numbers& n = *this;", *body, "    }"] if body else empty
     return ["  struct Numbers {", *members, *constructor, *reads, "  };"]

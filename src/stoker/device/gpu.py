@@ -25,7 +25,7 @@ from ..settings import default_threads, gpu_multiprocessors
 from .compilation_pool import CompilationPool
 from .compile import compile_kernels, is_cached
 from .file_reads import open_file_reads
-from .generate import generate
+from .generate import ProgramSource, generate, generate_inlined
 from .interpreter import INTERPRETER, is_interpretable
 from .own import own_sources
 
@@ -184,16 +184,26 @@ class Gpu:
             needs = f", with up to {shared_bytes} bytes of shared memory for a block" if shared_bytes else ""
             raise DeviceError(f"`{name}` does not run on GPU {self.device.number}{needs}: {failure}") from failure
 
-    def native(self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType]) -> Callable[[], Any]:
-        """Begin to compile a step with a form for GPUs. Return a function that waits for the kernel."""
+    def native(
+        self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType], program: tuple[Any, ...] = ()
+    ) -> Callable[[], Any]:
+        """Begin to compile a step with a form for GPUs; ``program`` as in ``KernelsOnGpu.native``.
+
+        Return a function that waits for the kernel.
+        """
         form = body.gpu.kernel if body.gpu else None
         if isinstance(form, OwnKernel):
             shared = [p.max_shared_bytes for p in form.passes]
-            functions = self.functions(own_sources(form, in_types, out_types), shared)
+            inlined = _program_source(program) if program else None
+            functions = self.functions(own_sources(form, in_types, out_types, inlined), shared)
             functions = _naming_users_lines(form.name, functions) if form.source else functions
             numbers = len(in_types), len(out_types), len(body.params)
             threads = [p.threads for p in form.passes]
             host = getattr(_native.kernels, body.kernel)(*body.attrs)  # checks what the GPU kernel is given
+            if inlined is not None:
+                rest: tuple[Any, ...] = (host, *numbers, *program, list(inlined.uniforms))
+                make_own: Any = _native.gpu.own_with_program
+                return lambda: make_own(list(zip(functions(), threads, shared, strict=True)), *rest)
             return lambda: _native.gpu.own(list(zip(functions(), threads, shared, strict=True)), host, *numbers)
         if isinstance(form, CalledOnHost):
             call = _native.gpu.HostCall(self.device, self.quota, form.function)
@@ -205,6 +215,15 @@ class Gpu:
         return lambda: make(functions(), *body.attrs)
 
 
+def _program_source(program: tuple[Any, ...]) -> ProgramSource:
+    """Return the source of a program by its arguments in ``KernelsOnGpu.native``."""
+    extents, code, _, in_types, out_types, *_, coordinates = program
+    axes = [axis + _LAST_AXES - len(extents) for axis in coordinates]
+    framed = len(extents) == _LAST_AXES
+    return generate_inlined(code, _native.pixel_ops(), in_types, len(out_types), axes, framed=framed)
+
+
+_LAST_AXES = 3  # F, H and W (native/shared/own_slot.hpp)
 _USERS_ERROR = re.compile(r"^(.*?)\((\d+)\): (?:catastrophic )?error:? (.*)$", re.MULTILINE)
 Functions = Callable[[], list[_native.gpu.Function]]
 

@@ -7,24 +7,37 @@ from collections.abc import Sequence
 
 from ..contract.step import CompiledPass, OwnKernel
 from ..contract.types import DType
-from .generate import ELEMENTS
+from .generate import ELEMENTS, ProgramSource
+
+_LONG_THREADS = 512  # of a multiprocessor, for a long program
 
 
 def own_sources(
-    kernel: OwnKernel, in_types: Sequence[DType], out_types: Sequence[DType]
+    kernel: OwnKernel, in_types: Sequence[DType], out_types: Sequence[DType], program: ProgramSource | None = None
 ) -> tuple[tuple[str, str], ...]:
-    """Return (name, source) of each pass. Each pass is a separate source, for concurrent compilation."""
+    """Return (name, source) of each pass. Each pass is a separate source, for concurrent compilation.
+
+    Args:
+        kernel: the kernel.
+        in_types: element types of its inputs.
+        out_types: element types of its outputs.
+        program: the pixel program that computes some inputs of the kernel's CPU form.
+    """
     elements = [ELEMENTS[t] for t in (*in_types, *out_types)]
     if kernel.source:
         return _users_sources(kernel, elements, len(in_types))
     types = ", ".join(elements)
-    arguments = ", ".join([f"Types<{types}>", *map(str, kernel.constants)])
+    arguments = ", ".join([f"Types<{types}>", *map(str, kernel.constants), *(["Program"] if program else [])])
     header = f"device/own_{kernel.name.lower()}.cuh"
 
     def source(name: str, own: CompiledPass) -> str:
         scope = "using namespace stoker::own;\n"
         function = f"{kernel.name}<{arguments}>::{own.name}"
-        return f'#include "{header}"\n\n{scope}STOKER_PASS({name}, {own.threads}, {own.resident_blocks}, {function})\n'
+        blocks = own.resident_blocks
+        if program and program.is_long:
+            blocks = min(blocks, max(_LONG_THREADS // own.threads, 1))
+        head = f'#include "{header}"\n\n{program.text if program else ""}{scope}'
+        return f"{head}STOKER_PASS({name}, {own.threads}, {blocks}, {function})\n"
 
     names = {p: f"stoker_{kernel.name.lower()}_{p.name}" for p in kernel.passes}
     return tuple((names[p], source(names[p], p)) for p in kernel.passes)

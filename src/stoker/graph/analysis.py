@@ -20,6 +20,7 @@ from .node import Graph
 from .passes.decode_window import push_windows
 from .passes.equal_steps import merge_equal_steps
 from .passes.fusion import fuse
+from .passes.inlining import inline_programs
 from .passes.joints import join_launches
 from .passes.partial_reads import read_parts
 from .passes.placement import place, place_steps
@@ -32,6 +33,7 @@ STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
     ("fusion", fuse),
     ("tiles", join_tiles),
     ("joints", join_launches),
+    ("inlining", inline_programs),
 )
 PARTS = "partial_reads"
 PLANES = "planes"

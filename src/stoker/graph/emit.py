@@ -17,6 +17,7 @@ from ..contract.step import (
     VIEW_KINDS,
     CalledOnHost,
     Check,
+    InlinedProgram,
     Native,
     OwnKernel,
     PyCall,
@@ -234,7 +235,8 @@ class _Emitter:
         if isinstance(body, Native):
             for p in body.params:
                 params.add(p)
-            return self._native_kernel(step, body)
+            program = self._program_arguments(step, body.inlined, params) if body.inlined else ()
+            return self._native_kernel(step, body, program)
         assert isinstance(body, Stage)
         if not step.on_gpu and step.frames is None:
             body = along_rows(body, [self._values[v] for v in (*step.inputs, *step.outputs)])
@@ -252,7 +254,19 @@ class _Emitter:
             one_axis=all(len(s) <= 1 for s in shapes) and step.frames is None and not body.reshapes,
         )
 
-    def _native_kernel(self, step: Step, body: Native) -> Kernel:
+    def _program_arguments(self, step: Step, inlined: InlinedProgram, params: _Params) -> tuple[Any, ...]:
+        """Return the arguments of a native kernel's program; see ``KernelsOnGpu.native``."""
+        extents = [params.add(e) for e in inlined.shape]
+        compiled = compile_program(inlined.program, _op_codes(), len(inlined.pre))
+        uniforms = [params.add(u) for u in compiled.uniforms]
+        in_types = [int(self._values[v].dtype) for v in step.inputs[len(step.inputs) - len(inlined.pre) :]]
+        out_types = [int(x.dtype) for (x,) in inlined.program]
+        return (
+            extents, compiled.code, 0, in_types, out_types, uniforms, [_chain(ops, params) for ops in inlined.pre],
+            [[] for _ in out_types], compiled.coordinates,
+        )  # fmt: skip
+
+    def _native_kernel(self, step: Step, body: Native, program: tuple[Any, ...]) -> Kernel:
         in_types, out_types = (tuple(self._values[v].dtype for v in some) for some in (step.inputs, step.outputs))
         if body.codec:
             return PlannedCodecKernel(body, in_types, out_types, step.on_gpu)
@@ -260,7 +274,7 @@ class _Emitter:
             if body.gpu is not None and isinstance(body.gpu.kernel, OwnKernel):
                 # Checked against the CPU kernel, because the GPU kernel does not receive them.
                 _check_constants(body, body.attrs)
-            return PlannedGpuKernel(body, in_types, out_types)
+            return PlannedGpuKernel(body, in_types, out_types, program)
         if body.gpu is not None and isinstance(body.gpu.kernel, CalledOnHost):
             raise UnsupportedError(
                 f"`{body.kernel}`: expected an input in a GPU's memory, got one in host memory. Give it `x.gpu()`, "

@@ -83,7 +83,7 @@ def _begin(kernel: Kernel | None, gpu: KernelsOnGpu | None, codecs: Callable[[st
     if isinstance(kernel, PlannedGpuStage):
         return gpu.stage(kernel.body, kernel.arguments, kernel.rows)
     assert isinstance(kernel, PlannedGpuKernel)
-    return gpu.native(kernel.body, kernel.in_types, kernel.out_types)
+    return gpu.native(kernel.body, kernel.in_types, kernel.out_types, kernel.program)
 
 
 def _begin_by_codec(kernel: PlannedCodecKernel, codec: Codec) -> Callable[[], CodecKernel]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..contract.errors import ArgumentError, UnsupportedError, message
@@ -12,7 +12,18 @@ from ..contract.lowering import Lowering
 from ..contract.operator import Operator, Spec
 from ..contract.pixel import scalars
 from ..contract.scope import Scope
-from ..contract.step import Interpolator, Native, PyCall, Stage, Step, StepList, Value, View
+from ..contract.step import (
+    InlinedProgram,
+    Interpolator,
+    Native,
+    PyCall,
+    Stage,
+    Step,
+    StepList,
+    Value,
+    View,
+    ViewOp,
+)
 from ..contract.types import DType
 from .node import Edge, Graph, Node
 
@@ -93,16 +104,30 @@ def body_scalars(step: Step) -> list[object]:
     if isinstance(body, PyCall):
         return []
     if isinstance(body, Native):
-        return list(body.params)
+        return [*body.params, *(_inlined_scalars(body.inlined) if body.inlined else ())]
     found: list[object] = []
     chains = [body.ops] if isinstance(body, View) else [*body.pre, *body.post]
     for chain in chains:
-        for op in chain:
-            found += [op.start, op.step, op.extent, *(op.list if op.kind == "reshape" else ())]
+        found += _view_scalars(chain)
     if isinstance(body, Stage):
         found += scalars([x for port in body.program for x in port])
         if isinstance(body.interpolator, Interpolator):
             found += body.interpolator.params
+    return found
+
+
+def _inlined_scalars(inlined: InlinedProgram) -> list[object]:
+    """Return every scalar of a program in a native kernel."""
+    found: list[object] = [*inlined.shape, *scalars([x for port in inlined.program for x in port])]
+    for chain in inlined.pre:
+        found += _view_scalars(chain)
+    return found
+
+
+def _view_scalars(ops: Sequence[ViewOp]) -> list[object]:
+    found: list[object] = []
+    for op in ops:
+        found += [op.start, op.step, op.extent, *(op.list if op.kind == "reshape" else ())]
     return found
 
 

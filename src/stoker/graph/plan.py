@@ -34,11 +34,12 @@ class PlannedGpuStage:
 
 @dataclass(frozen=True)
 class PlannedGpuKernel:
-    """Native kernel on a GPU, for inputs and outputs of these types."""
+    """Native kernel on a GPU, for inputs and outputs of these types; ``program`` as in ``KernelsOnGpu.native``."""
 
     body: Native
     in_types: tuple[DType, ...]
     out_types: tuple[DType, ...]
+    program: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

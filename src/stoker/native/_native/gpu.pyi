@@ -350,6 +350,44 @@ def own(
         numbers: all of the step's, per row
     """
 
+def own_with_program(
+    passes: Sequence[tuple[Function, int, int]],
+    like: Kernel,
+    input_count: int,
+    output_count: int,
+    numbers: int,
+    extents: Sequence[int],
+    code: Sequence[tuple[int, int, int, int, int, int, int, int, int, int, int]],
+    channels: int,
+    in_dtypes: Sequence[int],
+    out_dtypes: Sequence[int],
+    uniforms: Sequence[int],
+    inputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
+    outputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
+    coordinates: Sequence[int],
+    reads: Sequence[tuple[int, int]],
+    /,
+) -> Kernel:
+    """An operator's own kernel, whose pixel program computes the last inputs of its CPU kernel.
+
+    Args:
+        passes: (function, threads of a block, the most shared bytes), launched one after the other
+        like: the CPU kernel, which checks the step and its rows
+        input_count: of the step, the program's last
+        output_count: of the step
+        numbers: the kernel's, before those of the program
+        extents: parameters with the extents of the computed inputs
+        code: the pixel program's instructions
+        channels: of the program; 0: it is flat
+        in_dtypes: element types of the inputs
+        out_dtypes: element types of the outputs
+        uniforms: numbers of parameters
+        inputs: per input, the view that takes it to the iteration space
+        outputs: per output, the view that takes its memory there
+        coordinates: axes of the iteration space, whose coordinates are the program's last inputs
+        reads: (uniform, type) in the order of the generated code
+    """
+
 def pool_rows(functions: Sequence[Function], /) -> Kernel:
     """The averages of a batch, from those of its rows.
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "base/whole.hpp"
 #include "gpu/gpu.hpp"
 #include "gpu_kernels/functions.hpp"
+#include "gpu_kernels/inlined_program.hpp"
 #include "gpu_kernels/row_blocks.hpp"
 #include "kernels/registry.hpp"
 #include "shared/own_slot.hpp"
@@ -40,10 +42,13 @@ struct Pass {
 
 class Own : public Kernel {
  public:
-  // `like` is the CPU kernel of the same step, whose tensors are this one's; null: of any type.
-  Own(std::vector<Pass> passes, std::shared_ptr<const stoker::Kernel> like, int inputs, int outputs, int numbers)
+  // `like` is the CPU kernel of the same step, whose tensors are this one's; null: of any type. `program` computes the
+  // last inputs of `like`; the program's own inputs are in their place.
+  Own(std::vector<Pass> passes, std::shared_ptr<const stoker::Kernel> like, int inputs, int outputs, int numbers,
+      std::optional<InlinedProgram> program = {})
       : passes_(std::move(passes)),
         like_(std::move(like)),
+        program_(std::move(program)),
         inputs_(inputs),
         outputs_(outputs),
         ports_(inputs + outputs),
@@ -65,6 +70,7 @@ class Own : public Kernel {
 
   Ports ports() const override {
     Ports ports = like_ ? like_->ports() : Ports{.kernel = "own", .any = true};
+    if (program_) program_->declare(&ports.in);
     ports.in.resize(static_cast<size_t>(inputs_));
     ports.out.resize(static_cast<size_t>(outputs_));
     ports.params = numbers_;
@@ -73,12 +79,20 @@ class Own : public Kernel {
   }
   void check(const StepFacts& step) const override {
     if (like_) like_->check(step);
+    if (program_) program_->check(step, static_cast<size_t>(own_inputs()));
   }
-  bool fits(const Call& c) const override { return !like_ || like_->fits(c); }
+  bool fits(const Call& c) const override {
+    if (!like_ || !program_) return !like_ || like_->fits(c);
+    View value = program_->value(c);
+    std::vector<const View*> in(c.in, c.in + own_inputs());
+    in.resize(in.size() + static_cast<size_t>(program_->outputs()), &value);
+    Call call = c;
+    call.in = in.data();
+    return like_->fits(call);
+  }
 
   size_t slot_bytes() const override {
-    const size_t bytes =
-        sizeof(Slot) + static_cast<size_t>(ports_) * sizeof(Port) + static_cast<size_t>(numbers_) * sizeof(double);
+    const size_t bytes = program_at() + (program_ ? program_->bytes() : 0);
     return (bytes + 15) & ~size_t{15};
   }
 
@@ -86,6 +100,7 @@ class Own : public Kernel {
     auto* slot = reinterpret_cast<Slot*>(c.slot);
     auto* ports = reinterpret_cast<Port*>(slot + 1);
     slot->ports = ports_;
+    slot->program = program_ ? program_at() : 0;
     for (int p = 0; p < ports_; ++p) {
       const View& v = p < inputs_ ? *c.in[p] : *c.out[p - inputs_];
       if (!aligned(v)) {
@@ -99,6 +114,7 @@ class Own : public Kernel {
       std::copy_n(v.stride, v.rank, ports[p].stride);
     }
     std::memcpy(ports + ports_, c.params, static_cast<size_t>(numbers_) * sizeof(double));
+    if (program_ && !program_->describe(c, own_inputs(), c.slot + program_at())) return Outcome::Error;
     for (const Pass& pass : passes_) {
       if (const double blocks = c.params[pass.blocks]; !(blocks >= 0 && blocks <= kMaxBlocks)) {
         *c.error = "the row is too large for a GPU";
@@ -121,6 +137,11 @@ class Own : public Kernel {
   }
 
  private:
+  int own_inputs() const { return inputs_ - (program_ ? program_->inputs() : 0); }
+  // Offset of the program in a descriptor.
+  size_t program_at() const {
+    return sizeof(Slot) + static_cast<size_t>(ports_) * sizeof(Port) + static_cast<size_t>(numbers_) * sizeof(double);
+  }
   uint64_t number(const Batch& batch, int64_t row, int which) const {
     const uint8_t* slot = batch.slots() + static_cast<size_t>(row) * slot_bytes();
     double x;
@@ -148,20 +169,39 @@ class Own : public Kernel {
 
   std::vector<Pass> passes_;
   std::shared_ptr<const stoker::Kernel> like_;
+  std::optional<InlinedProgram> program_;
   int inputs_, outputs_, ports_, numbers_;
 };
 
 using PassTuple = std::tuple<std::shared_ptr<const Function>, uint32_t, uint32_t>;
 
-std::shared_ptr<Kernel> make_own_like(std::vector<PassTuple> passes, std::shared_ptr<stoker::Kernel> like, int inputs,
-                                      int outputs, int numbers) {
+std::vector<Pass> passes_of(std::vector<PassTuple> passes) {
   std::vector<Pass> all;
   for (auto& [function, threads, max_shared_bytes] : passes)
     all.push_back({std::move(function), threads, max_shared_bytes, 0});
-  return std::make_shared<Own>(std::move(all), std::move(like), inputs, outputs, numbers);
+  return all;
+}
+
+std::shared_ptr<Kernel> make_own_like(std::vector<PassTuple> passes, std::shared_ptr<stoker::Kernel> like, int inputs,
+                                      int outputs, int numbers) {
+  return std::make_shared<Own>(passes_of(std::move(passes)), std::move(like), inputs, outputs, numbers);
 }
 std::shared_ptr<Kernel> make_own(std::vector<PassTuple> passes, int inputs, int outputs, int numbers) {
   return make_own_like(std::move(passes), nullptr, inputs, outputs, numbers);
+}
+
+std::shared_ptr<Kernel> make_own_with_program(std::vector<PassTuple> passes, std::shared_ptr<stoker::Kernel> like,
+                                              int inputs, int outputs, int numbers, std::vector<int32_t> extents,
+                                              std::vector<pixel::Instr> code, int channels,
+                                              std::vector<DType> in_dtypes, std::vector<DType> out_dtypes,
+                                              std::vector<int32_t> uniforms, std::vector<std::vector<ViewOp>> views,
+                                              std::vector<std::vector<ViewOp>> out_views,
+                                              std::vector<int32_t> coordinates,
+                                              std::vector<std::pair<int32_t, int32_t>> reads) {
+  StageSpec spec = stage_spec(Interpolator::None, {}, std::move(code), channels, in_dtypes, out_dtypes,
+                              std::move(uniforms), std::move(views), std::move(out_views), std::move(coordinates));
+  return std::make_shared<Own>(passes_of(std::move(passes)), std::move(like), inputs, outputs, numbers,
+                               InlinedProgram(std::move(spec), std::move(extents), std::move(reads)));
 }
 
 constexpr const char *kPasses = "(function, threads of a block, the most shared bytes), launched one after the other",
@@ -180,6 +220,18 @@ const RegisteredOnGpu kOwnLike{"own",
                                 {"inputs", kCount},
                                 {"outputs", kCount},
                                 {"numbers", kNumbers}}};
+const RegisteredOnGpu kOwnWithProgram{"own_with_program",
+                                      "An operator's own kernel, whose pixel program computes the last inputs of its "
+                                      "CPU kernel.",
+                                      make_own_with_program,
+                                      {{"passes", kPasses},
+                                       {"like", "the CPU kernel, which checks the step and its rows"},
+                                       {"input_count", "of the step, the program's last"},
+                                       {"output_count", "of the step"},
+                                       {"numbers", "the kernel's, before those of the program"},
+                                       {"extents", "parameters with the extents of the computed inputs"},
+                                       STOKER_PROGRAM_PARAMETERS,
+                                       {"reads", "(uniform, type) in the order of the generated code"}}};
 
 }  // namespace
 

@@ -25,19 +25,6 @@ namespace {
 
 using namespace stage;
 
-// Convert a uniform to the bits of the type in which it is used, as the CPU does.
-uint64_t bits_of(double value, pixel::Type type) {
-  uint64_t bits = 0;
-  const auto put = [&](auto x) { std::memcpy(&bits, &x, sizeof x); };
-  switch (type) {
-    case pixel::Type::I32: put(static_cast<int32_t>(either_int64(value))); break;
-    case pixel::Type::I64: put(either_int64(value)); break;
-    case pixel::Type::F32: put(static_cast<float>(value)); break;
-    case pixel::Type::F64: put(value); break;
-  }
-  return bits;
-}
-
 class GpuStage : public gpu::Kernel {
  public:
   GpuStage(StageSpec spec, StageFunctions functions)

@@ -160,6 +160,8 @@ STOKER_DEVICE int32_t signed_half(uint32_t word, bool upper) {
   asm("prmt.b32 %0, %1, 0, %2;" : "=r"(result) : "r"(word), "r"(upper ? 0xBB32u : 0x9910u));
   return result;
 }
+// Return the largest integer up to v, saturated, and 0 for NaN.
+STOKER_DEVICE int32_t floor_to_int(float v) { return __float2int_rd(v); }
 STOKER_DEVICE uint32_t bits_of(float v) { return __float_as_uint(v); }
 // Make the compiler compute this address here. Of an address that an unrolled loop advances, it would otherwise compute
 // all values first, which take the registers of loads in flight.

@@ -11,23 +11,23 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
-from ...contract.expr import Scalar
+from ...contract.expr import Scalar, is_static
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.pixel import Px, coordinate, select, unary, uniform
-from ...contract.step import Launches, LaunchPass, Value
+from ...contract.step import Inlining, Launches, LaunchPass, Value, ViewOp
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array
 from ._axes import each_frame, image_axes
 from ._borders import BORDERS, border_positions
 
-_PIXELS = 4096  # of a block on a GPU (native/device/own_map.cuh)
+_PIXELS = 16384  # of a block on a GPU (native/device/own_map.cuh)
 _MAPPED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
+_FEW_REGISTERS = {(0, "constant"), (0, "clamp"), (1, "constant")}  # samplings and borders
 _CARRIER = {DType.BOOL: DType.UINT8, DType.FLOAT16: DType.FLOAT, DType.BFLOAT16: DType.FLOAT}
 
 Places = tuple[Px, Px]  # row and column of the source, FLOAT
 _SAMPLINGS = (InterpType.INTERP_NN, InterpType.INTERP_LINEAR, InterpType.INTERP_CUBIC)  # in the kernel's order
-_RESIDENT = 768, 512, 512  # threads of a multiprocessor on a GPU, by the kernel's registers
 
 
 def interpolation(default: InterpType) -> Any:
@@ -108,19 +108,24 @@ def projected_maps_array(numbers: Any, kind: InterpType, height: int, width: int
 
 
 def sampled(
-    c: Lowering, x: Value, places: Places, kind: InterpType, *, fill: float, inputs: Sequence[Value] = ()
-) -> Value:
+    c: Lowering, x: Value, places: Places, kind: InterpType, *, fill: float, border: str = "constant",
+    inputs: Sequence[tuple[Value, Sequence[ViewOp]]] = (),
+) -> Value:  # fmt: skip
     """Sample ``x`` at ``places``, a program of coordinates 0 (row) and 1 (column) of the output, which has the size of
-    ``x``, and of ``inputs``, which are broadcast.
+    ``x``, and of ``inputs``, each with a view, which are broadcast.
 
     Nearest neighbours are the elements at the whole parts; pixel centres are at whole numbers for interpolation.
     """
     size = height_and_width(c, x)
-    maps = c.stage(inputs, [(DType.FLOAT, size, "HW")] * 2, [[p] for p in places])
-    return mapped(c, x, maps[0], maps[1], kind, fill=fill)
+    views = [list(ops) for _, ops in inputs]
+    maps = c.stage([v for v, _ in inputs], [(DType.FLOAT, size, "HW")] * 2, [[p] for p in places], pre=views)
+    return mapped(c, x, maps[0], maps[1], kind, fill=fill, border=border)
 
 
-def masked(c: Lowering, x: Value, places: Places, *, half: bool = True, inputs: Sequence[Value] = ()) -> Value:
+def masked(
+    c: Lowering, x: Value, places: Places, *, half: bool = True, border: str = "constant",
+    inputs: Sequence[tuple[Value, Sequence[ViewOp]]] = (),
+) -> Value:  # fmt: skip
     """Sample ``x`` for an operator with `MaskedMapArguments`.
 
     Args:
@@ -128,14 +133,19 @@ def masked(c: Lowering, x: Value, places: Places, *, half: bool = True, inputs: 
         x: the image.
         places: coordinates of the source with the corner of the first pixel at 0.
         half: centres of pixels are at half numbers.
-        inputs: inputs of the program, broadcast to (H, W).
+        border: as in :func:`mapped`.
+        inputs: inputs of the program with their views, broadcast to (H, W).
     """
     kind = c.const("interp_type")
     shift = 0.5 if kind != InterpType.INTERP_NN and half else 0.0
     own = pixel_places()
-    on = uniform(ex.different(c.scalar("mask"), 0), DType.BOOL)
-    chosen = tuple(select(on, p - shift, q) for p, q in zip(places, own, strict=True))
-    return sampled(c, x, (chosen[0], chosen[1]), kind, fill=c.const("fill_value"), inputs=inputs)
+    moved = [p - shift if shift else p for p in places]
+    on = ex.different(c.scalar("mask"), 0)
+    if is_static(on):
+        chosen = moved if on else list(own)
+    else:
+        chosen = [select(uniform(on, DType.BOOL), p, q) for p, q in zip(moved, own, strict=True)]
+    return sampled(c, x, (chosen[0], chosen[1]), kind, fill=c.const("fill_value"), border=border, inputs=inputs)
 
 
 def mapped(
@@ -158,10 +168,13 @@ def mapped(
     blocks = (frames * height * width + _PIXELS - 1) // _PIXELS
     sampling = 0 if own == DType.BOOL else _SAMPLINGS.index(kind)
     beyond = tuple(BORDERS).index(border)
-    sample = LaunchPass(blocks, resident_threads=_RESIDENT[sampling])
+    # Forms for other elements and borders need more registers.
+    few_registers = carrier.size == 1 and (sampling, border) in _FEW_REGISTERS
+    sample = LaunchPass(blocks, resident_threads=768 if few_registers else 512)
     out = c.native(
         "map", [c.cast(x, carrier), map_y, map_x], [(carrier, shape, x.layout)], attrs=(*axes, sampling, beyond),
         params=(fill, *axes), own=Launches("Map", {"sample": sample}, constants=(sampling, beyond)),
+        inlining=Inlining(count=2),
     )[0]  # fmt: skip
     return c.cast(out, own)
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
-from ...contract.pixel import binary, unary, uniform
+from ...contract.pixel import unary
 from ...contract.step import Value
 from ..random._elements import ElementDraws, ElementDrawsReference
 from ._map import MaskedMapArguments, height_and_width, masked, masked_reference, pixel_places
@@ -38,10 +38,9 @@ class Jitter(MaskedMapArguments, name="jitter"):
         size = height_and_width(c, x)
         draws = ElementDraws(c, size, 2)
         places = []
-        for i, (own, extent) in enumerate(zip(pixel_places(), size, strict=True)):
-            move = unary("floor", draws.uniform(i) * float(degree)) - float(degree // 2)
-            places.append(binary("min", binary("max", own + move, 0), uniform(extent - 1)))
-        return masked(c, x, (places[0], places[1]), half=False)
+        for i, own in enumerate(pixel_places()):
+            places.append(own + (unary("floor", draws.below(i, degree)) - float(degree // 2)))
+        return masked(c, x, (places[0], places[1]), half=False, border="clamp")
 
     def reference(self, row: RowContext, x: Any) -> Any:
         def places(y: Any, x: Any, height: int, width: int) -> Any:

@@ -31,7 +31,7 @@ class Sphere(MaskedMapArguments, name="sphere"):
     def lower(self, c: Lowering, x: Value) -> Value:
         middles = [n / 2 for n in height_and_width(c, x)]
         largest = ex.maximum(ex.floor(ex.maximum(*middles)), 1)
-        down, across = (p + 0.5 - uniform(m) for p, m in zip(pixel_places(), middles, strict=True))
+        down, across = (p + uniform(0.5 - m) for p, m in zip(pixel_places(), middles, strict=True))
         radius = unary("sqrt", across * across + down * down) / uniform(largest)
         return masked(c, x, (uniform(middles[0]) + radius * down, uniform(middles[1]) + radius * across))
 

@@ -12,8 +12,8 @@ from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
-from ...contract.pixel import Px, load, unary, uniform
-from ...contract.step import Value
+from ...contract.pixel import Px, binary, coordinate, load, select, unary, uniform
+from ...contract.step import Value, ViewOp
 from ...contract.types import DType
 from ._map import MaskedMapArguments, height_and_width, masked, masked_reference, pixel_places
 
@@ -50,11 +50,19 @@ class Water(MaskedMapArguments, name="water"):
             numbers[name] = uniform(number)
         down, across = pixel_places()
         height, width = height_and_width(c, x)
-        # A line has one sine, and a column one cosine.
-        sine = c.pointwise([], unary("sin", numbers["freq_x"] * down + numbers["phase_x"]), (height, 1), "HW")
-        cosine = c.pointwise([], unary("cos", numbers["freq_y"] * across + numbers["phase_y"]), (1, width), "HW")
+        # A line has one sine, and a column one cosine; they are one tensor.
+        place = coordinate(0)
+        sine = unary("sin", numbers["freq_x"] * place.cast(DType.FLOAT) + numbers["phase_x"])
+        column = binary("sub", place, uniform(height, DType.INT32)).cast(DType.FLOAT)
+        cosine = unary("cos", numbers["freq_y"] * column + numbers["phase_y"])
+        is_line = binary("lt", place, uniform(height, DType.INT32))
+        functions = c.pointwise([], select(is_line, sine, cosine), (height + width,), "")
+        inputs = [
+            (functions, [ViewOp("slice", 0, 0, 1, height), ViewOp("insert", 1)]),
+            (functions, [ViewOp("slice", 0, height, 1, width), ViewOp("insert", 0)]),
+        ]
         waves = numbers["ampl_y"] * load(DType.FLOAT, 1), numbers["ampl_x"] * load(DType.FLOAT, 0)
-        return masked(c, x, (down + waves[0], across + waves[1]), inputs=(sine, cosine))
+        return masked(c, x, (down + waves[0], across + waves[1]), inputs=inputs)
 
     def reference(self, row: RowContext, x: Any) -> Any:
         n = {name: np.float32(row.number(name)) for name in _NUMBERS}

@@ -57,6 +57,13 @@ class ElementDraws:
         """Return a number in [0, 1) for each element, FLOAT."""
         return self.whole(stream).cast(DType.FLOAT) * 2.0**-_BITS
 
+    def below(self, stream: int, limit: int) -> Px:
+        """Return `uniform` times ``limit``, which is at most 2**24, for each element, FLOAT.
+
+        One operation computes it: the other product, with a power of two, has no rounding.
+        """
+        return self.whole(stream).cast(DType.FLOAT) * (limit * 2.0**-_BITS)
+
     def normal(self, stream: int) -> Px:
         """Return a number from the standard normal distribution for each element, FLOAT, by Box and Muller's method.
 
