@@ -40,6 +40,7 @@ ALLOWED = {
     ("contract/lowering.py", "per_frame"): "a property of values",
     ("contract/pixel.py", "select"): "a pixel expression of three operands",
     ("executor/device_copies.py", "wrap"): "the binding that makes an array of memory of another owner",
+    ("device/generate.py", "lookup"): "the function of generated code that reads a table",
     ("device/gpu.py", "stage"): "the kernel of the body `Stage` on a GPU",
     ("device/gpu.py", "host_call"): "the form for GPUs of functions in Python",
     ("device/gpu.py", "own"): "the kernel that runs any operator's own passes",
