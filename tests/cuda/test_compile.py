@@ -37,7 +37,7 @@ U8, F32 = DType.UINT8, DType.FLOAT
 # `make test-complete` compiles all for all.
 DIFFERENT = {f"stoker_{name}" for name in ("between", "resampled", "resampled_down", "resampled_planar",
                                            "resampled_down_planar", "pairs")} | {
-    "colours", "table", "table and channels", "two outputs"}  # fmt: skip
+    "colours", "table", "table and channels", "two outputs", "moves UINT8"}  # fmt: skip
 
 
 def own(name: str, passes: list[str], constants: tuple[int, ...] = ()) -> OwnKernel:
@@ -166,6 +166,8 @@ def representative() -> dict[str, str]:
     sources["two outputs"] = compiled([colours, normal], [DType.UINT8], 3).source().stage
     sources["table"] = compiled([[entry(x[0])]], [DType.UINT8, DType.UINT8]).source().stage
     sources["table and channels"] = compiled([[entry(v) for v in x]], [DType.UINT8, DType.UINT8], 3).source().stage
+    for dtype in (DType.UINT8, DType.UINT16, DType.FLOAT, DType.FLOAT64):
+        sources[f"moves {dtype.name}"] = compiled([[px.load(dtype)]], [dtype]).source().stage
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
     for kernel, *types in OWN:
         sources.update((f"{kernel} {types} {name}", text) for name, text in own_sources(kernel, *types))

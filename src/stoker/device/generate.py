@@ -330,6 +330,7 @@ def generate(
         code, names, (in_types, [_I32] * coordinates, out_types), grouped=grouped, rows=None if channels else rows
     )
     saturating: dict[int, str] = {}
+    moves = len(group) > 1 and not channels and not coordinates and _only_moves(code, names, in_types)
     if len(group) > 1:
         sampled_blocks = min(blocks, _MIN_BLOCKS if draws or text.held_words() > _GROUP_HELD else _GROUP_BLOCKS)
         saturating = text.saturating()
@@ -348,6 +349,7 @@ def generate(
         "  static constexpr int " + ", ".join(f"{name} = {value}" for name, value in constants.items()) + ";",
         f"  static constexpr bool kFlat = {str(not channels).lower()}, kDivides = {str(divides).lower()};",
         f"  static constexpr bool kShort = {short};  // so that it may be there several times",
+        f"  static constexpr bool kMoves = {str(moves).lower()};",
         *group,
         *_numbers([kind for _, kind in text.uniforms], text.once),
         "  template <class Lane>",
@@ -374,9 +376,8 @@ def generate(
     if interpolator == "affine" and sampled == "uint8_t" and constants["kSampled"] <= 3 and blocks > _MIN_BLOCKS:
         pairs = f'{frame}#include "device/stage_pairs.cuh"\n\nSTOKER_PAIRS(stoker::stage::Program, {blocks})\n'
         interpolators += (("stoker_pairs", pairs),)
-    return StageSource(
-        f"{frame}STOKER_STAGE(stoker::stage::Program, {sampled_blocks})\n", interpolators, tuple(text.uniforms)
-    )
+    bound = "stoker::stage::kMoveBlocks" if moves else str(sampled_blocks)
+    return StageSource(f"{frame}STOKER_STAGE(stoker::stage::Program, {bound})\n", interpolators, tuple(text.uniforms))
 
 
 def generate_inlined(
@@ -447,6 +448,14 @@ def _blocks(ops: Sequence[str], ports: int) -> int:
     if ports > _FEW_PORTS or len(ops) > _SHORT or not _LONG.isdisjoint(ops):
         return _MIN_BLOCKS
     return 4
+
+
+def _only_moves(code: Sequence[Instruction], names: Mapping[int, str], in_types: Sequence[int]) -> bool:
+    """Return whether a program without channels stores the elements of its only input, unchanged."""
+    if [names[i[0]] for i in code] != ["Load", "Store"]:
+        return False
+    load, store = code
+    return len(in_types) == 1 and load[3] == store[3] and not store[8] & 1
 
 
 def _group_lines(

@@ -8,6 +8,7 @@ struct Program {
   static constexpr int kInputs = 2, kShared = 0, kPorts = 4, kSampled = 1, kStored = 1;
   static constexpr bool kFlat = true, kDivides = true;
   static constexpr bool kShort = true;  // so that it may be there several times
+  static constexpr bool kMoves = false;
   static constexpr int kGroup = 4, kTogether = 1;
   static constexpr int kWide = 1, kWideTogether = 1;
   static constexpr int kPixelsTogether = 0, kPointsTogether = 0;

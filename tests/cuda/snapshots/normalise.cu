@@ -8,6 +8,7 @@ struct Program {
   static constexpr int kInputs = 1, kShared = 0, kPorts = 2, kSampled = 3, kStored = 3;
   static constexpr bool kFlat = false, kDivides = false;
   static constexpr bool kShort = true;  // so that it may be there several times
+  static constexpr bool kMoves = false;
   static constexpr int kGroup = 1;
   struct Numbers {
     const float v0;

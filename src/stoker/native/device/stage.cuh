@@ -4,6 +4,7 @@
 #include "device/row_blocks.cuh"
 #include "device/stage_group.cuh"
 #include "device/stage_lane.cuh"
+#include "device/stage_moves.cuh"
 #include "device/stage_sample.cuh"
 #include "device/stage_warp.cuh"
 #include "shared/device.cuh"
@@ -31,26 +32,30 @@ inline void run_lanes(const Row<Program>& row, const Part& part, bool& fault) {
 // Compute lanes in groups where that pays, or one by one.
 template <class Program>
 inline void run_unsampled(const Row<Program>& row, const Part& part, bool& fault) {
-  if constexpr (Program::kGroup > 1) {
-    if (row.slot().inner == 1) {
-      if constexpr (Program::kWide > 1) {
-        if (run_contiguous<WideGroups<Program>>(row, part, fault)) return;
-      } else {
-        if (run_contiguous<Groups<Program>>(row, part, fault)) return;
-      }
-      if (run_groups<Groups<Program>>(row, part, fault)) return;
-    } else if (row.slot().inner == kPixel) {
-      if constexpr (Program::kPixelsTogether > 0) {
-        if constexpr (Program::kShared > 0) {
-          if (has_same_coordinates(row) && run_groups<PixelGroups<Program, true>>(row, part, fault)) return;
+  if constexpr (Program::kMoves) {
+    run_moves(row, part);
+  } else {
+    if constexpr (Program::kGroup > 1) {
+      if (row.slot().inner == 1) {
+        if constexpr (Program::kWide > 1) {
+          if (run_contiguous<WideGroups<Program>>(row, part, fault)) return;
+        } else {
+          if (run_contiguous<Groups<Program>>(row, part, fault)) return;
         }
-        if (run_groups<PixelGroups<Program>>(row, part, fault)) return;
+        if (run_groups<Groups<Program>>(row, part, fault)) return;
+      } else if (row.slot().inner == kPixel) {
+        if constexpr (Program::kPixelsTogether > 0) {
+          if constexpr (Program::kShared > 0) {
+            if (has_same_coordinates(row) && run_groups<PixelGroups<Program, true>>(row, part, fault)) return;
+          }
+          if (run_groups<PixelGroups<Program>>(row, part, fault)) return;
+        }
+      } else if constexpr (Program::kPointsTogether > 0) {
+        if (run_groups<PointGroups<Program>>(row, part, fault)) return;
       }
-    } else if constexpr (Program::kPointsTogether > 0) {
-      if (run_groups<PointGroups<Program>>(row, part, fault)) return;
     }
+    run_lanes(row, part, fault);
   }
-  run_lanes(row, part, fault);
 }
 
 // Compute one sampled pixel: N channels from c on, which a flat program takes one by one. `at` has the addresses of its

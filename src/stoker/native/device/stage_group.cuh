@@ -163,11 +163,32 @@ struct PointGroups {
 
 // How a group's elements lie in memory.
 enum class Order : int {
-  Scattered,  // anywhere: elements are accessed one by one
-  Packed,     // pixel by pixel, without gaps and aligned
-  Reversed,   // likewise, from the last pixel to the first
-  Planar,     // channel by channel, likewise
+  Scattered,         // anywhere: elements are accessed one by one
+  Packed,            // pixel by pixel, without gaps and aligned
+  Reversed,          // likewise, from the last pixel to the first
+  Planar,            // channel by channel, likewise
+  Unaligned,         // packed, but not aligned to accesses
+  UnalignedReverse,  // likewise, from the last pixel to the first
 };
+
+// Addresses of the first byte of a row's input and after its last one.
+struct Bounds {
+  uint64_t first, last;
+};
+template <class Program>
+struct InputBounds {
+  Bounds of[Program::kPorts];
+};
+template <class Program>
+inline Bounds bounds_of(const Row<Program>& row, int port, int64_t pixel) {
+  const Port& p = row.port(port);
+  Bounds bounds{p.data, p.data + static_cast<uint64_t>(pixel)};
+  for (int d = 0; d < row.slot().axes; ++d) {
+    const int64_t reach = (row.slot().extent[d] - 1) * p.stride[d];
+    (reach < 0 ? bounds.first : bounds.last) += static_cast<uint64_t>(reach);
+  }
+  return bounds;
+}
 
 // A port's part of a group: the elements of kLanes lanes, kept pixel by pixel.
 template <class Kind, int port>
@@ -182,6 +203,8 @@ struct GroupPort {
   static constexpr int vector_of(int words) { return words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1; }
   static constexpr int kPlaneWords = (kLanes * kSize + 3) / 4;
   static_assert(kLanes % 4 == 0);
+  // Whether a group may begin at any byte. Groups of pixels, and programs of several inputs, have no registers left for it.
+  static constexpr bool kUnaligned = port < Program::kInputs && Program::kInputs == 1 && Kind::kInner == 1;
 
   static Order order_of(const Row<Program>& row) {
     constexpr int64_t kStep = kSize * kChannels;
@@ -190,16 +213,23 @@ struct GroupPort {
     for (int d = 1; d < row.slot().axes; ++d) strides |= static_cast<uint64_t>(p.stride[d]);
     const auto aligned = [&](uint64_t start, int words) { return (start | strides) % (4 * vector_of(words)) == 0; };
     const bool together = kChannels == 1 || p.channel == kSize;
-    if (together && p.stride[0] == kStep) return aligned(p.data, kWords) ? Order::Packed : Order::Scattered;
-    if (together && p.stride[0] == -kStep)
-      return aligned(p.data - (kLanes - 1) * kStep, kWords) ? Order::Reversed : Order::Scattered;
+    if (together && p.stride[0] == kStep)
+      return aligned(p.data, kWords) ? Order::Packed : kUnaligned ? Order::Unaligned : Order::Scattered;
+    if (together && p.stride[0] == -kStep) {
+      if (aligned(p.data - (kLanes - 1) * kStep, kWords)) return Order::Reversed;
+      return kUnaligned ? Order::UnalignedReverse : Order::Scattered;
+    }
     strides |= static_cast<uint64_t>(p.channel);
     return p.stride[0] == kSize && aligned(p.data, kPlaneWords) ? Order::Planar : Order::Scattered;
   }
 
   // Read `count` lanes; the others become 0.
-  static void read(const uint8_t* at, int64_t channel, int64_t step, Order order, int count, uint32_t* words) {
+  static void read(const uint8_t* at, int64_t channel, int64_t step, Order order, int count, const Bounds& bounds,
+                   uint32_t* words) {
     if (order == Order::Packed && count == kLanes) return read_words<kWords>(at, words);
+    if constexpr (kUnaligned) {
+      if (order >= Order::Unaligned && count == kLanes && read_unaligned(at, step, order, bounds, words)) return;
+    }
 #pragma unroll
     for (int i = 0; i < kWords; ++i) words[i] = 0;
     if (order == Order::Reversed && count == kLanes) {
@@ -276,6 +306,28 @@ struct GroupPort {
 #pragma unroll
       for (int k = 0; k < kVector; ++k) words[i * kVector + k] = v.word[k];
     }
+  }
+  // Read the aligned words around a group, which may lie partly outside of the row's input: then return false.
+  static bool read_unaligned(const uint8_t* at, int64_t step, Order order, const Bounds& bounds, uint32_t* words) {
+    const auto address = reinterpret_cast<uint64_t>(order == Order::Unaligned ? at : at + (kLanes - 1) * step);
+    const uint64_t start = address & ~uint64_t{3};
+    const bool shifted = address % 4 != 0;
+    if (start < bounds.first || start + 4 * kWords + (shifted ? 4 : 0) > bounds.last) return false;
+    const auto* source = reinterpret_cast<const uint32_t*>(start);
+    uint32_t around[kWords + 1], found[kWords];
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) around[i] = source[i];
+    around[kWords] = shifted ? source[kWords] : 0;
+    const uint32_t shift = static_cast<uint32_t>(address) % 4 * 8;
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) found[i] = gpu::funnel_right(around[i + 1], around[i], shift);
+    if (order == Order::UnalignedReverse) {
+      move_bytes<ReversedMap, kWords>(found, words);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) words[i] = found[i];
+    }
+    return true;
   }
   template <int count>
   static void write_words(uint8_t* at, const uint32_t* words) {
@@ -463,12 +515,17 @@ struct Part {
   int64_t lanes;
 };
 
-// The groups of a block, of a row with `groups` of them in the row's lane_blocks() blocks.
+// The number of a row's parts: the row's lane_blocks().
+inline uint32_t part_count(const Slot& slot, const Part& part) {
+  const uint32_t lanes = static_cast<uint32_t>(slot.lanes), most = static_cast<uint32_t>(part.lanes);
+  return (lanes + most - 1) / most;
+}
+
+// The groups of a block, of a row with `groups` of them in all parts.
 struct GroupsOfBlock {
   uint32_t begin, end;
   GroupsOfBlock(const Slot& slot, uint32_t groups, const Part& part) {
-    const uint32_t lanes = static_cast<uint32_t>(slot.lanes), most = static_cast<uint32_t>(part.lanes);
-    const uint32_t blocks = (lanes + most - 1) / most;
+    const uint32_t blocks = part_count(slot, part);
     const uint32_t each = (groups + blocks - 1) / blocks;
     begin = part.number * each;
     end = begin + each < groups ? begin + each : groups;
@@ -580,7 +637,7 @@ template <class Kind>
 struct GroupOrders {
   using Program = typename Kind::Program;
   Order order[Program::kPorts];
-  bool good;
+  bool good, unaligned = false;
 
   explicit GroupOrders(const Row<Program>& row)
       : good(row.slot().extent[0] >= Kind::kLanes && row.slot().lanes <= kMostGroupedLanes) {
@@ -588,6 +645,7 @@ struct GroupOrders {
       order[port] = Order::Scattered;
       if constexpr (Program::channels(port) > 0) {
         order[port] = GroupPort<Kind, port>::order_of(row);
+        unaligned |= order[port] >= Order::Unaligned;
         good &= order[port] != Order::Scattered || (port < Program::kInputs && row.port(port).stride[0] >= 0);
       }
     });
@@ -602,6 +660,14 @@ inline bool run_groups(const Row<typename Kind::Program>& row, const Part& part,
   using Program = typename Kind::Program;
   const GroupOrders<Kind> orders(row);
   if (!orders.good) return false;
+  STOKER_SHARED(InputBounds<Program>, bounds);
+  if (orders.unaligned) {
+    each<0, Program::kInputs>([&]<int port>() {
+      constexpr int64_t kPixel = Program::size(port) * Program::channels(port) * Kind::kInner;
+      if (gpu::thread_index() == port) bounds.of[port] = bounds_of(row, port, kPixel);
+    });
+    gpu::block_barrier();
+  }
   constexpr int kLanes = Kind::kLanes, kTogether = Kind::kTogether;
   constexpr int kPorts = Program::kPorts, kInputs = Program::kInputs;
   constexpr uint32_t kSegment = kTogether * gpu::kWarp;
@@ -638,7 +704,7 @@ inline bool run_groups(const Row<typename Kind::Program>& row, const Part& part,
       each<0, kInputs>([&]<int port>() {
         if constexpr (Program::channels(port) > 0) {
           GroupPort<Kind, port>::read(at[port], held.channel[port], held.stride[port][0], orders.order[port], count(t),
-                                      words[t][port]);
+                                      bounds.of[port], words[t][port]);
           at[port] += kLanes * gpu::kWarp * held.stride[port][0];
         }
       });
