@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +13,15 @@ from ..frontends import math as _math
 
 
 def _named(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
-    """Return the function with other names of its arguments."""
+    """Return the function with other names of its arguments, in its docstring too."""
+    renamed = dict(zip(inspect.signature(function).parameters, names, strict=True))
     signature = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
 
     @functools.wraps(function)
     def call(*operands: Any, **more: Any) -> Any:
         return function(*signature.bind(*operands, **more).args)
 
+    call.__doc__ = re.sub(r"``(\w+)``", lambda m: f"``{renamed.get(m[1], m[1])}``", function.__doc__ or "")
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
