@@ -3,7 +3,7 @@
 // with STOKER_FUZZ_STANDALONE. All parsers read every input. In addition to the sanitizers' checks, these laws hold:
 // ranges of records ascend without overlap; a damaged file's last range reaches its end; what a scan finds can be read;
 // counts of values are the numbers of values that are copied; every instruction set has the same checksum; polygons that
-// are painted part by part are those of the whole, in bounded memory.
+// are painted part by part are those of the whole, in bounded memory; both forms of the decompression of LZ4 agree.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -263,6 +263,50 @@ void run_lmdb(const uint8_t* data, size_t size) {
   counts.values += values.size();
 }
 
+// Number of bytes that the sequences of an LZ4 block give, whatever their distances are; 0 if they do not end with
+// the block.
+size_t size_of_contents(ByteSpan block) {
+  const uint8_t *at = block.data, *const end = at + block.size;
+  const auto length = [&](size_t first) {
+    for (bool more = first == 15; more && at < end; ++at) {
+      first += *at;
+      more = *at == 255;
+    }
+    return first;
+  };
+  size_t all = 0;
+  while (at < end) {
+    const uint8_t token = *at++;
+    const size_t literals = length(token >> 4);
+    if (literals > static_cast<size_t>(end - at)) return 0;
+    at += literals;
+    all += literals;
+    if (at == end) return all;
+    if (end - at < 2) return 0;
+    at += 2;
+    all += 4 + length(token & 15);
+  }
+  return 0;
+}
+
+// A block of LZ4, in memory of exactly its size, as are its contents: the size that it has and another one.
+void run_lz4(const uint8_t* data, size_t size) {
+  if (size == 0) return;
+  const std::unique_ptr<uint8_t[]> block(new uint8_t[size - 1]);
+  if (size > 1) std::memcpy(block.get(), data, size - 1);
+  const ByteSpan given{block.get(), size - 1};
+  const size_t other = data[size - 1], own = std::min<size_t>(size_of_contents(given), 1 << 20);
+  for (const size_t bytes : {own, other < 128 ? other : own + other - 192}) {
+    if (bytes > 1 << 21) continue;
+    const std::unique_ptr<uint8_t[]> fast(new uint8_t[bytes]), plain(new uint8_t[bytes]);
+    const bool is_good = decompress_lz4(given, fast.get(), bytes);
+    require(is_good == decompress_lz4_plain(given, plain.get(), bytes), "both forms accept the same blocks");
+    if (!is_good) continue;
+    require(bytes == 0 || std::memcmp(fast.get(), plain.get(), bytes) == 0, "both forms give the same contents");
+    ++counts.blocks;
+  }
+}
+
 void run_parts(const uint8_t* data, size_t size) {
   const auto inside = [&](ByteSpan part) {
     return part.size == 0 || (part.data >= data && part.data + part.size <= data + size);
@@ -282,9 +326,7 @@ void run_parts(const uint8_t* data, size_t size) {
     require(recordio::kImageHeader + 4 * labels <= size, "labels lie in their record");
     ++counts.labels;
   }
-  const size_t bytes = size > 0 ? data[size - 1] : 0;
-  const std::unique_ptr<uint8_t[]> to(new uint8_t[bytes]);
-  counts.blocks += decompress_lz4({data, size > 0 ? size - 1 : 0}, to.get(), bytes);
+  run_lz4(data, size);
 }
 
 // The input as the parts of a mask, in memory of exactly the image's size.

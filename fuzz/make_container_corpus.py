@@ -15,7 +15,19 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
-from containers import MAGIC, datum, example, image_record, lmdb, recordio, stored_zip, tar, tfrecord
+from containers import (
+    MAGIC,
+    datum,
+    example,
+    image_record,
+    lmdb,
+    lz4_block,
+    lz4_sequences,
+    recordio,
+    stored_zip,
+    tar,
+    tfrecord,
+)
 
 EXAMPLE = {"i": [1, -2, 300], "f": [0.5, 1.5], "s": b"abc", "": [b"x", b"yz"]}
 MEMBERS = [("a/1.jpg", b"jpg" * 9), ("a/1.cls", b"3"), ("l" * 150 + "/2.png", b"x" * 600), ("2.cls", b"")]
@@ -52,6 +64,8 @@ def files() -> Iterator[tuple[str, bytes]]:
     yield "datum", records[b"4"]
     yield "fields", np.array([3, 2], "<u4").tobytes() + b"abc" + b"12345678" + b"de"
     yield "lz4", bytes([0x40, 1, 2, 3, 4, 2, 0, 0x20, 5, 6, 10])
+    for i in range(4):
+        yield f"lz4-{i}", lz4_block(lz4_sequences(i, (20, 60, 150, 400)[i]))[0] + bytes([192 + i])
     for name, form in (("ustar", tarfile.USTAR_FORMAT), ("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT)):
         yield f"{name}.tar", tar(MEMBERS, form=form)[:6144]
 

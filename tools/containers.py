@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of bytes, bit by bit."""
@@ -303,3 +305,46 @@ def coco_annotations(root: Path, photos: Sequence[Path], classes: Sequence[str])
         )  # fmt: skip
     categories = [{"id": i, "name": name} for i, name in enumerate(classes)]
     return {"images": images, "annotations": found, "categories": categories}
+
+
+def lz4_block(sequences: list[tuple[bytes, int, int]]) -> tuple[bytes, bytes]:
+    """Return an LZ4 block and its contents.
+
+    Args:
+        sequences: literal bytes, distance and length of the match that follows them. The last sequence has none.
+    """
+    block, contents = bytearray(), bytearray()
+    for i, (literals, distance, match) in enumerate(sequences):
+        is_last = i == len(sequences) - 1
+        lengths = len(literals), 0 if is_last else match - 4
+        block.append(min(lengths[0], 15) << 4 | min(lengths[1], 15))
+        block += _more_length(lengths[0]) + literals
+        contents += literals
+        if not is_last:
+            block += distance.to_bytes(2, "little") + _more_length(lengths[1])
+            for _ in range(match):
+                contents.append(contents[-distance])
+    return bytes(block), bytes(contents)
+
+
+def _more_length(length: int) -> bytes:
+    """Return the further bytes of a length that does not fit into the token of an LZ4 block."""
+    return b"" if length < 15 else b"\xff" * ((length - 15) // 255) + bytes([(length - 15) % 255])
+
+
+def lz4_sequences(seed: int, count: int) -> list[tuple[bytes, int, int]]:
+    """Return random sequences for :func:`lz4_block`, with short and long literals, distances and matches."""
+    rng = np.random.default_rng(seed)
+    sequences, size = [], 0
+    for i in range(count):
+        literals = int(
+            rng.choice([rng.integers(0, 5), rng.integers(0, 40), rng.integers(200, 600)], p=[0.6, 0.35, 0.05])
+        )
+        literals = max(literals, 1) if i == 0 else literals
+        size += literals
+        most = int(rng.choice([8, 16, 40, 65535], p=[0.3, 0.2, 0.3, 0.2]))
+        distance = int(rng.integers(1, min(most, size) + 1))
+        match = 4 + int(rng.choice([rng.integers(0, 15), rng.integers(0, 40), rng.integers(0, 900)], p=[0.6, 0.3, 0.1]))
+        size += match
+        sequences.append((rng.bytes(literals), distance, match))
+    return [*sequences, (rng.bytes(int(rng.integers(0, 40))), 0, 0)]

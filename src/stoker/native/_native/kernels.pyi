@@ -311,6 +311,14 @@ def index(reader: int, /) -> Kernel:
         reader: the column of the batch's indices
     """
 
+def inflate_lz4(has_offsets: bool, has_sizes: bool, /) -> Kernel:
+    """Contents of LZ4 blocks.
+
+    Args:
+        has_offsets: the second input has the offsets of blocks
+        has_sizes: the last input has the sizes of blocks
+    """
+
 def istft(nfft: int, step: int, /) -> Kernel:
     """Signal from complex spectra of its frames.
 

@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ...contract import expr as ex
 from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, Spec
+from ...contract.operator import Operator, RowContext
+from ...contract.step import Value
 from ...contract.types import DType
 from ...native import _native
 
 _MOST_BYTES = 1 << 40
+_MOST_RATIO = 255  # a byte of a block adds at most this many bytes
+_DAMAGED = "expected an LZ4 block of this size"
 
 
 def _block(data: bytes) -> bytes:
@@ -51,17 +57,36 @@ class DecodeInflate(Operator, name="decoders.inflate"):
         blocks = [b"".join(_block(bytes(range(i + k, i + k + 6))) for k in range(count)) for i in range(3)]
         return [(np.frombuffer(block, np.uint8),) for block in blocks]
 
-    def infer(self, c: Lowering, data: Any) -> Spec:
+    def lower(self, c: Lowering, data: Value) -> Value:
         c.expect(data.dtype == DType.UINT8 and data.rank == 1, f"expected bytes, uint8 (N,), got {data.dtype}")
         rank = c.fixed_length("shape")
         c.expect(1 <= rank <= 7, "expected a `shape` of 1 to 7 extents, got {0}", rank)
-        layout = c.const("layout")
+        layout, dtype = c.const("layout"), c.const("dtype")
         c.expect(len(layout) in (0, rank), f"expected a `layout` of {rank} axes, as the shape has, got {layout!r}")
-        if not c.given("chunk_offsets") and not c.given("chunk_sizes"):
-            return Spec(c.const("dtype"), (None,) * rank, layout)
-        name = c.const("sequence_axis_name")
-        c.expect(len(name) == 1, f"expected one character as `sequence_axis_name`, got {name!r}")
-        return Spec(c.const("dtype"), (None,) * (1 + rank), name + layout if layout else "")
+        extents = [c.scalar("shape", i) for i in range(rank)]
+        shape = [n if ex.is_static(n) else ex.trunc(n) for n in extents]
+        bytes_of_block = dtype.size * math.prod(shape)
+        at_least_0 = functools.reduce(ex.both, [n >= 0 for n in shape])
+        fits = ex.both(at_least_0, bytes_of_block <= _MOST_BYTES)
+        got = ", ".join(f"{{{i}}}" for i in range(rank))
+        c.require(fits, f"expected extents of at most 2**40 bytes as `shape`, got [{got}]", *shape)
+        places = {k: _numbers(c, k) for k in ("chunk_offsets", "chunk_sizes") if c.given(k)}
+        counts = [math.prod(x.shape) for x in places.values()]
+        could_be = bytes_of_block <= _MOST_RATIO * data.shape[0]
+        could_be = ex.either(ex.equal(counts[0], 0), could_be) if counts else could_be
+        c.require(could_be, _DAMAGED)
+        # An output may get its memory before the row is checked.
+        shape = [n if ex.is_static(n) else ex.where(ex.both(fits, could_be), n, 0) for n in shape]
+        if len(counts) == 2:
+            text = "expected as many `chunk_offsets` as `chunk_sizes`, got {0} and {1}"
+            c.require(ex.equal(*counts), text, *counts)
+        if counts:
+            name = c.const("sequence_axis_name")
+            c.expect(len(name) == 1, f"expected one character as `sequence_axis_name`, got {name!r}")
+            shape = [counts[0], *shape]
+            layout = name + layout if layout else ""
+        attrs = ("chunk_offsets" in places, "chunk_sizes" in places)
+        return c.native("inflate_lz4", [data, *places.values()], [(dtype, shape, layout)], attrs=attrs)[0]
 
     def reference(self, row: RowContext, data: Any) -> Any:
         shape = [int(n) for n in np.reshape(row["shape"], -1)]
@@ -70,12 +95,26 @@ class DecodeInflate(Operator, name="decoders.inflate"):
         if any(n < 0 for n in shape) or bytes_of_block > _MOST_BYTES:
             raise ValueError(f"expected extents of at most 2**40 bytes as `shape`, got {shape}")
         offsets, sizes = row["chunk_offsets"], row["chunk_sizes"]
+        given = [np.size(x) for x in (offsets, sizes) if x is not None]
+        if bytes_of_block > _MOST_RATIO * len(data) and given[:1] != [0]:
+            raise ValueError(_DAMAGED)
         spans = _spans(len(data), offsets, sizes)
         blocks = [_native.decompress_lz4(np.ascontiguousarray(data[a:b]), bytes_of_block) for a, b in spans]
         arrays = [block.view(dtype.numpy).reshape(shape) for block in blocks]
         if offsets is None and sizes is None:
             return arrays[0]
         return np.stack(arrays) if arrays else np.empty((0, *shape), dtype.numpy)
+
+
+def _numbers(c: Lowering, name: str) -> Value:
+    """Return a list of numbers as a tensor."""
+    given = c.pass_on(name)
+    if isinstance(given, Value):
+        return c.with_properties(given, per_frame=False) if given.per_frame else given
+    numbers = [int(n) for n in np.reshape(np.asarray(given, object), -1)]
+    wide = next((n for n in numbers if not -(1 << 63) <= n < 1 << 63), None)
+    c.expect(wide is None, f"expected numbers of int64 in `{name}`, got {wide}")
+    return c.constant(np.array(numbers, np.int64))
 
 
 def _spans(size: int, offsets: Any, sizes: Any) -> list[tuple[int, int]]:
@@ -89,7 +128,7 @@ def _spans(size: int, offsets: Any, sizes: Any) -> list[tuple[int, int]]:
     else:
         begins = [int(n) for n in np.reshape(offsets, -1)]
     if lengths is None:
-        lengths = [b - a for a, b in zip(begins, [*begins[1:], size], strict=True)]
+        lengths = [b - a for a, b in zip(begins, [*begins, size][1:], strict=True)]
     if len(begins) != len(lengths):
         raise ValueError(f"expected as many `chunk_offsets` as `chunk_sizes`, got {len(begins)} and {len(lengths)}")
     spans = [(a, a + n) for a, n in zip(begins, lengths, strict=True)]
