@@ -111,7 +111,9 @@ class LateDevice : public Device {
   }
   uintptr_t order_stream() override { return 0; }
   void order_after(uintptr_t) override {}
-  std::shared_ptr<Module> load(const void* image, size_t bytes) override { return null_->load(image, bytes); }
+  std::shared_ptr<Module> load(const void* image, size_t bytes, const std::string& name) override {
+    return null_->load(image, bytes, name);
+  }
   uint64_t free_bytes() override { return null_->free_bytes(); }
   size_t events() {
     std::lock_guard<std::mutex> hold(mutex);

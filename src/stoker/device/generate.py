@@ -486,7 +486,7 @@ def _group_lines(
         return ["  static constexpr int kGroup = 1;"]
     read = [size for n, size in zip(width[:outputs], sizes, strict=False) if n]
     written = sizes[outputs:]
-    wide, wide_together = _wide(len(code), lane_bytes[:outputs], lane_bytes[outputs:], max(*read, *written))
+    wide, wide_together = _wide(len(code), lane_bytes[:outputs], lane_bytes[outputs:], max([*read, *written]))
     inner = {}
     if rows is not None and not rows.one_axis:
         for n in (_PIXEL, _POINT) if ports[1] else (_PIXEL,):
