@@ -131,6 +131,7 @@ def add_tables_and_mosaics() -> None:
         for name, code in {"bilinear_ocv": "2RGB", "edgeaware_ocv": "2RGB_EA", "gray_ocv": "2GRAY"}.items():
             for kind in ("uint8 gray", "uint16 gray"):
                 debayer(position, name, f"COLOR_Bayer{pattern}{code}", kind)
+        debayer(position, "vng_ocv", f"COLOR_Bayer{pattern}2RGB_VNG", "uint8 gray")
 
 
 add_cases()

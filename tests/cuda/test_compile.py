@@ -86,6 +86,7 @@ OWN = (
         for t, size in ((DType.INT16, (0, 0)), (U8, (5, 5)), (DType.FLOAT16, (1, 25)))
     ),
     (own("JpegDistortion", ["transform", "pixels"]), [U8], [U8]),
+    (own("Debayer", ["gradients"]), [U8], [U8]),
     (own("Spectrogram", ["frames"]), [F32, F32, F32], [F32]),
     (own("ShortSpectrogram", ["frames"], (400, 16, 0, 0)), [F32, F32, F32], [F32]),
     (own("ShortSpectrogram", ["frames"], (512, 16, 1, 1)), [F32, F32, F32, F32], [F32]),

@@ -604,12 +604,12 @@ def test_clahe(layout: str) -> None:
 def test_debayer(dtype: str, layout: str) -> None:
     """Every pattern, by row."""
     rng = np.random.default_rng(15)
-    shapes = ((9, 7), (3, 3), (30, 41), (4, 5))
+    shapes = ((9, 12), (3, 3), (30, 41), (8, 8))
     rows = [noise(rng, dtype, shaped(layout, h, w, channels=1)) for h, w in shapes]
     positions = [np.array(p, np.int32) for p in ((0, 0), (0, 1), (1, 0), (1, 1))]
 
     def make(x: Any, position: Any) -> Any:
-        names = ("bilinear_ocv", "edgeaware_ocv", "gray_ocv")
+        names = ("bilinear_ocv", "edgeaware_ocv", "gray_ocv", *(["vng_ocv"] if dtype == "uint8" else []))
         return tuple(fn.debayer(x, blue_position=position, algorithm=name) for name in names)
 
     compare_rows([rows, positions], [layout, ""], make)

@@ -973,7 +973,7 @@ def debayer(
     /,
     *,
     blue_position: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode,
-    algorithm: Literal["bilinear_ocv", "edgeaware_ocv", "gray_ocv", "default_npp", "vng_ocv"] = "bilinear_ocv",
+    algorithm: Literal["bilinear_ocv", "edgeaware_ocv", "gray_ocv", "vng_ocv", "default_npp"] = "bilinear_ocv",
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
     preserve: bool = False,
@@ -983,6 +983,8 @@ def debayer(
     channel, or these with a leading F; at least 3 pixels on a side. Output: RGB, HWC or FHWC, in the same type.
 
     Exact: the values of OpenCV's ``demosaicing``, on the CPU and on GPUs. Pixels at the edges repeat their neighbours.
+    `vng_ocv` has the values of OpenCV 5 (releases of OpenCV 4 compute others), mirrors the mosaic at its edge pixels,
+    and computes `bilinear_ocv` if a side has fewer than 8 pixels.
     DALI's operator computes other values on GPUs, those of NPP, and takes even extents only.
     `blue_position` may be per frame.
 
@@ -990,7 +992,8 @@ def debayer(
         blue_position: Position of the blue pixel, (row, column), in the 2x2 tile that begins in the second row
             and column: (0, 0) is OpenCV's BG, (0, 1) GB, (1, 0) GR, (1, 1) RG.
         algorithm: bilinear_ocv: means of the neighbours; edgeaware_ocv: green from the neighbours that differ
-            less; gray_ocv: a gray image of one channel. DALI's default_npp and vng_ocv are refused.
+            less; vng_ocv: means in the directions whose gradients are small, uint8 only; gray_ocv: a gray image
+            of one channel. DALI's default_npp is refused.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.

@@ -43,7 +43,35 @@ struct Debayer {
     });
   }
 
+  // The algorithm Gradients, for bytes.
+  static void gradients(const Row& row, uint32_t block) {
+    static_assert(sizeof(T) == 1);
+    const Image from(row, 0, 2), to(row, 1, 6);
+    if (from.height < debayer::kLeastGradients || from.width < debayer::kLeastGradients) return colors(row, block);
+    const debayer::Mosaic mosaic =
+        debayer::mosaic_of(static_cast<int64_t>(row.number(0)), static_cast<int64_t>(row.number(1)));
+    order::each_element(from, block, [&](int64_t, const order::Place& at) {
+      debayer::Window window;
+      for (int y = 0; y < 5; ++y)
+        for (int x = 0; x < 5; ++x)
+          window.values[y][x] = *reinterpret_cast<const T*>(
+              order::address(from, {at.f, mirrored(at.y + y - 2, from.height), mirrored(at.x + x - 2, from.width), 0}));
+      const bool red = ((at.y ^ mosaic.red_row) & 1) == 0;
+      const int64_t first = red ? mosaic.red_column : mosaic.red_column ^ 1;  // column that is not green
+      const bool grouped = debayer::is_grouped(at.x, from.width, first);
+      const auto found = ((at.x ^ first) & 1) == 0 ? debayer::gradient_color_at<true>(window, grouped)
+                                                   : debayer::gradient_color_at<false>(window, grouped);
+      const auto put = [&](int64_t c, T color) {
+        *reinterpret_cast<T*>(order::address(to, {at.f, at.y, at.x, c})) = color;
+      };
+      put(red ? 0 : 2, found.line);
+      put(1, found.green);
+      put(red ? 2 : 0, found.other);
+    });
+  }
+
  private:
+  static int64_t mirrored(int64_t at, int64_t extent) { return at < 0 ? -at : at < extent ? at : 2 * extent - 2 - at; }
   static int64_t inner(int64_t at, int64_t extent) { return at < 1 ? 1 : at > extent - 2 ? extent - 2 : at; }
 };
 

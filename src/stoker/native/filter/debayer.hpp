@@ -10,7 +10,7 @@ namespace stoker::debayer {
 using Interleave = void (*)(const uint8_t* a, const uint8_t* b, const uint8_t* c, uint8_t* to, int count);
 
 // Compute an image [H,W,3] of RGB, or [H,W,1] of gray values, from a mosaic [H,W,1] of bytes or words. Both sides have at
-// least three pixels. Pixels at the edges repeat their neighbours.
+// least three pixels. Pixels at the edges repeat their neighbours. The algorithm Gradients is for bytes.
 void demosaic(const View& src, const Mosaic& mosaic, Algorithm algorithm, Interleave bytes, const View& dst,
               Scratch& scratch);
 
@@ -28,7 +28,7 @@ struct MosaicRow {
 
 template <class T>
 struct MosaicLoops {
-  void (*of[3])(const MosaicRow<T>&);  // by Algorithm
+  void (*of[3])(const MosaicRow<T>&);  // by Algorithm, without Gradients
 };
 
 struct MosaicForms {

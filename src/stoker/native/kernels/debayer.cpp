@@ -19,7 +19,8 @@ namespace {
 class Debayer : public Kernel {
  public:
   explicit Debayer(int algorithm) : algorithm_(static_cast<debayer::Algorithm>(algorithm)) {
-    if (algorithm < 0 || algorithm_ > debayer::Algorithm::Gray) throw std::invalid_argument("expected an algorithm");
+    if (algorithm < 0 || algorithm_ > debayer::Algorithm::Gradients)
+      throw std::invalid_argument("expected an algorithm");
   }
   Ports ports() const override {
     const Types mosaics = types(DType::U8, DType::U16);
@@ -30,6 +31,8 @@ class Debayer : public Kernel {
   }
   void check(const StepFacts& step) const override {
     step.require(step.out_rank(0) == step.in_rank(0) + 1, "output", "one more axis than the input has", "another rank");
+    if (algorithm_ == debayer::Algorithm::Gradients)
+      step.require(step.in_type(0) == DType::U8, "input", "uint8", "another type");
   }
   bool fits(const Call& c) const override {
     const View from = source(c), to = result(c);
