@@ -435,11 +435,17 @@ void JobOnDevice::issue_on(WorkStream work_stream) {
 void JobOnDevice::await() {
   if (!issued_) return;
   issued_ = false;
-  resources_.device->enter();
+  Device& device = *resources_.device;
   try {
-    wait_and_forget(*resources_.device, finished_);
+    device.enter();
   } catch (const std::exception&) {
-    resources_.device->drain(work_stream_);
+    device.forget(finished_);  // the device has failed as a whole, so nothing waits for its work
+    throw;
+  }
+  try {
+    wait_and_forget(device, finished_);
+  } catch (const std::exception&) {
+    device.drain(work_stream_);
     throw;
   }
   if (!ticks_.empty()) read_ticks();
