@@ -80,6 +80,7 @@ def programs() -> dict[str, tuple[ProgramSource, int]]:
 # Operators with custom kernels: the passes, constants and types that photographs need, and some others.
 OWN = (
     (own("Equalize", ["count", "tabulate", "apply"]), [U8], [U8]),
+    (OwnKernel("Inflate", (CompiledPass("decode", 32),)), [U8, DType.INT64], [DType.FLOAT]),
     *((own("Blur", ["weigh", "across", "down"]), [t], [t]) for t in (U8, DType.FLOAT16)),
     *(
         (filtering(size), [t, F32], [F32])

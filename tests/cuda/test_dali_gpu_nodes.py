@@ -259,7 +259,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "name",
     [
-        "bbox_rotate", "decoders.inflate", "decoders.numpy", "dump_image", "get_property", "random.beta",
+        "bbox_rotate", "decoders.numpy", "dump_image", "get_property", "random.beta",
         "roi_random_crop", "segmentation.random_mask_pixel", "segmentation.random_object_bbox",
         "segmentation.select_masks",
     ],

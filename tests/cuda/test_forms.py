@@ -22,7 +22,7 @@ from stoker.testing.reference import Fed
 
 ON_CPU = (
     "batch_permutation", "bbox_rotate",
-    "decoders.audio", "decoders.inflate", "decoders.numpy", "decoders.video", "dump_image", "get_property",
+    "decoders.audio", "decoders.numpy", "decoders.video", "dump_image", "get_property",
     "io.file.read",
     "peek_image_shape", "python_function",
     "random.beta", "random.choice", "random_bbox_crop",
@@ -38,6 +38,7 @@ OPERATORS = tuple(
 )
 PARAMETERS = {
     "peek",
+    "block_spans",
     "crop_window",
     "scalars",
     "draw",

@@ -177,12 +177,15 @@ class OwnKernel:
 
     A user's operator brings its own ``source`` instead, CUDA C++ for ``native/device/stoker/op.cuh``. Its constants
     are, for each pass, the index of the number with the count of threads, or -1 for a pass of whole blocks.
+
+    A kernel with a ``fault`` may fail a row (``Row::fail``), with this text.
     """
 
     name: str
     passes: tuple[CompiledPass, ...]
     constants: tuple[int, ...] = ()
     source: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -258,6 +261,7 @@ class Launches:
         scratch_bytes: device memory of a row in which passes leave results for later ones. It is not cleared.
         constants: numbers that the code is compiled with. Keep their number of values small: each is a separate kernel.
         source: code of a user's operator.
+        fault: error of rows that the kernel fails (``Row::fail``); empty if it fails none.
     """
 
     name: str
@@ -265,13 +269,14 @@ class Launches:
     scratch_bytes: Scalar = 0
     constants: tuple[int, ...] = ()
     source: str = ""
+    fault: str = ""
 
     def kernel(self) -> OwnKernel:
         """Return the part of the description that kernels are compiled from."""
         passes = tuple(
             CompiledPass(name, p.threads, p.max_shared_bytes, p.resident_threads) for name, p in self._passes().items()
         )
-        return OwnKernel(self.name, passes, self.constants, self.source)
+        return OwnKernel(self.name, passes, self.constants, self.source, self.fault)
 
     def numbers(self) -> tuple[Scalar, ...]:
         """Return the numbers that follow the step's own numbers."""

@@ -204,6 +204,10 @@ class Gpu:
                 rest: tuple[Any, ...] = (host, *numbers, *program, list(inlined.uniforms))
                 make_own: Any = _native.gpu.own_with_program
                 return lambda: make_own(list(zip(functions(), threads, shared, strict=True)), *rest)
+            if form.fault:
+                text = form.fault.encode()
+                make_failing = _native.gpu.own_with_fault
+                return lambda: make_failing(list(zip(functions(), threads, shared, strict=True)), host, *numbers, text)
             return lambda: _native.gpu.own(list(zip(functions(), threads, shared, strict=True)), host, *numbers)
         if isinstance(form, CalledOnHost):
             call = _native.gpu.HostCall(self.device, self.quota, form.function)

@@ -350,6 +350,20 @@ def own(
         numbers: all of the step's, per row
     """
 
+def own_with_fault(
+    passes: Sequence[tuple[Function, int, int]], like: Kernel, inputs: int, outputs: int, numbers: int, fault: bytes, /
+) -> Kernel:
+    """An operator's own kernel that may fail rows.
+
+    Args:
+        passes: (function, threads of a block, the most shared bytes), launched one after the other
+        like: the CPU kernel, which checks the step and its rows
+        inputs: how many
+        outputs: how many
+        numbers: all of the step's, per row
+        fault: error of rows that fail
+    """
+
 def own_with_program(
     passes: Sequence[tuple[Function, int, int]],
     like: Kernel,

@@ -66,6 +66,14 @@ def bbox_rotate(extent: int, numbers: Sequence[int], extents: bool, normalized: 
         normalized: numbers are relative to the image
     """
 
+def block_spans(has_offsets: bool, has_sizes: bool, /) -> Kernel:
+    """Begin and end of blocks in an input, checked.
+
+    Args:
+        has_offsets: the first input has the offsets of blocks
+        has_sizes: the last input has the sizes of blocks
+    """
+
 def blur(frame: int, height: int, width: int, channel: int, /) -> Kernel:
     """Gaussian blur.
 
@@ -311,12 +319,11 @@ def index(reader: int, /) -> Kernel:
         reader: the column of the batch's indices
     """
 
-def inflate_lz4(has_offsets: bool, has_sizes: bool, /) -> Kernel:
+def inflate_lz4(has_spans: bool, /) -> Kernel:
     """Contents of LZ4 blocks.
 
     Args:
-        has_offsets: the second input has the offsets of blocks
-        has_sizes: the last input has the sizes of blocks
+        has_spans: the second input has the begin and end of each block
     """
 
 def istft(nfft: int, step: int, /) -> Kernel:

@@ -45,6 +45,8 @@ struct Row {
     return *reinterpret_cast<const Port*>(base + sizeof(Slot) + static_cast<uint64_t>(i) * sizeof(Port));
   }
   double number(int i) const { return reinterpret_cast<const double*>(&port(static_cast<int>(slot().ports)))[i]; }
+  // Fail the row with the text that the operator gave (`Launches.fault` in contract/step.py).
+  void fail() const { gpu::atomic_or(reinterpret_cast<uint32_t*>(slot().fault), 1); }
   template <class T>
   T* scratch(int64_t offset_bytes = 0) const {
     return reinterpret_cast<T*>(slot().scratch + static_cast<uint64_t>(offset_bytes));

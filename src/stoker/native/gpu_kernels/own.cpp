@@ -45,10 +45,11 @@ class Own : public Kernel {
   // `like` is the CPU kernel of the same step, whose tensors are this one's; null: of any type. `program` computes the
   // last inputs of `like`; the program's own inputs are in their place.
   Own(std::vector<Pass> passes, std::shared_ptr<const stoker::Kernel> like, int inputs, int outputs, int numbers,
-      std::optional<InlinedProgram> program = {})
+      std::optional<InlinedProgram> program = {}, std::string fault = {})
       : passes_(std::move(passes)),
         like_(std::move(like)),
         program_(std::move(program)),
+        fault_(std::move(fault)),
         inputs_(inputs),
         outputs_(outputs),
         ports_(inputs + outputs),
@@ -100,6 +101,7 @@ class Own : public Kernel {
     auto* slot = reinterpret_cast<Slot*>(c.slot);
     auto* ports = reinterpret_cast<Port*>(slot + 1);
     slot->ports = ports_;
+    slot->fault = 0;
     slot->program = program_ ? program_at() : 0;
     for (int p = 0; p < ports_; ++p) {
       const View& v = p < inputs_ ? *c.in[p] : *c.out[p - inputs_];
@@ -133,7 +135,21 @@ class Own : public Kernel {
   }
 
   void launch(Batch& batch) const override {
+    if (!fault_.empty()) {
+      const Address report = batch.report(static_cast<size_t>(batch.rows()) * sizeof(uint32_t));
+      for (int64_t r = 0; r < batch.rows(); ++r)
+        if (batch.active(r))
+          reinterpret_cast<Slot*>(batch.slot(r))->fault = report + static_cast<uint64_t>(r) * sizeof(uint32_t);
+    }
     for (const Pass& pass : passes_) launch_pass(batch, pass);
+  }
+
+  Verdict judge(const uint8_t* report, int64_t row, const uint8_t*, std::string* error) const override {
+    uint32_t fault = 0;
+    if (!fault_.empty()) std::memcpy(&fault, report + static_cast<size_t>(row) * sizeof fault, sizeof fault);
+    if (fault == 0) return Verdict::Good;
+    *error = fault_;
+    return Verdict::Error;
   }
 
  private:
@@ -170,6 +186,7 @@ class Own : public Kernel {
   std::vector<Pass> passes_;
   std::shared_ptr<const stoker::Kernel> like_;
   std::optional<InlinedProgram> program_;
+  std::string fault_;  // error of the rows that the kernel fails; empty: it fails none
   int inputs_, outputs_, ports_, numbers_;
 };
 
@@ -185,6 +202,11 @@ std::vector<Pass> passes_of(std::vector<PassTuple> passes) {
 std::shared_ptr<Kernel> make_own_like(std::vector<PassTuple> passes, std::shared_ptr<stoker::Kernel> like, int inputs,
                                       int outputs, int numbers) {
   return std::make_shared<Own>(passes_of(std::move(passes)), std::move(like), inputs, outputs, numbers);
+}
+std::shared_ptr<Kernel> make_own_with_fault(std::vector<PassTuple> passes, std::shared_ptr<stoker::Kernel> like,
+                                            int inputs, int outputs, int numbers, registry::Bytes fault) {
+  return std::make_shared<Own>(passes_of(std::move(passes)), std::move(like), inputs, outputs, numbers, std::nullopt,
+                               std::string(fault.data, fault.size));
 }
 std::shared_ptr<Kernel> make_own(std::vector<PassTuple> passes, int inputs, int outputs, int numbers) {
   return make_own_like(std::move(passes), nullptr, inputs, outputs, numbers);
@@ -220,6 +242,15 @@ const RegisteredOnGpu kOwnLike{"own",
                                 {"inputs", kCount},
                                 {"outputs", kCount},
                                 {"numbers", kNumbers}}};
+const RegisteredOnGpu kOwnWithFault{"own_with_fault",
+                                    "An operator's own kernel that may fail rows.",
+                                    make_own_with_fault,
+                                    {{"passes", kPasses},
+                                     {"like", "the CPU kernel, which checks the step and its rows"},
+                                     {"inputs", kCount},
+                                     {"outputs", kCount},
+                                     {"numbers", kNumbers},
+                                     {"fault", "error of rows that fail"}}};
 const RegisteredOnGpu kOwnWithProgram{"own_with_program",
                                       "An operator's own kernel, whose pixel program computes the last inputs of its "
                                       "CPU kernel.",

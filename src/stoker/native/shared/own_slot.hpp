@@ -14,6 +14,7 @@ constexpr int kThreads = 256;  // threads of a block, unless a pass overrides it
 struct Slot {
   uint64_t scratch;  // device memory of the row, 256-byte aligned; 0: the kernel requested none
   int64_t ports;
+  uint64_t fault;    // address of a word that is zero until the kernel has failed the row; 0: the kernel does not
   uint64_t program;  // offset in the descriptor of the program's inputs; 0: there is no program
 };
 

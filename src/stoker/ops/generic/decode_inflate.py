@@ -15,7 +15,7 @@ from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Value
+from ...contract.step import GpuForm, Launches, LaunchPass, Value
 from ...contract.types import DType
 from ...native import _native
 
@@ -40,7 +40,6 @@ class DecodeInflate(Operator, name="decoders.inflate"):
     damaged, or does not have the bytes of the shape, is an error of its row.
     """
 
-    devices = ("cpu",)
     shape = arg("int", many=True, per_row=True, doc="Extents of a decompressed block.")
     dtype = arg("dtype", DType.UINT8, doc="Type of the elements, little-endian as stored.")
     algorithm = arg("str", "LZ4", choices=("LZ4",), doc="Accepted: LZ4, blocks without a frame.")
@@ -85,8 +84,16 @@ class DecodeInflate(Operator, name="decoders.inflate"):
             c.expect(len(name) == 1, f"expected one character as `sequence_axis_name`, got {name!r}")
             shape = [counts[0], *shape]
             layout = name + layout if layout else ""
-        attrs = ("chunk_offsets" in places, "chunk_sizes" in places)
-        return c.native("inflate_lz4", [data, *places.values()], [(dtype, shape, layout)], attrs=attrs)[0]
+        spans: tuple[Value, ...] = ()
+        if counts:
+            attrs = ("chunk_offsets" in places, "chunk_sizes" in places)
+            out = (DType.INT64, (counts[0], 2), "")
+            spans = c.native("block_spans", [*places.values()], [out], attrs=attrs, params=(data.shape[0],))
+        own = Launches("Inflate", {"decode": LaunchPass(counts[0] if counts else 1, threads=32)}, fault=_DAMAGED)
+        return c.native(
+            "inflate_lz4", [data, *spans], [(dtype, shape, layout)], attrs=(bool(counts),), params=own.numbers(),
+            gpu=GpuForm(own.kernel()),
+        )[0]  # fmt: skip
 
     def reference(self, row: RowContext, data: Any) -> Any:
         shape = [int(n) for n in np.reshape(row["shape"], -1)]
