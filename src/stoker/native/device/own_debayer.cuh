@@ -51,7 +51,7 @@ struct Debayer {
     const debayer::Mosaic mosaic =
         debayer::mosaic_of(static_cast<int64_t>(row.number(0)), static_cast<int64_t>(row.number(1)));
     order::each_element(from, block, [&](int64_t, const order::Place& at) {
-      debayer::Window window;
+      debayer::pixels::Window window;
       for (int y = 0; y < 5; ++y)
         for (int x = 0; x < 5; ++x)
           window.values[y][x] = *reinterpret_cast<const T*>(

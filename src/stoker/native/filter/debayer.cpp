@@ -87,44 +87,53 @@ void demosaic_of(const View& src, const Mosaic& mosaic, Algorithm algorithm, Int
   }
 }
 
-// Colours of every second pixel of a row from column `first` on. rows[2] is the pixel's row.
-template <bool kColored>
-void gradient_columns(const uint8_t* const (&rows)[5], int64_t width, int64_t first, int64_t colored, int line,
-                      uint8_t* pixels) {
-  for (int64_t x = first; x < width; x += 2) {
-    Window window;
-    for (int i = 0; i < 5; ++i)
-      for (int j = 0; j < 5; ++j) window.values[i][j] = rows[i][x + j - 2];
-    const Color<uint8_t> found = gradient_color_at<kColored>(window, is_grouped(x, width, colored));
-    pixels[3 * x + line] = found.line;
-    pixels[3 * x + 1] = found.green;
-    pixels[3 * x + 2 - line] = found.other;
-  }
+// The pixel of column x.
+void gradient_pixel(const GradientRow& r, int64_t x) {
+  pixels::Window window;
+  for (int i = 0; i < 5; ++i)
+    for (int j = 0; j < 5; ++j) window.values[i][j] = r.rows[i][x + j - 2];
+  const bool grouped = is_grouped(x, r.width, r.colored);
+  const Color<uint8_t> found =
+      ((x ^ r.colored) & 1) == 0 ? gradient_color_at<true>(window, grouped) : gradient_color_at<false>(window, grouped);
+  r.line[x] = found.line;
+  r.green[x] = found.green;
+  r.column[x] = found.other;
 }
 
-void demosaic_by_gradients(const View& src, const Mosaic& mosaic, const View& dst, Scratch& scratch) {
+void demosaic_by_gradients(const View& src, const Mosaic& mosaic, Interleave bytes, const View& dst, Scratch& scratch) {
   const int64_t height = src.shape[0], width = src.shape[1];
-  const PaddedRows source(src, 2, 2, Border::Reflect101);
-  const int64_t pitch = source.values();
-  uint8_t *kept = nullptr, *pixels = nullptr;
+  const int64_t margin = kSlack + 2, pitch = width + 2 * margin;
+  uint8_t *kept = nullptr, *colors[3] = {}, *pixels = nullptr;
   const auto carve = [&](Carver c) {
     kept = c.take<uint8_t>(static_cast<size_t>(5 * pitch));
+    for (uint8_t*& color : colors) color = c.take<uint8_t>(static_cast<size_t>(pitch));
     pixels = c.take<uint8_t>(static_cast<size_t>(3 * width));
     return c.used();
   };
   const size_t room = carve(Carver());
   carve(Carver(scratch.get(room)));
-  const auto row_of = [&](int64_t y) { return kept + (y + 2) % 5 * pitch; };
-  const auto read = [&](int64_t y) { source.read(y, 0, row_of(y), [](uint8_t*, int64_t) {}); };
+  std::memset(kept, 0, static_cast<size_t>(5 * pitch));
+  const PaddedRows source(src, 2, 2, Border::Reflect101);
+  const auto row_of = [&](int64_t y) { return kept + (y + 2) % 5 * pitch + margin; };
+  const auto read = [&](int64_t y) { source.read(y, 0, row_of(y) - 2, [](uint8_t*, int64_t) {}); };
+  const auto run = forms().gradients;
   for (int64_t y = -2; y < 2; ++y) read(y);
   for (int64_t y = 0; y < height; ++y) {
     read(y + 2);
-    const uint8_t* const rows[5] = {row_of(y - 2) + 2, row_of(y - 1) + 2, row_of(y) + 2, row_of(y + 1) + 2,
-                                    row_of(y + 2) + 2};
     const bool red = ((y ^ mosaic.red_row) & 1) == 0;
     const int64_t colored = red ? mosaic.red_column : mosaic.red_column ^ 1;
-    gradient_columns<true>(rows, width, colored, colored, red ? 0 : 2, pixels);
-    gradient_columns<false>(rows, width, colored ^ 1, colored, red ? 0 : 2, pixels);
+    const GradientRow row{{row_of(y - 2), row_of(y - 1), row_of(y), row_of(y + 1), row_of(y + 2)},
+                          width,
+                          colored,
+                          colors[red ? 0 : 2],
+                          colors[1],
+                          colors[red ? 2 : 0]};
+    run(row);
+    for (int64_t x = 0; x < colored; ++x) gradient_pixel(row, x);
+    for (int64_t x = colored + (width - colored) / 8 * 8; x < width; ++x) gradient_pixel(row, x);
+    for (int64_t x = 0; x < width; x += 1 << 20)
+      bytes(colors[0] + x, colors[1] + x, colors[2] + x, pixels + 3 * x,
+            static_cast<int>(std::min<int64_t>(1 << 20, width - x)));
     scatter_row(pixels, dst, y);
   }
 }
@@ -135,7 +144,7 @@ void demosaic(const View& src, const Mosaic& mosaic, Algorithm algorithm, Interl
               Scratch& scratch) {
   if (algorithm == Algorithm::Gradients) {
     if (std::min(src.shape[0], src.shape[1]) >= kLeastGradients)
-      return demosaic_by_gradients(src, mosaic, dst, scratch);
+      return demosaic_by_gradients(src, mosaic, bytes, dst, scratch);
     algorithm = Algorithm::Bilinear;
   }
   if (src.dtype == DType::U8) demosaic_of<uint8_t>(src, mosaic, algorithm, bytes, dst, scratch);

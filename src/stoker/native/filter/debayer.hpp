@@ -31,9 +31,17 @@ struct MosaicLoops {
   void (*of[3])(const MosaicRow<T>&);  // by Algorithm, without Gradients
 };
 
+// The algorithm Gradients. rows[2] is the row itself. Rows are read up to kSlack + 2 bytes beyond both ends.
+struct GradientRow {
+  const uint8_t* rows[5];
+  int64_t width, colored;          // as in MosaicRow
+  uint8_t *line, *green, *column;  // rows of the row's colour, green, and the third colour
+};
+
 struct MosaicForms {
   MosaicLoops<uint8_t> bytes;
   MosaicLoops<uint16_t> words;
+  void (*gradients)(const GradientRow&);  // weighs all columns as is_grouped() ones
 };
 
 #if defined(__x86_64__)

@@ -109,4 +109,57 @@ void mosaic_row(const MosaicRow<T>& r) {
 template <class T>
 constexpr MosaicLoops<T> kLoopsOf{
     {mosaic_row<T, Algorithm::Bilinear>, mosaic_row<T, Algorithm::EdgeAware>, mosaic_row<T, Algorithm::Gray>}};
-constexpr MosaicForms kForms{kLoopsOf<uint8_t>, kLoopsOf<uint16_t>};
+
+namespace lanes_of_pixels {
+using Lane = int16_t;
+using Value = V<int16_t>;
+inline Value is_less(Value a, Value b) { return (Value)(a < b); }
+#include "shared/gradients.ipp"
+}  // namespace lanes_of_pixels
+
+// difference * weight, rounded.
+inline V<int32_t> weighed_step(V<int32_t> difference, V<int32_t> count) {
+  const V<float> weight = 1.0f / __builtin_convertvector(count + count, V<float>);
+  const V<float> step = __builtin_convertvector(difference, V<float>) * weight;
+  return __builtin_convertvector((step + kRound) - kRound, V<int32_t>);
+}
+
+inline V<uint16_t> shifted_lanes(V<int16_t> own, V<int16_t> difference, V<int16_t> count) {
+  const V<int32_t> low = weighed_step((V<int32_t>)difference << 16 >> 16, (V<int32_t>)count << 16 >> 16);
+  const V<int32_t> high = weighed_step((V<int32_t>)difference >> 16, (V<int32_t>)count >> 16);
+  const V<int16_t> value = own + (V<int16_t>)((low & 0xFFFF) | high << 16), zero = own ^ own;
+  const V<int16_t> most = zero + static_cast<int16_t>(255), positive = value > zero ? value : zero;
+  return (V<uint16_t>)(positive < most ? positive : most);
+}
+
+// The row's colour, green and the third colour of the pixels of one parity from column x on.
+template <bool kColored, bool kOdd>
+inline void gradient_lanes(const GradientRow& r, int64_t x, V<uint16_t> (&to)[3]) {
+  lanes_of_pixels::Window window;
+  for (int i = 0; i < 5; ++i)
+    for (int j = 0; j < 5; ++j) window.values[i][j] = (V<int16_t>)lanes_at<kOdd, uint8_t>(r.rows[i] + x + j - 2);
+  const lanes_of_pixels::GradientSums sums = lanes_of_pixels::gradient_sums<kColored>(window);
+  const V<int16_t> own = window.values[2][2], one = (own ^ own) + static_cast<int16_t>(1);
+  const V<int16_t> count = sums.count > one ? sums.count : one;
+  to[kColored ? 0 : 1] = (V<uint16_t>)own;
+  to[kColored ? 1 : 0] = shifted_lanes(own, sums.first - sums.own, count);
+  to[2] = shifted_lanes(own, sums.second - sums.own, count);
+}
+
+template <bool kOdd>
+inline void gradient_columns_of(const GradientRow& r) {
+  uint8_t* const rows[3] = {r.line, r.green, r.column};
+  for (int64_t x = 0; x < r.width; x += kLanes<uint8_t>) {
+    V<uint16_t> found[2][3];
+    gradient_lanes<true, kOdd>(r, x, found[kOdd]);
+    gradient_lanes<false, !kOdd>(r, x, found[!kOdd]);
+    for (int c = 0; c < 3; ++c) store_vector<uint8_t>(rows[c] + x, joined<uint8_t>(found[0][c], found[1][c]));
+  }
+}
+
+inline void gradient_row(const GradientRow& r) {
+  if (r.colored & 1) gradient_columns_of<true>(r);
+  else gradient_columns_of<false>(r);
+}
+
+constexpr MosaicForms kForms{kLoopsOf<uint8_t>, kLoopsOf<uint16_t>, gradient_row};
