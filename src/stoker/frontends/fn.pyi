@@ -983,7 +983,7 @@ def debayer(
     channel, or these with a leading F; at least 3 pixels on a side. Output: RGB, HWC or FHWC, in the same type.
 
     Exact: the values of OpenCV's ``demosaicing``, on the CPU and on GPUs. Pixels at the edges repeat their neighbours.
-    `vng_ocv` has the values of OpenCV 5 (releases of OpenCV 4 compute others), mirrors the mosaic at its edge pixels,
+    `vng_ocv` has the values of OpenCV 5 (OpenCV 4.11 computes others), mirrors the mosaic at its edge pixels,
     and computes `bilinear_ocv` if a side has fewer than 8 pixels.
     DALI's operator computes other values on GPUs, those of NPP, and takes even extents only.
     `blue_position` may be per frame.
