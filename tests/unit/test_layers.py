@@ -45,6 +45,7 @@ ALLOWED = {
     ("device/gpu.py", "host_call"): "the form for GPUs of functions in Python",
     ("device/gpu.py", "own"): "the kernel that runs any operator's own passes",
     ("device/gpu.py", "own_with_program"): "the same, with a program that computes inputs",
+    ("device/gpu.py", "own_with_fault"): "the same, for passes that may fail rows",
 }  # fmt: skip
 
 

@@ -50,8 +50,8 @@ class _Work:
         body = step.body
         if not isinstance(body, Native) or body.inlining is None or step.frames is not None or not step.on_gpu:
             return
-        if body.gpu is None or not isinstance(body.gpu.kernel, OwnKernel):
-            return
+        if body.gpu is None or not isinstance(body.gpu.kernel, OwnKernel) or body.gpu.kernel.fault:
+            return  # the native kernel either has a program or may fail rows
         first = len(step.inputs) - body.inlining.count
         computed = step.inputs[first:]
         makers = [self._stage_of(v, step, computed) for v in computed]
