@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker import DataError, Pipeline, eager, fn, types
+from stoker import ArgumentError, DataError, Pipeline, eager, fn, types
 
 SHAPES = [(0, 5, 3), (5, 0, 3), (0, 0, 3)]
 
@@ -114,3 +114,17 @@ def test_tensors_of_eight_axes() -> None:
         dense.set_outputs(fn.transpose(fn.external_source(source=lambda: np.stack([x, x + 1])), perm=perm))
     with dense:
         np.testing.assert_array_equal(dense.run()[0][1], (x + 1).transpose(perm))
+
+
+@pytest.mark.parametrize("value", [[1, 2], np.array([True, False]), "yes", 2.5])
+def test_other_values_of_allow_empty_are_refused(value: Any) -> None:
+    with pytest.raises(ArgumentError, match="allow_empty"):
+        eager.resize(np.zeros((3, 5, 3), np.uint8), size=(4, 4), allow_empty=value)
+
+
+def test_noise_takes_seven_axes() -> None:
+    """A number is drawn for each position, and a stage has eight inputs and coordinates."""
+    noisy = eager.noise.gaussian(np.zeros((2, 1, 1, 1, 1, 1, 3), np.float32), stddev=2.0)
+    assert len(np.unique(noisy)) == 6
+    with pytest.raises(ArgumentError, match=r"at most 8 inputs and axes whose positions .* got 9; join axes"):
+        eager.noise.gaussian(np.zeros((2, 1, 1, 1, 1, 1, 1, 3), np.float32))

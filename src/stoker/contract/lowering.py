@@ -13,10 +13,22 @@ from . import expr as ex
 from .errors import ArgumentError, ResourceError, UnsupportedError
 from .expr import Expr, Scalar, is_static
 from .operator import Operator, Spec
-from .pixel import Px, channel_count, coordinate, load, on_axes, scalars, tables_of, uniform, uniform_count
+from .pixel import (
+    Px,
+    channel_count,
+    coordinate,
+    coordinates_of,
+    load,
+    on_axes,
+    scalars,
+    tables_of,
+    uniform,
+    uniform_count,
+)
 from .scope import Scope, Scoped
 from .step import (
     ALIASES,
+    MAX_PORTS,
     Counted,
     GpuForm,
     Interpolator,
@@ -236,6 +248,13 @@ class Lowering(Scoped):
             "expected at most {0} different numbers in the computation of an element, got {1}; call the operator "
             "several times with fewer",
             MAX_UNIFORMS, count,
+        )  # fmt: skip
+        ports = len(inputs) + len(coordinates_of([x for p in program for x in p]))
+        self.expect(
+            ports <= MAX_PORTS,
+            "expected at most {0} inputs and axes whose positions the computation of an element reads, got {1}; "
+            "join axes with `reshape` first",
+            MAX_PORTS, ports,
         )  # fmt: skip
         outs = tuple(self.new_value(dtype, shape, layout) for dtype, shape, layout in outputs)
         body = Stage(

@@ -23,6 +23,7 @@ Sources = Sequence[tuple[str, str]]  # (kernel name, CUDA C++ source) pairs
 
 
 MAX_SHARED_BYTES = 227 * 1024  # of a block on any GPU: compute capability 9.0
+MAX_PORTS = 8  # inputs and coordinates of a stage, as kMaxPorts in native/pixel/pixel.hpp; also its outputs
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -36,12 +36,11 @@ from ...contract.pixel import (
     uniform,
     visit,
 )
-from ...contract.step import Stage, Step, StepList, View, ViewOp
+from ...contract.step import MAX_PORTS, Stage, Step, StepList, View, ViewOp
 from ...contract.types import DType
 from ..lower import number_sources
 
 MAX_PROGRAM = 256  # operations of a joined program; registers of larger ones do not fit the first-level cache
-MAX_PORTS = 8
 
 
 def fuse(steps: StepList) -> StepList:

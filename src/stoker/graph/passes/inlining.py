@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...contract.pixel import Px, coordinates_of, load, rewrite, visit
-from ...contract.step import InlinedProgram, Native, OwnKernel, Stage, Step, StepList, ViewOp
+from ...contract.step import MAX_PORTS, InlinedProgram, Native, OwnKernel, Stage, Step, StepList, ViewOp
 from ...contract.types import DType
 from ..lower import number_sources
-from .fusion import MAX_PORTS
 from .tiles import with_steps
 
 MAX_WEIGHT = 160  # of a program: operations, each function in double as many as it takes instructions, divided by four

@@ -289,7 +289,8 @@ class Resize(ResizeArguments, name="resize"):
 
     @classmethod
     def takes_empty_rows(cls, arguments: Mapping[str, Any]) -> bool:
-        return bool(arguments.get("allow_empty"))
+        allows = arguments.get("allow_empty")
+        return isinstance(allows, int | np.bool_ | np.integer) and bool(allows)  # other values are refused later
 
     @staticmethod
     def _may_be_empty(c: Lowering, x: Value, axes: str) -> bool:
