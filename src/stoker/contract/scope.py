@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,7 +42,7 @@ class Scope:
         self.checks: list[Check] = []
 
 
-class Scoped:
+class Scoped(ABC):
     """Context of one node at a time. All methods refer to that node."""
 
     def __init__(self) -> None:
@@ -118,9 +119,9 @@ class Scoped:
             return known[at]  # type: ignore[no-any-return]
         return Expr("elem", value.id, at, count if value.per_frame else 0)
 
+    @abstractmethod
     def fixed_count(self, value: Value, name: str) -> int:
         """Return the size of a small tensor (per frame, if it is per frame) that all rows have."""
-        raise NotImplementedError
 
     def length(self, name: str) -> int | None:
         """Return the length of a numeric argument (per frame, if it is per frame); None if it is known only at run
