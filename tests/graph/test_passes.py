@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from stoker import Operator, Spec, fn
+from stoker.codecs.open_codecs import OpenCodecs
 from stoker.contract.step import Native, Stage, StepList, View
 from stoker.contract.types import DType
 from stoker.executor.run import Run
@@ -46,6 +49,11 @@ def decode_window(m: Maker) -> Any:
     return fn.crop(fn.decoders.image(m.encoded()), crop=(8, 9), crop_pos_x=0.0)
 
 
+def decode_window_and_stages(m: Maker) -> Any:
+    x = fn.decoders.image(m.encoded(), dtype=DType.FLOAT16) * 2.0
+    return fn.slice(fn.cast(x, dtype=DType.INT16), start=(1, 2, 1), shape=(8, 9, 2), axes=(0, 1, 2))
+
+
 def absorbed_views(m: Maker) -> Any:
     x = fn.resize(m.image(), size=(8, 9))
     return fn.transpose(fn.flip(x, vertical=1), perm=(2, 0, 1))
@@ -59,6 +67,7 @@ def joined_stages(m: Maker) -> Any:
 CASES: dict[str, tuple[Define, Callable[[StepList], StepList]]] = {
     "equal_steps": (equal_steps, merge_equal_steps),
     "decode_window": (decode_window, push_windows),
+    "decode_window_and_stages": (decode_window_and_stages, push_windows),
     "fusion_absorb": (absorbed_views, fuse),
     "fusion_join": (joined_stages, fuse),
     "fusion_chain": (training_chain, fuse),
@@ -150,6 +159,81 @@ def test_views_that_are_no_crops_become_no_windows() -> None:
 
     for define in (flipped, strided):
         assert [p for d in decodes(steps_of(define, *ALL)) for p in d.params] == [0, 0], define.__name__
+
+
+def test_windows_pass_through_pointwise_stages() -> None:
+    def define(m: Maker) -> Any:
+        x = fn.decoders.image(m.encoded(), dtype=DType.FLOAT16)
+        return fn.crop(fn.crop(fn.brightness(x, brightness=0.5), crop=(8, 9)), crop=(4, 5))
+
+    def on_a_gpu(m: Maker) -> Any:
+        return fn.crop(fn.decoders.image(m.encoded(), device="mixed", dtype=DType.INT16), crop=(4, 5))
+
+    steps = steps_of(define, *ALL)
+    (decode,) = (s for s in kinds(steps, Native) if decodes(StepList([s])))
+    (stage,) = kinds(steps, Stage)
+    assert stage.inputs == decode.outputs and not kinds(steps, View)
+    assert [list(map(float, steps.values[v].shape)) for v in (*decode.outputs, *stage.outputs)] == [[4, 5, 3]] * 2
+    maker = Maker()
+    with maker.builder:
+        graph = maker.builder.graph((on_a_gpu(maker),))
+    placed = transform(graph, find, {}, frozenset({"decode_window"}), {})
+    assert [s.on_gpu for s in placed.steps if decodes(StepList([s]))] == [True]
+    assert not kinds(placed, View)
+
+
+def test_windows_stay_after_stages_that_need_more_than_their_window() -> None:
+    def of_two(m: Maker) -> Any:
+        return fn.crop(fn.decoders.image(m.encoded(), dtype=DType.FLOAT16) + m.image(DType.FLOAT16), crop=(4, 5))
+
+    def also_used(m: Maker) -> Any:
+        x = fn.decoders.image(m.encoded(), dtype=DType.FLOAT16)
+        return x, fn.crop(x * 2.0, crop=(4, 5))
+
+    def of_a_used_one(m: Maker) -> Any:
+        x = fn.decoders.image(m.encoded(), dtype=DType.FLOAT16)
+        return fn.crop(x, crop=(4, 5)), fn.flip(x)
+
+    def positions(m: Maker) -> Any:
+        return fn.crop(fn.noise.gaussian(fn.decoders.image(m.encoded())), crop=(4, 5))
+
+    def may_fail(m: Maker) -> Any:
+        return fn.crop(7 // fn.decoders.image(m.encoded()), crop=(4, 5))
+
+    for define in (of_two, also_used, of_a_used_one, positions, may_fail):
+        steps = steps_of(define, *ALL)
+        assert [p for d in decodes(steps) for p in d.params] == [0, 0], define.__name__
+        assert kinds(steps, View) or define is also_used, define.__name__
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "turned", "png", "tiff"])
+@pytest.mark.parametrize("dtype", [DType.UINT16, DType.FLOAT, DType.FLOAT16, DType.FLOAT64, DType.INT16, DType.INT32])
+def test_a_window_of_every_type_has_the_bits_of_the_image(dtype: DType, kind: str) -> None:
+    rng = np.random.default_rng(3)
+    if kind in ("png", "tiff"):
+        image, options = Image.fromarray(rng.integers(0, 1 << 16, (30, 41)).astype(np.uint16)), {"format": kind}
+    else:
+        exif = Image.Exif()
+        exif[0x0112] = 6 if kind == "turned" else 1
+        image, options = Image.fromarray(rng.integers(0, 256, (30, 41, 3), np.uint8)), {"format": "jpeg", "exif": exif}
+    content = io.BytesIO()
+    image.save(content, **options)
+    data = np.frombuffer(content.getvalue(), np.uint8)
+    maker = Maker()
+    with maker.builder:
+        x = fn.decoders.image(maker.encoded(), dtype=dtype)
+        graph = maker.builder.graph((fn.crop(x, crop=(13, 21), crop_pos_x=0.3, crop_pos_y=0.8),))
+    results = []
+    for passes in (ALL, frozenset[str]()):
+        run = Run(load(make_plan(graph, find, passes=passes), codecs=OpenCodecs().get), graph, 1, 0, {})
+        try:
+            (output,) = run.run_inline(plain_rows(1), {(0, 0): [data]})
+            results.append(np.array(output[0]))
+        finally:
+            run.close()
+    assert results[0].dtype == dtype.numpy and results[0].shape == (13, 21, 3)
+    assert results[0].any()
+    np.testing.assert_array_equal(results[0], results[1])
 
 
 # ---- common steps ----

@@ -72,7 +72,7 @@ class _Work:
             return None
         i = self.maker.get(value)
         step = self.steps[i] if i is not None else None
-        if step is None or not isinstance(step.body, Stage) or len(step.outputs) != 1 or _may_divide_by_zero(step.body):
+        if step is None or not isinstance(step.body, Stage) or len(step.outputs) != 1 or may_divide_by_zero(step.body):
             return None
         return i if step.guards == reader.guards and step.on_gpu == reader.on_gpu else None
 
@@ -239,7 +239,7 @@ def _tables(body: Stage) -> set[int]:
     return tables_of([x for port in body.program for x in port])
 
 
-def _may_divide_by_zero(body: Stage) -> bool:
+def may_divide_by_zero(body: Stage) -> bool:
     """Return whether a program divides integers by anything but a constant other than zero."""
     found: list[Px] = []
     for port in body.program:

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/whole.hpp"
+#include "base/widen.hpp"
 #include "jpeg/orientation.hpp"
 #include "jpeg/scan_limit.hpp"
 #include "kernels/raster_files.hpp"
@@ -140,33 +141,26 @@ class Decode : public Kernel {
   // Pixels of a wider type: uint16 over the full range, float32 from 0 to 1.
   static void place_wide(const uint8_t* from, const jpeg::Window& window, jpeg::Turn turn, int64_t channels,
                          const View& out) {
-    if (out.dtype == DType::U16)
-      return place_values<uint16_t>(from, window, turn, channels, out,
-                                    [](uint8_t x) { return static_cast<uint16_t>(257 * x); });
-    place_values<float>(from, window, turn, channels, out,
-                        [](uint8_t x) { return static_cast<float>(x) * static_cast<float>(1.0 / 255); });
+    if (out.dtype == DType::U16) return place_values<uint16_t>(from, window, turn, channels, out);
+    place_values<float>(from, window, turn, channels, out);
   }
-  template <class T, class Convert>
+  template <class T>
   static void place_values(const uint8_t* from, const jpeg::Window& window, jpeg::Turn turn, int64_t channels,
-                           const View& out, const Convert& convert) {
+                           const View& out) {
     const int64_t sh = window.y1 - window.y0, sw = window.x1 - window.x0;
     const jpeg::Placement place = jpeg::placement(window, turn, out);
-    const auto store = [&](uint8_t value, uint8_t* at) {
-      const T wide = convert(value);
-      std::memcpy(at, &wide, sizeof wide);
-    };
     constexpr auto kSize = static_cast<int64_t>(sizeof(T));
     const bool dense = out.stride[2] == kSize && place.step_x == kSize * channels;
     for (int64_t y = 0; y < sh; ++y) {
       uint8_t* const row = out.data + place.offset + y * place.step_y;
       const uint8_t* const values = from + y * sw * channels;
       if (dense) {
-        for (int64_t i = 0; i < sw * channels; ++i) store(values[i], row + kSize * i);
+        widen<T>(values, sw * channels, row);
         continue;
       }
       for (int64_t x = 0; x < sw; ++x)
         for (int64_t k = 0; k < channels; ++k)
-          store(values[x * channels + k], row + x * place.step_x + k * out.stride[2]);
+          store_element(row + x * place.step_x + k * out.stride[2], widened<T>(values[x * channels + k]));
     }
   }
   static void place_turned(const uint8_t* from, const jpeg::Window& window, jpeg::Turn turn, int64_t channels,

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/simd.hpp"
+#include "base/widen.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -182,9 +183,8 @@ struct Writer {
     }
     conversion.bytes(from, count, bytes);
     count *= conversion.channels;
-    if (dtype == DType::U16)
-      return each<uint16_t>(count, to, [&](int64_t i) { return static_cast<uint16_t>(257 * bytes[i]); });
-    each<float>(count, to, [&](int64_t i) { return static_cast<float>(bytes[i]) * static_cast<float>(1.0 / 255); });
+    if (dtype == DType::U16) return widen<uint16_t>(bytes, count, to);
+    widen<float>(bytes, count, to);
   }
 
  private:
