@@ -147,6 +147,8 @@ void check_image(int64_t width, int64_t height, int64_t from_gap, int64_t to_gap
   run("backward lines", {{width, -1, 1}, {height, from, to}}, {});
   run("strided lines", {{width, 3, 1}, {height, 3 * from, to}}, {});
   run("transposed", {{width, height, 1}, {height, 1, to}}, {});
+  run("one element", {{width * height, 0, 1}}, {});
+  run("an element for each line", {{width, 0, 1}, {height, 1, to}}, {});
   run("scattered output", {{width, 1, 2}, {height, from, 2 * to}}, {});
   run("three axes", {{width, 1, 1}, {height, from, to}, {2, from * height, to * height}}, {});
   run("mirrored pixels", {{width, -3, 3}, {height, from3, to3}}, pixel);
@@ -167,6 +169,7 @@ void check_size() {
   for (int from = 0; from < 16 / bytes; ++from)
     check_image<bytes>(21 + from, 3, from % 3, from % 2, from, (5 * from + 3) % (16 / bytes), 4096);
   for (const int64_t width : {1, 2, 5, 16, 31, 250}) check_image<bytes>(width, 5, 0, 0, 0, 0, 4096);
+  for (const int64_t width : {7, 16}) check_image<bytes>(width, 17, 0, 1, 0, 0, 4096);  // lines of a few groups
   check_image<bytes>(751, 7, 5, 0, 1, 0, 4096);
   check_image<bytes>(1003, 9, 0, 3, 0, 1, 4096);
 }

@@ -752,9 +752,9 @@ def test_cat(dtype: Any) -> None:
     ("layout", "dtype"), sample([*itertools.product(["HWC", "FHWC"], [types.UINT8, types.INT16, types.FLOAT])], 4)
 )
 def test_multi_paste(layout: str, dtype: Any) -> None:
-    """Also regions without pixels, and pixels that no region covers."""
+    """Also regions without pixels, pixels that no region covers, and lines that begin at any byte of a word."""
     rng = np.random.default_rng(4)
-    rows = [rng.integers(0, 256, shaped(layout, h, w), np.uint8) for h, w in ((9, 7), (12, 30), (60, 41))]
+    rows = [rng.integers(0, 256, shaped(layout, h, w), np.uint8) for h, w in ((9, 7), (12, 130), (60, 241))]
     starts = [np.array([0, 0, 3, 2, 1, 1], np.int32), np.array([5, 9, 0, 0, 2, 2], np.int32), np.zeros(6, np.int32)]
 
     def make(x: Any, start: Any) -> Any:
@@ -763,6 +763,10 @@ def test_multi_paste(layout: str, dtype: Any) -> None:
             x, y, x, shapes=(6, 5, 4, 5, 0, 3), in_anchors=(1, 2, 0, 0, 3, 3), out_anchors=start, output_size=(80, 33),
             dtype=dtype,
         )  # fmt: skip
-        return pasted, fn.multi_paste(x, y)
+        large = fn.multi_paste(
+            x, y, x, shapes_rel=(0.9, 1, 0.6, 0.8, 0.3, 0.5), in_anchors_rel=(0.1, 0, 0.4, 0.1, 0, 0.3),
+            out_anchors=start, output_size=(65, 2100), dtype=dtype,
+        )  # fmt: skip
+        return pasted, large, fn.multi_paste(x, y)
 
     compare_rows([rows, starts], [layout, ""], make)

@@ -155,9 +155,10 @@ inline void run_tile(const Row<Program>& row, const typename Program::Interpolat
   Lane<Program> lane;
   lane.channel = held.channel;
   if constexpr (Program::Interpolator::kQuick && Program::kSampled <= 3 && Program::kShort) {
-    if (!Program::kFlat || channels == 3) {
+    if (reader.quick() && (!Program::kFlat || channels == 3)) {
+      if (!reader.is_linear()) return run_column(held, numbers, PickColumn(reader, place.x), place, lane, fault);
       if (reader.quick() == 4) return run_column(held, numbers, QuickColumn<4>(reader, place.x), place, lane, fault);
-      if (reader.quick() == 3) return run_column(held, numbers, QuickColumn<3>(reader, place.x), place, lane, fault);
+      return run_column(held, numbers, QuickColumn<3>(reader, place.x), place, lane, fault);
     }
   }
   uint8_t* at[Program::kPorts];

@@ -654,7 +654,8 @@ struct GroupOrders {
 
 // Compute the groups of a row that belong to a block, or return false if groups do not pay. The groups of a line are divided into
 // segments of up to kTogether groups per lane of a warp, and a warp computes one after the other: their addresses differ by
-// constants. A thread reads kTogether groups before it computes the first, so that much memory is on its way.
+// constants. A thread reads kTogether groups before it computes the first, so that much memory is on its way. Of lines with fewer
+// groups than a warp has lanes, a warp computes several together.
 template <class Kind>
 inline bool run_groups(const Row<typename Kind::Program>& row, const Part& part, bool& fault) {
   using Program = typename Kind::Program;
@@ -676,15 +677,21 @@ inline bool run_groups(const Row<typename Kind::Program>& row, const Part& part,
   const uint32_t across = (width + kLanes - 1) / kLanes, lines = lanes / width;
   const uint32_t segments = (across + kSegment - 1) / kSegment;
   const uint32_t each_segment = ((across + segments - 1) / segments + gpu::kWarp - 1) / gpu::kWarp * gpu::kWarp;
-  const GroupsOfBlock own(slot, segments * lines, part);
+  uint32_t per_line = gpu::kWarp;  // lanes of a warp for each of its lines
+  while (per_line / 2 >= across && per_line > 1) per_line /= 2;
+  const uint32_t together = gpu::kWarp / per_line;  // lines
+  const GroupsOfBlock own(slot, segments * ((lines + together - 1) / together), part);
   const GroupPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
   const ByteTable<Program> table(held, numbers);
-  const uint32_t warp = gpu::thread_index() / gpu::kWarp, own_lane = gpu::thread_index() % gpu::kWarp;
+  const uint32_t warp = gpu::thread_index() / gpu::kWarp, own_lane = gpu::thread_index() % per_line;
+  const uint32_t own_line = gpu::thread_index() % gpu::kWarp / per_line;
   Lane<Program> lane;
   typename GroupLane<Kind>::Words words[kTogether];
   for (uint32_t task = own.begin + warp; task < own.end; task += kThreads / gpu::kWarp) {
-    const uint32_t line = lines == 1 ? 0 : task / segments, segment = task - line * segments;
+    const uint32_t lines_before = lines == 1 ? 0 : task / segments, segment = task - lines_before * segments;
+    const uint32_t line = lines_before * together + own_line;
+    if (line >= lines) continue;
     const uint32_t first = segment * each_segment + own_lane;
     const uint32_t after = (segment + 1) * each_segment, end = after < across ? after : across;
     // The lanes of the t-th group of the segment.

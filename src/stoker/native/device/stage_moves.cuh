@@ -241,6 +241,30 @@ struct AdjacentChunk {
   };
 };
 
+// A chunk of lines that repeat one element of the input.
+template <class Program>
+struct RepeatedChunk {
+  using Careful = void;
+  static constexpr int kTogether = 1, kThreadsEach = 1, kSize = Program::size(0);
+  using Chunk = OutputChunk<Program, kSize>;
+  static uint32_t per_line(const MoveLines<Program>& lines) { return Chunk::per_line(lines); }
+  Chunk chunk;
+  uint32_t words[4];
+
+  bool read(const MoveLines<Program>& lines, uint32_t line, uint32_t number) {
+    using Bits = BitsOf<kSize>;
+    const Bits element = *reinterpret_cast<const Bits*>(chunk.find(lines, line, number, 0, false) - chunk.at);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = 0;
+#pragma unroll
+    for (int e = 0; e < 16 / kSize; ++e) pack(words, e, element);
+    return true;
+  }
+  void write(const MoveLines<Program>& lines) const {
+    if (!chunk.is_empty(lines)) chunk.write(lines, words);
+  }
+};
+
 // A chunk of lines of pixels of three bytes in the opposite order.
 template <class Program>
 struct MirroredChunk {
@@ -554,6 +578,7 @@ inline void run_moves(const Row<Program>& row, const Part& part) {
   if (slot.inner == 1) {
     if (out.stride[0] != kSize) return move_pieces<MovedLane<Program>>(lines, part);
     if (in.stride[0] == kSize || in.stride[0] == -kSize) return move_pieces<AdjacentChunk<Program>>(lines, part);
+    if (in.stride[0] == 0) return move_pieces<RepeatedChunk<Program>>(lines, part);
     return move_pieces<GatheredChunk<Program, 1>>(lines, part);
   }
   if (slot.inner != kPixel) return move_pieces<MovedLane<Program>>(lines, part);

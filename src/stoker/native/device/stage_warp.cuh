@@ -132,6 +132,7 @@ struct WarpReader {
   bool single;
 
   int64_t quick() const { return s.quick; }
+  bool is_linear() const { return s.walk == Walk::Linear; }
 
   WarpReader(const AffineSlot& slot, const AffineScratch& at)
       : s(slot), scratch(at), fill(static_cast<T>(slot.fill)), single(slot.source.channels == 1) {}
@@ -328,6 +329,60 @@ class QuickColumn {
   const int32_t row_, right_, bottom_;
   const bool clamp_;
   double along_x_, along_y_;
+};
+
+// Nearest RGB pixels in fixed point (AffineSlot::quick) along a column, likewise.
+class PickColumn {
+ public:
+  using Reader = WarpReader<uint8_t>;
+  using Index = int32_t;
+
+  PickColumn(const Reader& reader, int64_t x)
+      : data_(array_at<uint8_t>(reader.s.source.data)),
+        row_(static_cast<int32_t>(reader.s.source.row)),
+        pixel_(static_cast<int32_t>(reader.s.quick)),
+        right_(static_cast<int32_t>(reader.s.source.width) - 1),
+        bottom_(static_cast<int32_t>(reader.s.source.height) - 1),
+        clamp_(reader.s.clamp != 0),
+        fill_(reader.fill) {
+    const double* m = reader.s.matrix;  // the numbers of warp_pick()
+    const auto column = static_cast<uint32_t>(x);
+    first_x_ = warp::to_fixed(m[2] + m[0] * 0.5 + m[1] * 0.5) + column * warp::to_fixed(m[0]);
+    first_y_ = warp::to_fixed(m[5] + m[3] * 0.5 + m[4] * 0.5) + column * warp::to_fixed(m[3]);
+    step_x_ = warp::to_fixed(m[1]), step_y_ = warp::to_fixed(m[4]);
+  }
+
+  class Pixel {
+   public:
+    Pixel(const PickColumn& c, int32_t y) {
+      const auto line = static_cast<uint32_t>(y);
+      const int32_t x_at = static_cast<int32_t>(c.first_x_ + line * c.step_x_) >> 16;
+      const int32_t y_at = static_cast<int32_t>(c.first_y_ + line * c.step_y_) >> 16;
+      const int32_t column = within(x_at, c.right_), row = within(y_at, c.bottom_);
+      inside_ = c.clamp_ | ((column == x_at) & (row == y_at));
+      const uint8_t* p = c.data_ + static_cast<uint32_t>(row * c.row_ + column * c.pixel_);
+#pragma unroll
+      for (int k = 0; k < 3; ++k) value_[k] = load_byte(p + k);
+    }
+    template <class Value>
+    void take(const PickColumn& c, Value* out) const {
+#pragma unroll
+      for (int k = 0; k < 3; ++k) out[k] = static_cast<Value>(inside_ ? value_[k] : c.fill_);
+    }
+
+   private:
+    static int32_t within(int32_t at, int32_t last) { return at < 0 ? 0 : at > last ? last : at; }
+
+    bool inside_;
+    uint32_t value_[3];
+  };
+
+ private:
+  const uint8_t* data_;
+  const int32_t row_, pixel_, right_, bottom_;
+  const bool clamp_;
+  const uint32_t fill_;
+  uint32_t first_x_, first_y_, step_x_, step_y_;
 };
 
 template <class T>

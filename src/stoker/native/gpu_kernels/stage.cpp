@@ -157,8 +157,9 @@ class GpuStage : public gpu::Kernel {
   }
 
   bool in_pairs(const Slot* slot) const {
-    return functions_.pairs && slot->pairs && interpolator_of<AffineSlot>(slot).quick == 4 &&
-           (spec_.program.channels > 0 || slot->extent[2] == 3);
+    if (!functions_.pairs || !slot->pairs) return false;
+    const auto& affine = interpolator_of<AffineSlot>(slot);
+    return affine.quick == 4 && affine.walk == Walk::Linear && (spec_.program.channels > 0 || slot->extent[2] == 3);
   }
 
   // Refuse what would make the device read or write beyond a tensor.

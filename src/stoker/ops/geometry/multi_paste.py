@@ -20,7 +20,7 @@ from ...contract.step import ALIASES, Launches, Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
 
-_ELEMENTS = 2048  # of a block on a GPU (native/device/own_multipaste.cuh)
+_ELEMENTS = 16384  # of a block on a GPU (native/device/own_multipaste.cuh)
 _LARGEST = 1 << 24
 _MOST = 63
 _PAIRS = ("in_anchors", "shapes", "out_anchors")
