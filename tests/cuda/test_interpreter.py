@@ -23,17 +23,20 @@ from test_stages import (  # noqa: F401 - run with this module's `library`
 
 from stoker import fn, math, pipeline_def
 from stoker.contract import pixel as px
+from stoker.contract.gpu import StageRows
+from stoker.contract.pixel import compile_program
 from stoker.contract.types import DType
-from stoker.device.gpu import Gpu
+from stoker.device.generate import uniforms_of
+from stoker.device.gpu import Gpu, StageKey, StageSources
 from stoker.device.interpreter import INTERPRETER
 from stoker.native import _native
 from tests.idle_clock import HANG_S
 
-NEVER = 1 << 60
+NEVER = [1 << 60]
 STEPS = 96  # operations of a program, at most
 
 
-def unexpected(_tiered):
+def unexpected(_tiered, _limit):
     raise AssertionError("the kernel must not be compiled")
 
 
@@ -81,6 +84,7 @@ class CountingGpu(st.EmulatedGpu):
     """Emulated GPU that compiles one stage first, and records what it compiles."""
 
     compiled_first = 1
+    unloaded_elements = 500
     interpreted_elements = 1000
 
     def __init__(self, folder):
@@ -132,8 +136,15 @@ EXPRESSIONS = [
 ]
 
 
-def test_many_small_expressions_compile_one_kernel_and_the_interpreter(counting):
+def unexpected_look_up(source):
+    raise AssertionError("a stage without much work must not be looked up on disk")
+
+
+def test_many_small_expressions_compile_one_kernel_and_the_interpreter(counting, monkeypatch):
+    """None of the others is looked up in the cache on disk."""
     counting.interpreted_elements = 1 << 22
+    counting.unloaded_elements = 1 << 16
+    monkeypatch.setattr(counting, "is_cached", unexpected_look_up)
     for expression, expected in EXPRESSIONS:
         with pipeline(expression, DATA) as pipe:
             np.testing.assert_array_equal(np.stack(pipe.run()[0].as_cpu()), expected)
@@ -181,10 +192,61 @@ def test_a_stage_whose_kernel_does_not_compile_remains_interpreted(folder, monke
     )
 
 
-def test_a_stage_in_the_cache_is_not_interpreted(counting, monkeypatch):
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_an_interpreted_stage_is_loaded_from_the_cache_after_some_work(counting, monkeypatch, is_cached):
     counting.compiled_first = 0
-    monkeypatch.setattr(counting, "is_cached", lambda source: True)
-    for expression, expected in EXPRESSIONS[:2]:
+    counting.interpreted_elements = 1 << 22
+    looked_up = threading.Event()
+
+    def look_up(source):
+        looked_up.set()
+        return is_cached
+
+    monkeypatch.setattr(counting, "is_cached", look_up)
+    expression, expected = EXPRESSIONS[0]
+    with pipeline(expression, DATA) as pipe:
+        for _ in range(3):  # 400 elements each, and the kernel is wanted after 500
+            np.testing.assert_array_equal(np.stack(pipe.run()[0].as_cpu()), expected)
+        assert looked_up.wait(HANG_S)
+        wait_until(lambda: not [t for t in threading.enumerate() if t.name == "stoker-nvrtc"])
+        for _ in range(3):
+            np.testing.assert_array_equal(np.stack(pipe.run()[0].as_cpu()), expected)
+    assert counting.stages == is_cached
+    assert sum("STOKER_INTERPRETED" in s for s in counting.sources) == 1
+
+
+def test_a_stage_whose_kernel_is_loaded_is_not_interpreted(counting):
+    expression, expected = EXPRESSIONS[0]
+    for _ in range(2):  # the second pipeline has no new stage
         with pipeline(expression, DATA) as pipe:
             np.testing.assert_array_equal(np.stack(pipe.run()[0].as_cpu()), expected)
-    assert counting.stages == 2 and not any("STOKER_INTERPRETED" in s for s in counting.sources)
+    assert counting.stages == 1 and not any("STOKER_INTERPRETED" in s for s in counting.sources)
+
+
+def test_a_batch_that_exceeds_several_limits_requests_the_last(counting):
+    counting.compiled_first = 0
+    counting.unloaded_elements, counting.interpreted_elements = 100, 200
+    asked = []
+    replace = counting._replace
+    counting._replace = lambda key, tiered, may_compile: (asked.append(may_compile), replace(key, tiered, may_compile))
+    expression, expected = EXPRESSIONS[0]
+    with pipeline(expression, DATA) as pipe:
+        np.testing.assert_array_equal(np.stack(pipe.run()[0].as_cpu()), expected)
+        wait_until(lambda: counting.stages == 1)
+        wait_until(lambda: not [t for t in threading.enumerate() if t.name == "stoker-nvrtc"])
+    assert asked == [True]
+
+
+def test_uniforms_are_found_without_the_source():
+    for stages in test_stages.STAGES.values():
+        for stage in stages:
+            assert uniforms_of(stage.code, _native.pixel_ops()) == stage.source().uniforms
+
+
+def test_sources_of_stages_are_few():
+    sources = StageSources(2)
+    code = tuple(compile_program([[px.load(DType.FLOAT) * px.uniform(2.5)]], _native.pixel_ops(), 1).code)
+    keys = [StageKey(code, 0, (n,), (10,), "", 0, StageRows()) for n in (1, 2, 3)]
+    made = [sources.of(key) for key in keys]
+    assert sources.find(keys[0]) is None and sources.of(keys[0]) == made[0]
+    assert sources.find(keys[1]) is None and sources.find(keys[2]) is made[2]

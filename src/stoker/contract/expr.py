@@ -22,6 +22,8 @@ _alive: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDi
 _numbers = itertools.count()
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%"}
 _TEXT = 80  # maximum number of parts in the text of an expression
+_EXACT = 1 << 53  # up to here doubles represent all integers
+_NO_VALUES: frozenset[int] = frozenset()
 
 
 class Expr:
@@ -34,15 +36,19 @@ class Expr:
         op: the operation, a name of OPS.
         args: operands. For dim, elem and count: the value's id and the position in it.
         number: unique number of the expression.
+        key: the result of :func:`identity`.
         reads: ids of the values that the expression depends on.
+        elements: ids of the values whose elements it reads; of the others it reads extents.
         by_frame: whether the expression differs from frame to frame.
     """
 
-    __slots__ = ("__weakref__", "args", "by_frame", "number", "op", "reads")
+    __slots__ = ("__weakref__", "args", "by_frame", "elements", "key", "number", "op", "reads")
     op: str
     args: tuple[Any, ...]
     number: int
+    key: tuple[int, int, str]
     reads: frozenset[int]
+    elements: frozenset[int]
     by_frame: bool
 
     def __new__(cls, op: str, *args: Any) -> Expr:
@@ -53,18 +59,25 @@ class Expr:
             return known
         self = super().__new__(cls)
         self.op, self.args = op, args
+        self.reads = self.elements = _NO_VALUES
         if op in LEAVES:
             self.reads = frozenset(args[:1])
+            if op == "elem":
+                self.elements = self.reads
             self.by_frame = op == "elem" and bool(args[2])
         else:
-            parts = [a for a in args if isinstance(a, Expr)]
-            self.reads = frozenset[int]().union(*(a.reads for a in parts))
-            self.by_frame = op == "frame" or any(a.by_frame for a in parts)
+            self.by_frame = op == "frame"
+            for a in args:
+                if isinstance(a, Expr):
+                    self.reads |= a.reads
+                    self.elements |= a.elements
+                    self.by_frame |= a.by_frame
         with TABLE_LOCK:  # the table's `setdefault` is not atomic
             known = _alive.get(key)
             if known is not None:
                 return known
             self.number = next(_numbers)
+            self.key = (1, self.number, "")
             _alive[key] = self
         return self
 
@@ -171,12 +184,14 @@ def same(a: Any, b: Any) -> bool:
 def identity(x: Scalar) -> Any:
     """Return a hashable, sortable key that only equal scalars share. 0.0 and -0.0 have different keys."""
     if isinstance(x, Expr):
-        return (1, x.number, "")
+        return x.key
     return (0, x, "") if x and x == x else (0, 0, repr(float(x)))
 
 
 def _plain(x: Any) -> int | float:
     """Return a whole number as an int, so that the double 8.0 is written 8."""
+    if type(x) is int and -_EXACT <= x <= _EXACT:
+        return x
     x = float(x)
     return int(x) if x.is_integer() and (x or math.copysign(1, x) > 0) else x
 
@@ -354,14 +369,18 @@ def parts(x: Scalar, known: Container[Any] = ()) -> list[Expr]:
 
     The walk is not recursive: formulas of long operator chains are deeper than Python's stack.
     """
-    found: dict[int, Expr] = {}
+    if not isinstance(x, Expr) or x.key in known:
+        return []
+    found = {x.number: x}
     todo = [x]
     while todo:
         part = todo.pop()
-        if isinstance(part, Expr) and part.number not in found and identity(part) not in known:
-            found[part.number] = part
-            if part.op not in LEAVES:
-                todo += part.args
+        if part.op in LEAVES:
+            continue
+        for a in part.args:
+            if isinstance(a, Expr) and a.number not in found and a.key not in known:
+                found[a.number] = a
+                todo.append(a)
     return [found[number] for number in sorted(found)]  # an expression is created after its operands
 
 

@@ -170,6 +170,7 @@ class Operator:
     hidden: ClassVar[bool] = False
     arguments_come_last: ClassVar[bool] = False
     _all_arguments: ClassVar[dict[str, Argument]]
+    _converted_defaults: ClassVar[dict[str, Any]]
     cases: ClassVar[tuple[dict[str, Any], ...]] = ()
 
     def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
@@ -319,15 +320,24 @@ class Operator:
             ArgumentError: a required argument is neither in ``values`` nor in ``edges``.
         """
         full = dict(values)
-        for key, argument in cls.all_arguments().items():
+        for key, default in cls._all_defaults().items():
             if key in full or key in edges:
                 continue
-            if argument.default is REQUIRED:
-                raise ArgumentError(
-                    f"`{cls.name}`: expected the argument `{key}` ({argument.doc.rstrip('.')}), got none"
-                )
-            full[key] = argument.convert(argument.default)
+            if default is REQUIRED:
+                doc = cls.all_arguments()[key].doc.rstrip(".")
+                raise ArgumentError(f"`{cls.name}`: expected the argument `{key}` ({doc}), got none")
+            full[key] = default
         return full
+
+    @classmethod
+    def _all_defaults(cls) -> dict[str, Any]:
+        """Return the default of each argument in its stored form; ``REQUIRED`` if it has none."""
+        known: dict[str, Any] | None = cls.__dict__.get("_converted_defaults")
+        if known is None:
+            known = {k: v.default if v.default is REQUIRED else v.convert(v.default)
+                     for k, v in cls.all_arguments().items()}  # fmt: skip
+            cls._converted_defaults = known
+        return known
 
     @classmethod
     def subject(cls, args: Mapping[str, Any]) -> str:

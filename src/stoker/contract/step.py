@@ -11,12 +11,13 @@ PyCall   Python code, in a segment of its own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from .expr import Scalar
-from .pixel import Px, describe
+from .expr import Expr, Scalar
+from .pixel import Px, describe, scalars
 from .types import DType
 
 Sources = Sequence[tuple[str, str]]  # (kernel name, CUDA C++ source) pairs
@@ -89,12 +90,33 @@ class ViewOp:
 VIEW_KINDS = {"slice": 0, "permute": 1, "insert": 2, "drop": 3, "reshape": 4}
 
 
-@dataclass(frozen=True, eq=False, repr=False, slots=True)
-class View:
+class _Numbers:
+    """Base class of bodies: their expressions, found once, because a body never changes and many passes ask."""
+
+    def _scalars(self) -> Iterable[object]:
+        """Return the body's numbers, among them all expressions."""
+        return ()
+
+    @cached_property
+    def expressions(self) -> tuple[Expr, ...]:
+        """The expressions that the run loop computes for the body."""
+        return tuple(x for x in self._scalars() if isinstance(x, Expr))
+
+    @cached_property
+    def reads(self) -> frozenset[int]:
+        """Ids of the values that the expressions depend on."""
+        return frozenset[int]().union(*(x.reads for x in self.expressions))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class View(_Numbers):
     """Other extents and strides over the same memory. Operations apply from left to right."""
 
     ops: tuple[ViewOp, ...]
     may_copy: bool = False  # a reshape copies data that are not contiguous
+
+    def _scalars(self) -> Iterable[object]:
+        return _chain_scalars([self.ops])
 
     def __repr__(self) -> str:
         return "view[" + ", ".join(map(repr, self.ops)) + "]"
@@ -115,8 +137,8 @@ class Interpolator:
         return f"{self.kind}({', '.join(map(repr, self.params))})"
 
 
-@dataclass(frozen=True, eq=False, repr=False, slots=True)
-class Stage:
+@dataclass(frozen=True, eq=False, repr=False)
+class Stage(_Numbers):
     """Pixel program with views on its inputs and outputs.
 
     ``program[port]`` is one expression (flat, ``channels`` 0) or one per channel (channels run along the last axis).
@@ -133,6 +155,11 @@ class Stage:
     def reshapes(self) -> bool:
         """Whether an output has other extents than the iteration space: its memory must be contiguous."""
         return any(op.kind == "reshape" for ops in self.post for op in ops)
+
+    def _scalars(self) -> Iterable[object]:
+        uniforms = scalars([x for port in self.program for x in port])
+        params = self.interpolator.params if self.interpolator else ()
+        return [*_chain_scalars([*self.pre, *self.post]), *uniforms, *params]
 
     def __repr__(self) -> str:
         parts = [repr(self.interpolator)] if self.interpolator else []
@@ -417,8 +444,8 @@ ALIASES = OutputMemory(aliases=True)
 ALLOCATES = OutputMemory(allocates=True)
 
 
-@dataclass(frozen=True, eq=False, repr=False, slots=True)
-class Native:
+@dataclass(frozen=True, eq=False, repr=False)
+class Native(_Numbers):
     """Native kernel, by its constructor's name and constants. It has no effects: equal steps are merged.
 
     Attributes:
@@ -455,6 +482,12 @@ class Native:
     inlined: InlinedProgram | None = None
     other_rows_of: int | None = None
 
+    def _scalars(self) -> Iterable[object]:
+        if self.inlined is None:
+            return self.params
+        uniforms = scalars([x for port in self.inlined.program for x in port])
+        return [*self.params, *self.inlined.shape, *uniforms, *_chain_scalars(self.inlined.pre)]
+
     def __repr__(self) -> str:
         attrs = [a if isinstance(a, (int, float, str)) else f"<{type(a).__name__} {id(a)}>" for a in self.attrs]
         text = f"{self.kernel}({', '.join(map(str, attrs))}; {', '.join(map(repr, self.params))})"
@@ -464,8 +497,8 @@ class Native:
         return f"{text} with {engines}" if isinstance(engines, OnEngines) else text
 
 
-@dataclass(frozen=True, eq=False, repr=False, slots=True)
-class PyCall:
+@dataclass(frozen=True, eq=False, repr=False)
+class PyCall(_Numbers):
     """Operator that runs in Python, over all active rows of a batch.
 
     The step's inputs are the operator's inputs, then its per-row arguments in the order of ``edges``.
@@ -484,6 +517,17 @@ class PyCall:
 
 
 Body = View | Stage | Native | PyCall
+
+
+def _chain_scalars(chains: Sequence[Sequence[ViewOp]]) -> list[object]:
+    """Return the numbers of view operations."""
+    found: list[object] = []
+    for ops in chains:
+        for op in ops:
+            found += (op.start, op.step, op.extent)
+            if op.kind == "reshape":
+                found += op.list
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,27 @@ class ProgramSource:
     is_long: bool
 
 
+def _operands(instruction: Instruction, op: str) -> list[tuple[int, bool, int]]:
+    """Return an instruction's operands: register or number of the uniform, whether it is a uniform, and its type."""
+    _, kind, source, _, _, a, b, c, flags, _, _ = instruction
+    if op in ("Load", "Coordinate"):
+        return []
+    taken = source if op in _CONVERSIONS else _I32 if op in ("Normal", "Lookup") else kind
+    found = [(a, bool(flags & 1), taken)]
+    if not (op in _UNARY or op in _CONVERSIONS or op == "Store"):
+        found.append((b, bool(flags & 2), taken))
+    if op in _TERNARY:
+        found.append((c, bool(flags & 4), _I32))
+    return found
+
+
+def uniforms_of(code: Sequence[Instruction], op_codes: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+    """Return what :attr:`StageSource.uniforms` is for a program, without its source."""
+    names = {number: name for name, number in op_codes.items()}
+    operands = [operand for instruction in code for operand in _operands(instruction, names[instruction[0]])]
+    return tuple(dict.fromkeys((number, kind) for number, is_uniform, kind in operands if is_uniform))
+
+
 class _Text:
     """Converter from instructions to C++ statements. Every result has a unique name.
 
@@ -198,13 +219,13 @@ class _Text:
         if element == "U8":
             self.is_byte.add(self.register[dst])
 
-    def from_port(self, instruction: Instruction, op: str, element: str) -> None:
-        _, kind, _, _, dst, a, b, _, flags, port, channel = instruction
+    def from_port(self, instruction: Instruction, op: str, element: str, arguments: Sequence[str]) -> None:
+        _, kind, _, _, dst, _, _, _, flags, port, channel = instruction
         if op == "Load":
             return self.load(dst, kind, element, port, channel)
         if op == "Coordinate":
             return self.define(self.loads, dst, kind, f"lane.coordinate({port})")
-        index, length = self.operand(a, bool(flags & 1), _I32), self.operand(b, bool(flags & 2), _I32)
+        index, length = arguments
         how = "lookup"
         if index in self.is_byte and flags & 2:
             how = "lookup_byte"
@@ -228,12 +249,12 @@ class _Text:
         return None
 
     def add(self, instruction: Instruction) -> None:
-        number, kind, source, dtype, dst, a, b, c, flags, port, channel = instruction
+        number, kind, source, dtype, dst, a, _, _, flags, port, channel = instruction
         op, element = self.names[number], ELEMENTS[dtype]
+        arguments = [self.operand(*operand) for operand in _operands(instruction, op)]
         if op in _FROM_PORTS:
-            return self.from_port(instruction, op, element)
-        taken = source if op in _CONVERSIONS else _I32 if op == "Normal" else kind
-        first = self.operand(a, bool(flags & 1), taken)
+            return self.from_port(instruction, op, element, arguments)
+        first = arguments[0]
         if op == "Store":
             # Storing rounds again without effect, so the value before the first rounding can be stored instead.
             if not flags & 1 and self.rounded.get(a, ("", ""))[0] == element:
@@ -245,11 +266,6 @@ class _Text:
             return self.convert(op, dst, kind, source, element, first)
         if op == "Copy":
             return self.compute(dst, kind, first, [first])
-        arguments = [first]
-        if op not in _UNARY:
-            arguments.append(self.operand(b, bool(flags & 2), taken))
-        if op in _TERNARY:
-            arguments.append(self.operand(c, bool(flags & 4), _I32))
         if op in _DIVISIONS:
             arguments.append("fault")
         result = _I32 if op in _COMPARISONS else kind

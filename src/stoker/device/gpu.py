@@ -12,10 +12,11 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..contract.errors import ArgumentError, DeviceError, ResourceError, UnsupportedError
 from ..contract.gpu import StageRows
+from ..contract.pixel import Instruction
 from ..contract.step import CalledOnHost, Compiled, Native, OwnKernel, Sources, Stage
 from ..contract.thread_start import start_thread
 from ..contract.types import DType
@@ -25,9 +26,61 @@ from ..settings import default_threads, gpu_multiprocessors
 from .compilation_pool import CompilationPool
 from .compile import compile_kernels, is_cached
 from .file_reads import open_file_reads
-from .generate import ProgramSource, generate, generate_inlined
+from .generate import ProgramSource, StageSource, generate, generate_inlined, uniforms_of
 from .interpreter import INTERPRETER, is_interpretable
 from .own import own_sources
+
+
+class StageKey(NamedTuple):
+    """Facts that decide the source of a stage; see :func:`.generate.generate`."""
+
+    code: tuple[Instruction, ...]
+    channels: int
+    in_types: tuple[int, ...]
+    out_types: tuple[int, ...]
+    interpolator: str
+    coordinates: int
+    rows: StageRows
+
+
+class StageSources:
+    """Sources of stages that were loaded or compiled in this process; the oldest are dropped.
+
+    Args:
+        most: number of sources that are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._sources: dict[StageKey, StageSource] = {}
+        self._adding = threading.Lock()
+
+    def find(self, key: StageKey) -> StageSource | None:
+        """Return the source of a stage if it was generated."""
+        return self._sources.get(key)
+
+    def of(self, key: StageKey) -> StageSource:
+        """Return the source of a stage."""
+        source = self._sources.get(key)
+        if source is None:
+            source = generate(
+                key.code, _op_codes(), key.channels, key.in_types, key.out_types, key.interpolator,
+                coordinates=key.coordinates, rows=key.rows,
+            )  # fmt: skip
+            with self._adding:
+                self._sources[key] = source
+                if len(self._sources) > self._most:
+                    del self._sources[next(iter(self._sources))]
+        return source
+
+
+_SOURCES = StageSources(512)
+
+
+@functools.cache
+def _op_codes() -> dict[str, int]:
+    """Return the numbers of the pixel operations, by name."""
+    return dict(_native.pixel_ops())
 
 
 class Gpu:
@@ -37,15 +90,18 @@ class Gpu:
         device: the device, as the run loop uses it.
         quota: memory in use and the limit, for runs and the libraries that they call.
         file_reads: reads of large files into the device's memory.
-        compiled_first: number of stages of a process that are compiled when their plans are built. Any further stage
-            that the interpreter can run is compiled when it has computed `interpreted_elements`: a program with
-            thousands of different small expressions would spend all its time in the compiler.
+        compiled_first: number of stages of a process whose kernels are loaded or compiled when their plans are built.
+            The interpreter runs any further stage that it can run: a program with thousands of different small
+            expressions would spend all its time in the compiler, and much of it on loading kernels that are cached.
+        unloaded_elements: elements that the interpreter computes of a stage before its kernel is loaded from the cache
+            on disk, if it is there.
         interpreted_elements: elements that the interpreter computes of a stage before its kernel is compiled.
     """
 
     compiled_first = 8
+    unloaded_elements = 1 << 16
     interpreted_elements = 1 << 22
-    _new_stages = itertools.count(1)  # of the process, that were neither loaded nor in the cache of compiled kernels
+    _new_stages = itertools.count(1)  # of the process, that were not loaded
 
     def __init__(self, device: _native.gpu.Device, memory_limit: int) -> None:
         self.device = device
@@ -93,21 +149,10 @@ class Gpu:
         """
         _, _, code, channels, in_types, out_types, *_, coordinates = arguments
         kind = body.interpolator.kind if body.interpolator else ""
-        source = generate(
-            code, _native.pixel_ops(), channels, in_types, out_types, kind, coordinates=len(coordinates), rows=rows
-        )
-        if is_interpretable(body, code) and not self._compiles_first(source.stage):
-            interpreter = self.functions([INTERPRETER])
-
-            def create_tiered() -> Any:
-                [function] = interpreter()
-                begin = partial(self._begin_replacing, source.stage)
-                tiered = _native.gpu.TieredFunction(function, self.interpreted_elements, begin)
-                _, _, *program = arguments  # an interpreted stage has no interpolator
-                everything: tuple[Any, ...] = (*program, tiered, list(source.uniforms))
-                return _native.gpu.stage(*everything)
-
-            return create_tiered
+        key = StageKey(tuple(code), channels, tuple(in_types), tuple(out_types), kind, len(coordinates), rows)
+        if is_interpretable(body, code) and not self._compiles_first(key):
+            return self._interpreted(key, arguments)
+        source = _SOURCES.of(key)
         functions = self.functions((*source.interpolators, ("stoker_stage", source.stage)))
 
         def create() -> Any:
@@ -117,24 +162,42 @@ class Gpu:
 
         return create
 
-    def _compiles_first(self, source: str) -> bool:
-        """Whether a stage's kernel is compiled before the stage runs."""
-        return (
-            self._loaded(source) is not None or self.is_cached(source) or next(self._new_stages) <= self.compiled_first
-        )
+    def _interpreted(self, key: StageKey, arguments: tuple[Any, ...]) -> Callable[[], Any]:
+        """Begin to compile the interpreter of a stage. Its own source is generated when its kernel is wanted."""
+        interpreter = self.functions([INTERPRETER])
 
-    def _begin_replacing(self, source: str, tiered: _native.gpu.TieredFunction) -> None:
-        """Begin to compile the kernel of an interpreted stage. A thread of the engine calls this."""
-        thread = threading.Thread(target=self._replace, args=(source, tiered), name="stoker-nvrtc")
+        def create_tiered() -> Any:
+            [function] = interpreter()
+            limits = [self.unloaded_elements, self.interpreted_elements]
+            tiered = _native.gpu.TieredFunction(function, limits, partial(self._begin_replacing, key))
+            _, _, *program = arguments  # an interpreted stage has no interpolator
+            everything: tuple[Any, ...] = (*program, tiered, list(uniforms_of(key.code, _op_codes())))
+            return _native.gpu.stage(*everything)
+
+        return create_tiered
+
+    def _compiles_first(self, key: StageKey) -> bool:
+        """Whether a stage's kernel is loaded or compiled before the stage runs."""
+        source = _SOURCES.find(key)
+        if source is not None and self._loaded(source.stage) is not None:
+            return True
+        return next(self._new_stages) <= self.compiled_first
+
+    def _begin_replacing(self, key: StageKey, tiered: _native.gpu.TieredFunction, limit: int) -> None:
+        """Begin to load the kernel of an interpreted stage, or to compile it. A thread of the engine calls this."""
+        may_compile = limit >= self.interpreted_elements
+        thread = threading.Thread(target=self._replace, args=(key, tiered, may_compile), name="stoker-nvrtc")
         try:
             start_thread(thread)
         except ResourceError as error:
             warn(f"a stage remains interpreted, which is slower: {error}", stacklevel=2)
 
-    def _replace(self, source: str, tiered: _native.gpu.TieredFunction) -> None:
+    def _replace(self, key: StageKey, tiered: _native.gpu.TieredFunction, may_compile: bool) -> None:
         try:
-            with contextlib.suppress(CancelledError):  # the process ends
-                tiered.set_compiled(self._function("stoker_stage", source, 0))
+            source = _SOURCES.of(key).stage
+            if may_compile or self._loaded(source) is not None or self.is_cached(source):
+                with contextlib.suppress(CancelledError):  # the process ends
+                    tiered.set_compiled(self._function("stoker_stage", source, 0))
         except Exception as error:  # noqa: BLE001 - the results are right without the kernel
             warn(f"a stage remains interpreted, which is slower: {error}", stacklevel=2)
 
@@ -224,7 +287,7 @@ def _program_source(program: tuple[Any, ...]) -> ProgramSource:
     extents, code, _, in_types, out_types, *_, coordinates = program
     axes = [axis + _LAST_AXES - len(extents) for axis in coordinates]
     framed = len(extents) == _LAST_AXES
-    return generate_inlined(code, _native.pixel_ops(), in_types, len(out_types), axes, framed=framed)
+    return generate_inlined(code, _op_codes(), in_types, len(out_types), axes, framed=framed)
 
 
 _LAST_AXES = 3  # F, H and W (native/shared/own_slot.hpp)

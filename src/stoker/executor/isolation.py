@@ -48,10 +48,9 @@ class IsolatedOperators:
     """
 
     def __init__(self, config: WorkerConfig | None = None) -> None:
-        self._config = replace(config or WorkerConfig(), count=1)
+        self._config = config
         self._pools: dict[int, ProcessWorkerPool] = {}
-        # A forgotten pipeline ends its processes, too.
-        self._finalizer = weakref.finalize(self, _close, self._pools)
+        self._finalizer: Any = None
 
     def call(
         self, body: PyCall, isolation: Isolation, rows: Sequence[RowContext], inputs: Sequence[tuple[Any, ...]],
@@ -90,7 +89,9 @@ class IsolatedOperators:
         """Return the pool of a node, with a process that answers."""
         pool = self._pools.get(body.node)
         if pool is None:
-            pool = ProcessWorkerPool(self._config, "isolate")
+            if self._finalizer is None:  # a forgotten pipeline ends its processes, too
+                self._finalizer = weakref.finalize(self, _close, self._pools)
+            pool = ProcessWorkerPool(replace(self._config or WorkerConfig(), count=1), "isolate")
             pool.add(_Call(isolation), stateful=False)
             pool.add(_ready, stateful=False)
             self._pools[body.node] = pool

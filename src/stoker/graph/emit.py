@@ -58,8 +58,9 @@ def _op_codes() -> dict[str, int]:
 
 
 def emit(
-    steps: StepList, *, share: bool, planes: bool, has_gpu: bool, host_outputs: Collection[int] = frozenset()
-) -> Plan:
+    steps: StepList, *, share: bool, planes: bool, has_gpu: bool, host_outputs: Collection[int],
+    on_cpu: Mapping[int, set[int]],
+) -> Plan:  # fmt: skip
     """Return the plan of ``steps``. Every output must end in a step that stores it.
 
     Args:
@@ -67,6 +68,7 @@ def emit(
         planes: images that only one resampling reads may stay in component planes.
         has_gpu: values may be fed from a GPU's memory.
         host_outputs: numbers of outputs that are delivered in host memory. Those that a GPU computes are copied.
+        on_cpu: as in :class:`.plan.Plan`.
     """
     segments = cut(steps)
     order = [i for _, members in segments.members for i in members]
@@ -108,6 +110,7 @@ def emit(
         fed_on_gpu=frozenset(index[v] for v in fed_on_gpu if v in index),
         put_on_gpu=frozenset(index[v] for v in put_on_gpu if v in index),
         in_planes=frozenset(index[v] for v in in_planes if v in index),
+        on_cpu=on_cpu,
     )
 
 

@@ -3,27 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..contract.errors import ArgumentError, UnsupportedError, message
-from ..contract.expr import leaves
+from ..contract.expr import Expr, leaves
 from ..contract.lowering import Lowering
 from ..contract.operator import Operator, Spec
-from ..contract.pixel import scalars
 from ..contract.scope import Scope
-from ..contract.step import (
-    InlinedProgram,
-    Interpolator,
-    Native,
-    PyCall,
-    Stage,
-    Step,
-    StepList,
-    Value,
-    View,
-    ViewOp,
-)
+from ..contract.step import PyCall, Step, StepList, Value
 from ..contract.types import DType
 from .node import Edge, Graph, Node
 
@@ -74,60 +62,35 @@ def _lower_node(lowering: Lowering, node: Node, values: Mapping[Edge, Value]) ->
 
 def reads(step: Step, steps: StepList) -> set[int]:
     """Return all values that a step reads: inputs, conditions, and the values that its numbers are computed from."""
-    return (set(step.inputs) | {g for g, _ in step.guards} | number_sources(step, steps)) - set(step.outputs)
+    found = number_sources(step, steps)
+    found.update(step.inputs)
+    found.update(g for g, _ in step.guards)
+    return found.difference(step.outputs)
 
 
 def number_sources(step: Step, steps: StepList) -> set[int]:
     """Return the values that a step's numbers (windows, uniforms, extents, checks) are computed from."""
-    found: set[int] = set()
-    for scalar in step_scalars(step, steps):
+    found = set(step.body.reads)
+    for scalar in _own_scalars(step, steps):
         leaves(scalar, found)
-    return found - set(step.outputs)
+    return found.difference(step.outputs)
 
 
-def step_scalars(step: Step, steps: StepList) -> list[Any]:
-    """Return every scalar that the run loop computes for a step."""
-    found: list[Any] = [step.frames, *body_scalars(step)]
+def step_expressions(step: Step, steps: StepList) -> list[Expr]:
+    """Return every expression that the run loop computes for a step."""
+    return [*step.body.expressions, *(x for x in _own_scalars(step, steps) if isinstance(x, Expr))]
+
+
+def _own_scalars(step: Step, steps: StepList) -> list[object]:
+    """Return the numbers of a step that do not belong to its body."""
+    found: list[object] = [step.frames]
     for check in step.checks:
-        found += [check.condition, *check.values]
+        found += (check.condition, *check.values)
     for v in step.outputs:
         value = steps.values[v]
         found += value.shape
         if value.counted is not None:
             found.append(value.counted.max_output)
-    return found
-
-
-def body_scalars(step: Step) -> list[object]:
-    """Return every scalar in a step's body."""
-    body = step.body
-    if isinstance(body, PyCall):
-        return []
-    if isinstance(body, Native):
-        return [*body.params, *(_inlined_scalars(body.inlined) if body.inlined else ())]
-    found: list[object] = []
-    chains = [body.ops] if isinstance(body, View) else [*body.pre, *body.post]
-    for chain in chains:
-        found += _view_scalars(chain)
-    if isinstance(body, Stage):
-        found += scalars([x for port in body.program for x in port])
-        if isinstance(body.interpolator, Interpolator):
-            found += body.interpolator.params
-    return found
-
-
-def _inlined_scalars(inlined: InlinedProgram) -> list[object]:
-    """Return every scalar of a program in a native kernel."""
-    found: list[object] = [*inlined.shape, *scalars([x for port in inlined.program for x in port])]
-    for chain in inlined.pre:
-        found += _view_scalars(chain)
-    return found
-
-
-def _view_scalars(ops: Sequence[ViewOp]) -> list[object]:
-    found: list[object] = []
-    for op in ops:
-        found += [op.start, op.step, op.extent, *(op.list if op.kind == "reshape" else ())]
     return found
 
 

@@ -70,14 +70,20 @@ class Graph:
     outputs: tuple[Edge, ...]
     names: tuple[str | None, ...] = field(default=())
     partial: bool = False  # part of another graph, reduced to the nodes that its outputs need
-    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # cached facts for state tokens
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # cached facts
 
     def before(self, node: int) -> Graph:
         """Return the part of the graph that feeds ``node``: its inputs, per-row arguments and conditions."""
         return Graph(self.nodes[:node], tuple(self.nodes[node].parents()), partial=True)
 
-    def needed(self) -> set[int]:
+    def needed(self) -> frozenset[int]:
         """Return the nodes that an output depends on, that have effects, or that the user preserves."""
+        if "needed" not in self._known:
+            self._known["needed"] = frozenset(self._find_needed())
+        needed: frozenset[int] = self._known["needed"]
+        return needed
+
+    def _find_needed(self) -> set[int]:
         todo = [e.node for e in self.outputs]
         if not self.partial:
             todo += [n.id for n in self.nodes if n.args.get("preserve") or not n.operator.pure]

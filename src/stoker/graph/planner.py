@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ..contract.gpu import Target
@@ -49,5 +48,6 @@ def make_plan(
     placed = place(graph)
     host = frozenset(i for i, e in enumerate(graph.outputs) if not placed[e.node])
     steps = end_in_stores(steps)
-    plan = emit(steps, share=MEMORY in passes, planes=PLANES in passes, has_gpu=target.has_gpu, host_outputs=host)
-    return replace(plan, on_cpu=on_cpu)
+    return emit(
+        steps, share=MEMORY in passes, planes=PLANES in passes, has_gpu=target.has_gpu, host_outputs=host, on_cpu=on_cpu
+    )

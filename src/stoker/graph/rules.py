@@ -55,10 +55,10 @@ def _require(holds: bool, text: str) -> None:
 
 
 def _check_value(x: Value) -> None:
-    _require(not x.layout or len(x.layout) == x.rank, f"layout {x.layout!r} does not name {x.rank} axes")
-    for e in x.shape:
-        good = isinstance(e, Expr) or (is_static(e) and e >= 0 and float(e).is_integer())
-        _require(good, f"expected extents that are whole numbers, got {x.shape}")
+    if x.layout and len(x.layout) != x.rank:
+        raise RuleViolation(f"layout {x.layout!r} does not name {x.rank} axes")
+    if not all(isinstance(e, Expr) or (is_static(e) and e >= 0 and float(e).is_integer()) for e in x.shape):
+        raise RuleViolation(f"expected extents that are whole numbers, got {x.shape}")
 
 
 def _check_count(step: Step, x: Value, values: Mapping[int, Value]) -> None:
@@ -159,7 +159,8 @@ def _require_alike(found: Shape, wanted: Shape, what: str) -> None:
     """Require equal ranks, and equal extents where both are numbers."""
     alike = len(found) == len(wanted)
     alike = alike and all(a == b for a, b in zip(found, wanted, strict=True) if is_static(a) and is_static(b))
-    _require(alike, f"{what} {list(found)}, its value has {list(wanted)}")
+    if not alike:
+        raise RuleViolation(f"{what} {list(found)}, its value has {list(wanted)}")
 
 
 # ---- stages ----
@@ -210,7 +211,8 @@ def _check_space(body: Stage, spaces: Sequence[Shape], stored: Sequence[Shape]) 
         for d in range(1 if body.channels else 0, len(shape)):
             a, b = shape[-1 - d], stored[0][-1 - d]
             spreads = not (is_static(a) and is_static(b)) or a in (1, b)
-            _require(spreads, f"input {i} of {list(shape)} does not spread over {list(stored[0])}")
+            if not spreads:
+                raise RuleViolation(f"input {i} of {list(shape)} does not spread over {list(stored[0])}")
 
 
 def _check_interpolator(interpolator: Interpolator, spaces: Sequence[Shape], stored: Sequence[Shape]) -> None:

@@ -24,10 +24,11 @@ class Compiler:
     def register(self, x: Scalar) -> int:
         """Return the register that holds ``x``."""
         key = identity(x)
-        if key not in self._known:
-            missing: list[Scalar] = [*parts(x, self._known)] or [x]
-            for part in missing:
-                self._known[identity(part)] = self._emit(part)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        for part in parts(x, self._known) or [x]:
+            self._known[identity(part)] = self._emit(part)
         return self._known[key]
 
     def _emit(self, x: Scalar) -> int:
@@ -40,7 +41,7 @@ class Compiler:
             value, *rest = x.args
             instruction = (CODE[x.op], self._index(value), *[*rest, 0, 0][:2])
         else:
-            a, b, c = [*(self.register(a) for a in x.args), 0, 0][:3]
+            a, b, c = (*[self.register(a) for a in x.args], 0, 0)[:3]
             instruction = (CODE[x.op], a, b, c)
         self.code.append(instruction)
         return len(self.code) - 1

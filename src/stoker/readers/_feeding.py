@@ -90,8 +90,8 @@ class CheckedFeeder(Feeder):
     def _column(self, output: int, data: Any) -> Column:
         data = as_column(data)
         if isinstance(data, list):
-            if not self._copies and self._declared.has(output, data):
-                return data
+            if self._declared.has(output, data):
+                return [x.copy() for x in data] if self._copies else data
             return [self._row(output, x, r) for r, x in enumerate(data)]
         try:
             array = self._own(data)

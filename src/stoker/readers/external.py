@@ -102,6 +102,5 @@ class ExternalSource(Source, name="external_source"):
 
     def lower(self, c: Lowering) -> tuple[Value, ...]:
         args = c.scope.args
-        declared = self._declared(args).specs()
-        specs: tuple[Spec, ...] = c.discovered_types() if declared is None else c.known_types() or declared
+        specs: tuple[Spec, ...] = c.known_types() or self._declared(args).specs() or c.discovered_types()
         return tuple(c.fed(spec, i, is_discovered=True) for i, spec in enumerate(specs))

@@ -13,7 +13,6 @@ from typing import Any
 from ...contract.expr import identity, parts
 from ...contract.pixel import tables_of
 from ...contract.step import Native, Stage, Step, Value, View
-from ..lower import body_scalars
 
 
 class CountsOnGpu:
@@ -44,16 +43,17 @@ class CountsOnGpu:
                 self._values[v] = replace(self._values[v], counted=self._values[counted[0]].counted)
         elif counted and on_gpu and not (isinstance(body, Native) and body.gpu and body.gpu.takes_bound):
             return counted[0]
-        bound = identity(self._values[counted[0]].shape[0]) if follows else None
-        scalars: list[Any] = [x for x in body_scalars(step) if bound is None or not self._reads_only(x, bound)]
-        scalars.append(step.frames)
-        for check in step.checks:
-            scalars += [check.condition, *check.values]
-        for v in step.outputs:
-            scalars += self._values[v].shape[shares:]  # without the axis that is the input's
-        read = next((extent for scalar in scalars for extent in self._extents(scalar)), None)
-        if read is not None:
-            return int(read.args[0])
+        if self._counted:
+            bound = identity(self._values[counted[0]].shape[0]) if follows else None
+            scalars: list[Any] = [x for x in body.expressions if bound is None or not self._reads_only(x, bound)]
+            scalars.append(step.frames)
+            for check in step.checks:
+                scalars += [check.condition, *check.values]
+            for v in step.outputs:
+                scalars += self._values[v].shape[shares:]  # without the axis that is the input's
+            read = next((extent for scalar in scalars for extent in self._extents(scalar)), None)
+            if read is not None:
+                return int(read.args[0])
         if on_gpu:
             self._counted.update(v for v in step.outputs if self._values[v].counted is not None)
         return None

@@ -20,9 +20,10 @@ def merge_equal_steps(steps: StepList) -> StepList:
     kept: list[Step] = []
     values = dict(steps.values)
     for step in steps.steps:
-        step = rename(step, renamed) if renamed else step
-        for v in step.outputs:
-            values[v] = rename_value(values[v], renamed)
+        if renamed:
+            step = rename(step, renamed)
+            for v in step.outputs:
+                values[v] = rename_value(values[v], renamed)
         if isinstance(step.body, PyCall):
             kept.append(step)
             continue

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ...contract.errors import UnsupportedError, message
-from ...contract.expr import parts
 from ...contract.pixel import load
 from ...contract.step import Native, PyCall, Stage, Step, StepList, Value, View
-from ..lower import step_scalars
+from ..lower import step_expressions
 from ..node import Graph
 from .counts import CountsOnGpu
 
@@ -166,9 +165,9 @@ def read_by_the_loop(
     """
     found = set(more)
     for step in reversed(steps.steps):
-        for scalar in step_scalars(step, steps):
-            found |= {part.args[0] for part in parts(scalar) if part.op == "elem"}
-        found |= {v for v, _ in step.guards}
+        for expression in step_expressions(step, steps):
+            found |= expression.elements
+        found.update(v for v, _ in step.guards)
         if isinstance(step.body, Native) and step.body.memory.aliases and len(step.inputs) > 1:
             found.add(step.inputs[0])  # the condition, or the row number
         if isinstance(step.body, PyCall) or reads(step) or not found.isdisjoint(step.outputs):

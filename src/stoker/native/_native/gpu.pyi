@@ -142,11 +142,14 @@ class BatchExchange:
 class TieredFunction:
     """Function of a stage that an interpreter replaces until it is compiled.
 
-    ``compile(tiered)`` is called once, by a thread of the engine, when the interpreter has computed ``limit`` elements.
-    It begins the compilation and returns; :meth:`set_compiled` ends the interpretation.
+    ``replace(tiered, limit)`` is called once for each of the ascending ``limits``, by a thread of the engine, when the
+    interpreter has computed more than ``limit`` elements; only for the largest one of those that a batch exceeds. It
+    begins to load or compile the function and returns; :meth:`set_compiled` ends the interpretation.
     """
 
-    def __init__(self, interpreter: Function, limit: int, compile: Callable[[TieredFunction], None]) -> None: ...
+    def __init__(
+        self, interpreter: Function, limits: Sequence[int], replace: Callable[[TieredFunction, int], None]
+    ) -> None: ...
     @property
     def is_compiled(self) -> bool: ...
     def set_compiled(self, compiled: Function) -> None: ...

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "gpu/gpu.hpp"
 
@@ -13,9 +15,9 @@ namespace stoker::gpu {
 
 class TieredFunction : public std::enable_shared_from_this<TieredFunction> {
  public:
-  // `limit`: lanes that the interpreter computes before the compilation is requested.
-  TieredFunction(std::shared_ptr<const Function> interpreter, int64_t limit)
-      : interpreter_(std::move(interpreter)), limit_(limit) {}
+  // `limits`: ascending numbers of lanes after which the function is requested.
+  TieredFunction(std::shared_ptr<const Function> interpreter, std::vector<int64_t> limits)
+      : interpreter_(std::move(interpreter)), limits_(std::move(limits)) {}
   TieredFunction(const TieredFunction&) = delete;
   TieredFunction& operator=(const TieredFunction&) = delete;
   virtual ~TieredFunction() = default;
@@ -30,17 +32,21 @@ class TieredFunction : public std::enable_shared_from_this<TieredFunction> {
     compiled_ = std::move(compiled);
     ready_.store(compiled_.get(), std::memory_order_release);
   }
-  // Count lanes that the interpreter computes. Return true for the one call that exceeds the limit.
-  bool count(int64_t lanes) const {
+  // Count lanes that the interpreter computes. Return the largest limit that this call exceeds, if it exceeds any.
+  std::optional<int64_t> count(int64_t lanes) const {
     const int64_t before = lanes_.fetch_add(lanes, std::memory_order_relaxed);
-    return before <= limit_ && before + lanes > limit_;
+    std::optional<int64_t> exceeded;
+    for (const int64_t limit : limits_)
+      if (before <= limit && before + lanes > limit) exceeded = limit;
+    return exceeded;
   }
-  // Begin the compilation and return. Threads of the engine call this, without locks.
-  virtual void request() const = 0;
+  // Begin to load or compile the function, after `limit` lanes, and return. Threads of the engine call this, without
+  // locks.
+  virtual void request(int64_t limit) const = 0;
 
  private:
   const std::shared_ptr<const Function> interpreter_;
-  const int64_t limit_;
+  const std::vector<int64_t> limits_;
   mutable std::atomic<int64_t> lanes_{0};
   std::mutex mutex_;
   std::shared_ptr<const Function> compiled_;

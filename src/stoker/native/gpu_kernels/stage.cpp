@@ -125,9 +125,10 @@ class GpuStage : public gpu::Kernel {
     gpu::Address program = 0;
     std::copy(interpreted_.begin(), interpreted_.end(), batch.upload(interpreted_.size(), &program));
     stage::launch(batch, rows, functions_.tiered->interpreter(), slot_bytes(), {program, report});
-    if (functions_.tiered->count(elements)) {  // the plan, which owns the function, is alive
-      batch.call([tiered = functions_.tiered.get()](gpu::Fork& fork) {
-        tiered->request();
+    if (const std::optional<int64_t> limit = functions_.tiered->count(elements)) {
+      // The plan, which owns the function, is alive.
+      batch.call([tiered = functions_.tiered.get(), limit = *limit](gpu::Fork& fork) {
+        tiered->request(limit);
         return fork.stream();
       });
     }
