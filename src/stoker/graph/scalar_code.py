@@ -27,7 +27,8 @@ class Compiler:
         known = self._known.get(key)
         if known is not None:
             return known
-        for part in parts(x, self._known) or [x]:
+        missing: list[Scalar] = [*parts(x, self._known)] or [x]
+        for part in missing:
             self._known[identity(part)] = self._emit(part)
         return self._known[key]
 
