@@ -150,6 +150,8 @@ def _operands(instruction: Instruction, op: str) -> list[tuple[int, bool, int]]:
 
 def uniforms_of(code: Sequence[Instruction], op_codes: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
     """Return what :attr:`StageSource.uniforms` is for a program, without its source."""
+    if not any(instruction[8] for instruction in code):  # the marks of operands that are uniforms
+        return ()
     names = {number: name for name, number in op_codes.items()}
     operands = [operand for instruction in code for operand in _operands(instruction, names[instruction[0]])]
     return tuple(dict.fromkeys((number, kind) for number, is_uniform, kind in operands if is_uniform))

@@ -92,7 +92,7 @@ def apply_passes(steps: StepList, passes: frozenset[str], target: Target) -> Ste
 
 def _are_same(a: StepList, b: StepList) -> bool:
     """Return whether a pass has changed nothing, so that what was pruned and verified before still is."""
-    return (
+    return a is b or (
         len(a.steps) == len(b.steps)
         and all(x is y for x, y in zip(a.steps, b.steps, strict=True))
         and a.outputs == b.outputs
@@ -129,8 +129,9 @@ def end_in_stores(steps: StepList) -> StepList:
     is_on_host = not any(s.on_gpu for s in steps.steps)
     placed: dict[int, int] = {}
     values, result, outputs = dict(steps.values), list(steps.steps), []
-    readers = Counter(v for s in steps.steps for v in reads(s, steps))
-    readers.update(steps.outputs)
+    readers = Counter(steps.outputs)
+    if any(s.on_gpu and isinstance(s.body, View) for s in steps.steps):
+        readers.update(v for s in steps.steps for v in reads(s, steps))
     seen_through: set[int] = set()  # outputs of views that only a store reads
     for v in steps.outputs:
         step = makers.get(v)

@@ -76,14 +76,18 @@ class Graph:
         """Return the part of the graph that feeds ``node``: its inputs, per-row arguments and conditions."""
         return Graph(self.nodes[:node], tuple(self.nodes[node].parents()), partial=True)
 
+    def fact(self, name: str, find: Callable[[], Any]) -> Any:
+        """Return a fact about the graph, which the first call with this name finds."""
+        if name not in self._known:
+            self._known[name] = find()
+        return self._known[name]
+
     def needed(self) -> frozenset[int]:
         """Return the nodes that an output depends on, that have effects, or that the user preserves."""
-        if "needed" not in self._known:
-            self._known["needed"] = frozenset(self._find_needed())
-        needed: frozenset[int] = self._known["needed"]
+        needed: frozenset[int] = self.fact("needed", self._find_needed)
         return needed
 
-    def _find_needed(self) -> set[int]:
+    def _find_needed(self) -> frozenset[int]:
         todo = [e.node for e in self.outputs]
         if not self.partial:
             todo += [n.id for n in self.nodes if n.args.get("preserve") or not n.operator.pure]
@@ -93,14 +97,12 @@ class Graph:
             if i not in found:
                 found.add(i)
                 todo += [e.node for e in self.nodes[i].parents()]
-        return found
+        return frozenset(found)
 
     def stateful(self) -> Node | None:
         """Return a node with a stateful operator; None if there is none."""
-        if "stateful" not in self._known:
-            found = (self.nodes[n] for n in sorted(self.needed()))
-            self._known["stateful"] = next((n for n in found if n.operator.stateful), None)
-        node: Node | None = self._known["stateful"]
+        found = (self.nodes[n] for n in sorted(self.needed()))
+        node: Node | None = self.fact("stateful", lambda: next((n for n in found if n.operator.stateful), None))
         return node
 
     def to_json(self) -> str:
@@ -166,9 +168,8 @@ class Graph:
 
     def outline(self) -> list[Any]:
         """Return a compact list of each node's part of the fingerprint: name, arguments, everything else."""
-        if "outline" not in self._known:
-            self._known["outline"] = [_outlined(n) for n in self.nodes]
-        return [[name, {**args}, rest] for name, args, rest in self._known["outline"]]  # a copy
+        outline = self.fact("outline", lambda: [_outlined(n) for n in self.nodes])
+        return [[name, {**args}, rest] for name, args, rest in outline]  # a copy
 
     def difference(self, outline: Sequence[Any]) -> str:
         """Describe the difference between this graph and one with the :meth:`outline` ``outline``."""
@@ -190,8 +191,9 @@ class Graph:
 
     def fingerprint(self) -> str:
         """Return a short digest of the facts that decide the results: operators, versions, constants, edges, draws."""
-        if "fingerprint" in self._known:
-            return str(self._known["fingerprint"])
+        return str(self.fact("fingerprint", self._find_fingerprint))
+
+    def _find_fingerprint(self) -> str:
         digest = _digest()
         for n in self.nodes:
             args = {k: _stable(v) for k, v in _deciding(n.operator, n.args).items()}
@@ -199,8 +201,7 @@ class Graph:
                 repr((n.operator.name, n.operator.version, args, n.inputs, n.edges, n.draw, n.guards)).encode()
             )
         digest.update(repr(self.outputs).encode())
-        self._known["fingerprint"] = digest.hexdigest()
-        return str(self._known["fingerprint"])
+        return str(digest.hexdigest())
 
 
 def _outlined(node: Node) -> tuple[str, dict[str, str], str]:

@@ -12,6 +12,10 @@ from .rules import RuleViolation, check_step
 
 def verify_graph(graph: Graph) -> None:
     """Raise GraphError if an edge points nowhere or forward, or two random calls share a draw."""
+    graph.fact("verified", lambda: _verify_graph(graph))
+
+
+def _verify_graph(graph: Graph) -> None:
     draws: dict[int, int] = {}
     for i, node in enumerate(graph.nodes):
         if node.id != i:

@@ -20,6 +20,8 @@ from .fusion import may_divide_by_zero
 
 def push_windows(steps: StepList) -> StepList:
     """Move slices of the first two axes into the kernels that support a window."""
+    if not any(isinstance(step.body, Native) and step.body.window is not None for step in steps.steps):
+        return steps
     users = Counter(v for step in steps.steps for v in step.inputs)
     kept = set(steps.outputs).union(*(number_sources(step, steps) for step in steps.steps))
     free = {v for v, count in users.items() if count == 1 and v not in kept}  # values with one reader

@@ -34,6 +34,8 @@ def merge_equal_steps(steps: StepList) -> StepList:
             kept.append(step)
         else:
             renamed.update(zip(step.outputs, twin.outputs, strict=True))
+    if not renamed:
+        return steps
     outputs = [renamed.get(v, v) for v in steps.outputs]
     return StepList(kept, values, outputs, steps.fed, steps.readers)
 

@@ -45,6 +45,8 @@ MAX_PROGRAM = 256  # operations of a joined program; registers of larger ones do
 
 def fuse(steps: StepList) -> StepList:
     """Fuse all chains of stages."""
+    if sum(isinstance(step.body, (Stage, View)) for step in steps.steps) < 2:
+        return steps
     work = _Work(steps)
     for i in range(len(work.steps)):
         # A step that absorbs another one also gets its inputs. Earlier steps are unaffected: they gain no readers.

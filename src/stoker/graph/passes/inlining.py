@@ -29,6 +29,8 @@ _RANKS = (2, 3)
 
 def inline_programs(steps: StepList) -> StepList:
     """Inline all programs that kernels on a GPU can compute."""
+    if not any(isinstance(step.body, Native) and step.body.inlining is not None for step in steps.steps):
+        return steps
     work = _Work(steps)
     for number in range(len(steps.steps)):
         work.inline(number)

@@ -21,8 +21,13 @@ from ..node import Graph
 from .counts import CountsOnGpu
 
 
-def place(graph: Graph) -> dict[int, bool]:
+def place(graph: Graph) -> Mapping[int, bool]:
     """Return for every node whether its outputs belong in a GPU's memory."""
+    placed: Mapping[int, bool] = graph.fact("placed", lambda: _place(graph))
+    return placed
+
+
+def _place(graph: Graph) -> dict[int, bool]:
     placed: dict[int, bool] = {}
     for node in graph.nodes:
         inherited = any(placed[e.node] for e in node.inputs)

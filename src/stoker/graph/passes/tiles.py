@@ -66,11 +66,13 @@ def replace_chain(
 
 def find_chains(steps: StepList, select: Callable[[Step, StepList], Tiles | None]) -> list[Chain]:
     """Return the chains of steps for which ``select`` returns the trait."""
+    selected = [select(step, steps) for step in steps.steps]
+    if not any(selected):
+        return []
     users = Counter(v for step in steps.steps for v in (*step.inputs, *(guard for guard, _ in step.guards)))
     kept = set(steps.outputs).union(*(number_sources(step, steps) for step in steps.steps))
     chains: dict[int, Chain] = {}  # by the value that the last step computes
-    for number, step in enumerate(steps.steps):
-        tiles = select(step, steps)
+    for number, (step, tiles) in enumerate(zip(steps.steps, selected, strict=True)):
         if tiles is None:
             continue
         first = step.inputs[0]
