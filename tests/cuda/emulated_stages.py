@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker.codecs.jpeg.codec import SOURCES as JPEG_SOURCES
-from stoker.codecs.jpeg.engines import SOURCES as ENGINE_SOURCES
+from stoker.codecs.jpeg import codec, engines
 from stoker.contract.expr import Expr
 from stoker.contract.gpu import StageRows
 from stoker.contract.types import DType
@@ -40,6 +39,8 @@ CHECKOUT = HERE.parents[1] / "src" / "stoker" / "native"
 OPS = _native.pixel_ops()
 PROJECTED = ("project_nearest", "project_linear", "project_cubic")
 INTERPOLATORS = {"": 0, "resample": 1, "affine": 2, **{name: 3 + i for i, name in enumerate(PROJECTED)}}
+JPEG_SOURCES = tuple(dict.fromkeys(s for dtype in codec.SUFFIXES for s in codec.sources_for(dtype)))
+ENGINE_SOURCES = tuple(s for suffix in codec.SUFFIXES.values() for s in engines.sources_for(suffix))
 JPEG = tuple(name for name, _ in JPEG_SOURCES)
 ENGINES = tuple(name for name, _ in ENGINE_SOURCES)
 LIBRARY = {  # macros that define kernels (frameworks/_torch_ops_cuda.py, _torch_padding.py)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stoker.codecs.jpeg.codec import SOURCES as JPEG
+from stoker.codecs.jpeg.codec import SUFFIXES, sources_for
 from stoker.device import compile as compiling
 from stoker.ops.image.recipe import SOURCES as RECIPE
 
@@ -55,7 +55,7 @@ def _short(title: str) -> str:
 def main() -> None:
     tests = compiled_by_tests()
     architectures = tests.ARCHITECTURES
-    sources = dict((*JPEG, *RECIPE))
+    sources = dict((*(s for dtype in SUFFIXES for s in sources_for(dtype)), *RECIPE))
     sources.update(tests.representative())
     print("| kernel |", " | ".join(f"sm_{a}" for a in architectures), "|\n|---|" + "---|" * len(architectures))
     for title, text in sources.items():

@@ -14,7 +14,8 @@ import pytest
 from idle_clock import HANG_S
 
 from stoker import fn, pipeline_def
-from stoker.codecs.jpeg.codec import SOURCES
+from stoker.codecs.jpeg.codec import sources_for
+from stoker.contract.types import DType
 from stoker.device import compile as compiling
 from stoker.device.compilation_pool import CompilationPool
 from stoker.device.gpu import Gpu
@@ -72,7 +73,7 @@ def test_compilations_without_a_waiter_do_not_delay_the_exit():
 def test_the_interpreter_runs_while_the_compiler_works():
     """Without this, compiling in threads would be useless."""
     pool, compiled = CompilationPool(2), lambda source: compiling._compile(source, 90, None)
-    sources = list(dict.fromkeys(text for _, text in SOURCES))
+    sources = list(dict.fromkeys(text for _, text in sources_for(DType.UINT8)))
     for source in sources:
         pool.begin(source, compiled)
     turns = 0

@@ -8,19 +8,20 @@ import re
 import pytest
 from kept_reports import report_of
 
-from stoker.codecs.jpeg.codec import SOURCES
+from stoker.codecs.jpeg.codec import SUFFIXES, sources_for
 from tests.complete import COMPLETE
 
 # The largest number of registers per kernel at which a multiprocessor holds as many threads as its launches assume.
 MAX_REGISTERS = {
     "unstuff": 64, "clear": 32, "entropy": 64, "prepare": 64, "guess": 64, "synchronise": 64, "write": 64,
-    "transform": 64, "pixels": 64,
+    "transform": 64, "pixels": 64, "pixels_u16": 64, "pixels_f32": 64,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("architecture", [80, 90, 100] if COMPLETE else [90])
 def test_jpeg_kernels_compile_without_spills(architecture):
-    report = "".join(report_of(source, architecture) for source in dict.fromkeys(text for _, text in SOURCES))
+    texts = dict.fromkeys(text for dtype in SUFFIXES for _, text in sources_for(dtype))
+    report = "".join(report_of(source, architecture) for source in texts)
     spills = r"(\d+) bytes spill stores, (\d+) bytes spill loads"
     pattern = rf"entry function 'stoker_jpeg_(\w+)'.*?{spills}.*?Used (\d+) registers"
     kernels = re.findall(pattern, report, re.DOTALL)

@@ -38,6 +38,20 @@ def is_theirs(key: int, part: float) -> bool:
     return (key ^ key >> 31) / 2**64 < part
 
 
+@pytest.mark.parametrize("dtype", [types.UINT16, types.FLOAT, types.FLOAT16])
+def test_wider_elements(engines: Any, tmp_path: Path, dtype: Any) -> None:
+    """Their error is that of the bytes from which the engines' and the exact decoder's elements are made."""
+    path, shown = turned_file(tmp_path, 6)
+    rows, report = rows_of(decoding([path] * 300, batch_size=50, dtype=dtype), 300)
+    want = shown * np.uint16(257) if dtype == types.UINT16 else shown * np.float32(1 / 255)
+    for row in rows:
+        np.testing.assert_array_equal(row, want.astype(row.dtype))
+    found = report.codecs["jpeg"].engines
+    exact = exact_of(path).astype(int)
+    assert found.rows >= 300 and found.compared and found.max_error == OFF
+    assert found.mean_error == pytest.approx(np.abs(wrong(exact.astype(np.uint8)) - exact).mean())
+
+
 @pytest.mark.parametrize("settings", [
     {}, {"batch_size": 5, "num_threads": 1}, {"gpu_decoder_load": 0.0}, {"gpu_decoder_load": 1.0, "exec_async": False},
 ])  # fmt: skip

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/widen.hpp"
 #include "gpu_kernels/jpeg.hpp"
 #include "jpeg/orientation.hpp"
 #include "gpu_kernels/jpeg_parts.hpp"
@@ -20,8 +21,8 @@ namespace stoker::jpeg::gpu {
 struct BatchCase {
   uint32_t rows, format, adjust;
   uint32_t unstuff_threads, entropy_threads, pixel_threads, min_bits, max_rounds, seed, scale_log2, passes, spoil;
-  uint32_t parts, scratch_kb;  // the most memory of a launch; 0: any
-  uint32_t spread_rows, lead_bits;
+  uint32_t parts, scratch_kb;                // the most memory of a launch; 0: any
+  uint32_t spread_rows, lead_bits, element;  // `element`: index into kElementTypes
   uint64_t memory, index_bytes, piece_bytes;
 };
 struct RowCase {
@@ -44,6 +45,7 @@ struct TestCase {
   std::vector<TestRow> rows;
 
   Format format() const { return static_cast<Format>(head.format); }
+  DType dtype() const { return kElementTypes[head.element].dtype; }
   Settings settings() const {
     Settings settings = {head.unstuff_threads, head.entropy_threads, head.pixel_threads,
                          head.min_bits,        head.max_rounds,      static_cast<size_t>(head.memory)};
@@ -122,6 +124,16 @@ inline std::vector<uint8_t> on_cpu(const TestRow& row, const BatchCase& head, jp
   return out;
 }
 
+// Return bytes as elements of the batch's type.
+inline std::vector<uint8_t> widened_all(const std::vector<uint8_t>& bytes, DType dtype) {
+  if (dtype == DType::U8) return bytes;
+  std::vector<uint8_t> wide(bytes.size() * static_cast<size_t>(size_of(dtype)));
+  for (size_t i = 0; i < bytes.size(); ++i)
+    if (dtype == DType::U16) store_element(wide.data() + 2 * i, widened<uint16_t>(bytes[i]));
+    else store_element(wide.data() + 4 * i, widened<float>(bytes[i]));
+  return wide;
+}
+
 // The device-independent part of a batch in flight.
 class TestBatch : public stoker::gpu::Batch, public stoker::gpu::RowMemory {
  public:
@@ -185,6 +197,7 @@ inline void describe_rows(const stoker::gpu::Kernel& kernel, TestCase& c, const 
     file.stride[0] = 1;
     file.data = reinterpret_cast<uint8_t*>(homes[i].file);
     out.rank = 3;
+    out.dtype = c.dtype();
     out.shape[0] = row.height, out.shape[1] = row.width, out.shape[2] = row.channels;
     out.set_contiguous_strides();
     out.stride[0] = homes[i].pitch;
@@ -217,8 +230,8 @@ inline bool report_row(const TestCase& c, size_t i, bool active, uint32_t status
   if (!active) return say("refused: " + row.error);
   if (status & kFailures) return say("left: " + std::to_string(status));
   jpeg::Status cpu;
-  const std::vector<uint8_t> expected = on_cpu(row, c.head, cpu);
-  const size_t line = static_cast<size_t>(row.width * row.channels);
+  const std::vector<uint8_t> expected = widened_all(on_cpu(row, c.head, cpu), c.dtype());
+  const size_t line = static_cast<size_t>(row.width * row.channels * size_of(c.dtype()));
   size_t wrong = 0, first = 0;
   for (size_t y = static_cast<size_t>(row.height); y-- > 0;)
     for (size_t x = line; x-- > 0;)

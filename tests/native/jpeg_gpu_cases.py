@@ -25,6 +25,7 @@ GPU_SOURCES = (
     "jpeg_row.cpp",
 )  # of gpu_kernels/
 FORMATS = ("RGB", "BGR", "GRAY", "YCbCr", "ANY")
+ELEMENTS = ("uint8", "uint16", "float32")
 SPOILT = ("nothing", "checksums", "states", "sums", "bit", "bytes", "exchanged", "packed", "forged")
 
 
@@ -58,14 +59,15 @@ class Batch:
     parts: int = 0  # 1: read only what the window needs of known files; 2: the same, and change one byte of it
     spread_rows: int = 0  # batches of up to this many rows have several CTAs that write each of them
     lead_bits: int = 256  # that are decoded before a subsequence to guess its state
+    element: str = "uint8"  # type of the pixels' elements
     piece_bytes: int = 1 << 17  # of a file: the index stores an entry point for each piece of a subsequence
 
     def pack(self) -> bytes:
         head = struct.pack(
-            "<16I3Q", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
+            "<17I4x3Q", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
             self.entropy_threads, self.pixel_threads, self.min_bits, self.max_rounds, self.seed, self.scale_log2,
             self.passes, self.spoil, self.parts, self.scratch_kb, self.spread_rows, self.lead_bits,
-            self.memory, self.index_bytes, self.piece_bytes,
+            ELEMENTS.index(self.element), self.memory, self.index_bytes, self.piece_bytes,
         )  # fmt: skip
         rows = (struct.pack("<I4i", len(r.data), *(r.window or (0, 0, 0, 0))) + r.data for r in self.rows)
         return head + b"".join(rows)

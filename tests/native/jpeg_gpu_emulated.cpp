@@ -25,16 +25,20 @@ using Invoke = void (*)(const uint64_t*);
 template <auto kKernel>
 constexpr Invoke kInvoke = [](const uint64_t* arguments) { invoke<kKernel>(kKernel, arguments); };
 
-const Invoke kKernels[] = {
-    kInvoke<stoker_jpeg_unstuff>, kInvoke<stoker_jpeg_clear>,     kInvoke<stoker_jpeg_entropy>,
-    kInvoke<stoker_jpeg_prepare>, kInvoke<stoker_jpeg_guess>,     kInvoke<stoker_jpeg_synchronise>,
-    kInvoke<stoker_jpeg_write>,   kInvoke<stoker_jpeg_transform>, kInvoke<stoker_jpeg_pixels>};
+const Invoke kKernels[] = {kInvoke<stoker_jpeg_unstuff>, kInvoke<stoker_jpeg_clear>,
+                           kInvoke<stoker_jpeg_entropy>, kInvoke<stoker_jpeg_prepare>,
+                           kInvoke<stoker_jpeg_guess>,   kInvoke<stoker_jpeg_synchronise>,
+                           kInvoke<stoker_jpeg_write>,   kInvoke<stoker_jpeg_transform>};
+const Invoke kPixelKernels[] = {kInvoke<stoker_jpeg_pixels>, kInvoke<stoker_jpeg_pixels_u16>,
+                                kInvoke<stoker_jpeg_pixels_f32>};
 
-Functions functions() {
+Functions functions(size_t element) {
   Functions all;
-  for (size_t i = 0; i < all.size(); ++i)
-    all[i] = std::make_shared<stoker::gpu::Function>(
-        stoker::gpu::Function{kFunctionNames[i], reinterpret_cast<void*>(kKernels[i])});
+  const auto make = [](const std::string& name, Invoke kernel) {
+    return std::make_shared<stoker::gpu::Function>(stoker::gpu::Function{name, reinterpret_cast<void*>(kernel)});
+  };
+  for (size_t i = 0; i + 1 < all.size(); ++i) all[i] = make(kFunctionNames[i], kKernels[i]);
+  all.back() = make(std::string(kFunctionNames.back()) + kElementTypes[element].suffix, kPixelKernels[element]);
   return all;
 }
 
@@ -173,10 +177,11 @@ bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, Index* index, bool
   for (size_t i = 0; i < c.rows.size(); ++i) {
     TestRow& row = c.rows[i];
     read_in_part(row, c, index);
-    const size_t offset = emulation().random() % 16, gap = emulation().random() % 8;
+    const int64_t size = size_of(c.dtype());
+    const size_t offset = emulation().random() % 16, gap = emulation().random() % 8 * static_cast<size_t>(size);
     files[i].resize(offset + row.file.size());
     std::copy(row.file.begin(), row.file.end(), files[i].begin() + static_cast<std::ptrdiff_t>(offset));
-    const int64_t pitch = row.width * row.channels + static_cast<int64_t>(gap);
+    const int64_t pitch = row.width * row.channels * size + static_cast<int64_t>(gap);
     out[i].assign(static_cast<size_t>(pitch * row.height) + gap, kUntouched);
     homes.push_back(
         {reinterpret_cast<Address>(files[i].data() + offset), reinterpret_cast<Address>(out[i].data() + gap), pitch});
@@ -196,7 +201,7 @@ bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, Index* index, bool
     const uint8_t* const pixels = reinterpret_cast<const uint8_t*>(homes[i].out);
     const bool known = active && reinterpret_cast<const Row*>(batch.slot(i))->known;
     good &= report_row(c, i, active, status, known, pixels, homes[i].pitch, !loud, loud && c.head.spoil == kForged);
-    const int64_t line = c.rows[i].width * c.rows[i].channels;
+    const int64_t line = c.rows[i].width * c.rows[i].channels * size_of(c.dtype());
     for (size_t k = 0; k < out[i].size(); ++k) {
       const int64_t at = static_cast<int64_t>(k) - (pixels - out[i].data());
       if ((at < 0 || at % homes[i].pitch >= line) && out[i][k] != kUntouched) {
@@ -215,7 +220,7 @@ bool run_case(TestCase& c) {
   bool good = true;
   for (uint32_t pass = 1; pass <= c.head.passes; ++pass) {
     if (pass == c.head.passes && index) index = entries.spoil(index);
-    const auto kernel = make_decode(c.head.adjust != 0, c.format(), functions(), c.settings(),
+    const auto kernel = make_decode(c.head.adjust != 0, c.format(), functions(c.head.element), c.settings(),
                                     static_cast<int>(c.head.scale_log2), index, c.head.parts != 0);
     good &= run_pass(c, *kernel, index.get(), pass == c.head.passes);
   }

@@ -16,7 +16,7 @@ from pathlib import Path
 import jpeg_writer as jw
 import numpy as np
 import pytest
-from jpeg_gpu_cases import FORMATS, SPOILT, Batch, Row, build_emulator, pack
+from jpeg_gpu_cases import ELEMENTS, FORMATS, SPOILT, Batch, Row, build_emulator, pack
 from PIL import Image
 from test_jpeg import FACTORS, RESTARTS, SIZES, beyond_16_bits, encode, picture, scan_start
 
@@ -79,6 +79,23 @@ def test_formats(run, format):
     for ids, app in [((82, 71, 66), b""), ((1, 2, 3), jw.adobe(0)), ((1, 2, 3), jw.adobe(1)), ((5, 6, 7), b"")]:
         rows += windows(jw.random_file(rng, 40, 40, FACTORS[-2], ids=ids, app=app), (40, 40), rng, 1)
     assert all_equal(run(Batch(rows, format=format)))
+
+
+@pytest.mark.parametrize("element", ELEMENTS[1:])
+@pytest.mark.parametrize("format", FORMATS)
+def test_elements(run, element, format):
+    """Also with an orientation, and with rows that do not begin at a multiple of four elements."""
+    rng = np.random.default_rng(40)
+    rows = []
+    for subsampling in (0, 1, 2):
+        for size in ((61, 43), (14, 9), (15, 6), (3, 2)):
+            rows += windows(encode(picture(rng, *size), subsampling=subsampling), size, rng, 2)
+    rows += windows(encode(picture(rng, 61, 43, 1)), (61, 43), rng, 1)
+    rows += windows(jw.random_file(rng, 40, 40, FACTORS[-2], ids=(82, 71, 66)), (40, 40), rng, 1)
+    rows += [Row(jw.random_file(rng, 30, 21, [(2, 1), (1, 1), (1, 1)], app=jw.exif(value))) for value in (3, 6)]
+    batch = Batch(rows, format=format, element=element, adjust=True)
+    smaller = replace(batch, rows=[Row(row.data) for row in rows], scale_log2=1)
+    assert all_equal(run(batch, replace(batch, seed=2), smaller))
 
 
 def test_layouts(run):

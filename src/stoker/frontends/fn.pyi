@@ -4558,8 +4558,7 @@ class decoders:
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. UINT16 and floating types keep
                 the values of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray
                 files with floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and
-                32-bit integers must be whole numbers up to 255. Floating types of RGB, BGR and GRAY with `device`
-                mixed have 8 bits first, too, as a GPU decodes them.
+                32-bit integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
@@ -4648,8 +4647,7 @@ class decoders:
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. UINT16 and floating types keep
                 the values of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray
                 files with floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and
-                32-bit integers must be whole numbers up to 255. Floating types of RGB, BGR and GRAY with `device`
-                mixed have 8 bits first, too, as a GPU decodes them.
+                32-bit integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
@@ -4727,8 +4725,7 @@ class decoders:
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. UINT16 and floating types keep
                 the values of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray
                 files with floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and
-                32-bit integers must be whole numbers up to 255. Floating types of RGB, BGR and GRAY with `device`
-                mixed have 8 bits first, too, as a GPU decodes them.
+                32-bit integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
@@ -4827,8 +4824,7 @@ class decoders:
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. UINT16 and floating types keep
                 the values of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray
                 files with floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and
-                32-bit integers must be whole numbers up to 255. Floating types of RGB, BGR and GRAY with `device`
-                mixed have 8 bits first, too, as a GPU decodes them.
+                32-bit integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.

@@ -10,22 +10,30 @@ from ...contract.codec import Codec, CodecGpu, CodecKernel
 from ...contract.step import Native, OnEngines, Sources
 from ...contract.types import DType
 from ...native import _native
-from .engines import SOURCES as ENGINE_SOURCES
 from .engines import open_engines
+from .engines import sources_for as engine_sources_for
 from .index_folder import IndexFolder
 from .report import Engines, FileIndexReport, JpegReport
 
-# The decoder's CUDA C++. Kernels that take long to compile come first.
-SOURCES: Sources = (
-    ("stoker_jpeg_entropy", '#include "device/jpeg_entropy.cuh"\n'),
-    *(
-        (f"stoker_jpeg_{name}", '#include "device/jpeg_spread.cuh"\n')
-        for name in ("prepare", "guess", "synchronise", "write")
-    ),
-    ("stoker_jpeg_transform", '#include "device/jpeg_transform.cuh"\n'),
-    ("stoker_jpeg_pixels", '#include "device/jpeg_pixels.cuh"\n'),
-    *((f"stoker_jpeg_{name}", '#include "device/jpeg_begin.cuh"\n') for name in ("unstuff", "clear")),
-)
+# Suffixes of kernels that write pixels, by the type of their elements: bytes, or these scaled to a wider type.
+SUFFIXES = {DType.UINT8: "", DType.UINT16: "_u16", DType.FLOAT: "_f32"}
+
+
+def sources_for(dtype: DType) -> Sources:
+    """Return the decoder's CUDA C++ for pixels of a type. Kernels that take long to compile come first."""
+    pixels = f"jpeg_pixels{SUFFIXES[dtype]}"
+    return (
+        ("stoker_jpeg_entropy", '#include "device/jpeg_entropy.cuh"\n'),
+        *(
+            (f"stoker_jpeg_{name}", '#include "device/jpeg_spread.cuh"\n')
+            for name in ("prepare", "guess", "synchronise", "write")
+        ),
+        ("stoker_jpeg_transform", '#include "device/jpeg_transform.cuh"\n'),
+        (f"stoker_{pixels}", f'#include "device/{pixels}.cuh"\n'),
+        *((f"stoker_jpeg_{name}", '#include "device/jpeg_begin.cuh"\n') for name in ("unstuff", "clear")),
+    )
+
+
 # CPU kernels that read files in parts, with the help of the index.
 _READS_IN_PARTS = {"read_header": _native.gpu.read_header, "read_window": _native.gpu.read_window}
 
@@ -72,9 +80,10 @@ class Jpeg(Codec, name="jpeg"):
         self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType]
     ) -> Callable[[], CodecKernel]:
         assert self.gpu is not None
-        functions = self.gpu.functions(SOURCES)
+        dtype = out_types[0]
+        functions = self.gpu.functions(sources_for(dtype))
         wanted = body.gpu.kernel if body.gpu else None
-        on_engines = self._on_engines(self.gpu, body, wanted) if isinstance(wanted, OnEngines) else None
+        on_engines = self._on_engines(self.gpu, body, wanted, dtype) if isinstance(wanted, OnEngines) else None
 
         def create() -> CodecKernel:
             make: Any = _native.gpu.decode  # decodes a whole file or parts of one
@@ -84,22 +93,26 @@ class Jpeg(Codec, name="jpeg"):
         return create
 
     def _on_engines(
-        self, gpu: CodecGpu, body: Native, wanted: OnEngines
+        self, gpu: CodecGpu, body: Native, wanted: OnEngines, dtype: DType
     ) -> Callable[[_native.gpu.GpuWithCpuFallback], _native.gpu.OnEngines]:
         """Begin to compile the kernels for the engines' pictures. Return a function that adds the engines to an exact
         decoder.
+
+        Args:
+            dtype: element type of the output.
 
         Raises:
             DeviceError: the GPU has no engines.
         """
         if wanted.smooth not in self._engines:
             self._engines[wanted.smooth] = open_engines(gpu.device, gpu.quota, wanted.smooth)
-        functions = gpu.functions(ENGINE_SOURCES)
+        suffix = SUFFIXES[dtype]
+        functions = gpu.functions(engine_sources_for(suffix))
         adjust, output_type, *_ = body.attrs
 
         def create(exact: _native.gpu.GpuWithCpuFallback) -> _native.gpu.OnEngines:
             engines = self._engines[wanted.smooth]
-            return _native.gpu.on_engines(exact, engines, functions(), wanted.part, adjust, output_type)
+            return _native.gpu.on_engines(exact, engines, functions(), suffix, wanted.part, adjust, output_type)
 
         return create
 

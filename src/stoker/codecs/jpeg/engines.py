@@ -4,11 +4,23 @@
 from __future__ import annotations
 
 from ...contract.errors import DeviceError
+from ...contract.step import Sources
 from ...device.cuda_library import find_cuda_library
 from ...native import _native
 
-# Kernels that copy the engines' pictures to their outputs, and compare some with the exact decoder's.
-SOURCES = tuple((f"stoker_nvjpeg_{name}", '#include "device/nvjpeg_place.cuh"\n') for name in ("place", "compare"))
+_PARTS = ("place", "compare")
+
+
+def sources_for(suffix: str) -> Sources:
+    """Return the kernels that copy the engines' pictures to outputs, and compare some with the exact decoder's.
+
+    Args:
+        suffix: of the output's element type.
+    """
+    text = f'#include "device/nvjpeg_place{suffix}.cuh"\n'
+    return tuple((f"stoker_nvjpeg_{name}{suffix}", text) for name in _PARTS)
+
+
 _HINT = (
     'The engines are those of A100, H100, H200 and newer GPUs; without `gpu_backend="nvjpeg_hardware"` no library is '
     "needed, and the pixels are exact"

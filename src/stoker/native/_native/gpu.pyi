@@ -99,6 +99,7 @@ def on_engines(
     exact: GpuWithCpuFallback,
     engines: JpegEngines,
     kernels: Sequence[Function],
+    suffix: str,
     part: float,
     adjust: bool,
     format: int,

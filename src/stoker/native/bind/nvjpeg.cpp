@@ -23,12 +23,12 @@ using nvjpeg::Engines;
 
 std::shared_ptr<Decode> make_on_engines(std::shared_ptr<gpu::GpuWithCpuFallback> exact,
                                         std::shared_ptr<Engines> engines,
-                                        const std::vector<std::shared_ptr<gpu::Function>>& kernels, double part,
-                                        bool adjust, int format) {
+                                        const std::vector<std::shared_ptr<gpu::Function>>& kernels,
+                                        const std::string& suffix, double part, bool adjust, int format) {
   nvjpeg::Functions functions;
   for (size_t i = 0; i < functions.size(); ++i) {
     for (const auto& kernel : kernels)
-      if (kernel->name == nvjpeg::kFunctionNames[i]) functions[i] = kernel;
+      if (kernel->name == nvjpeg::kFunctionNames[i] + suffix) functions[i] = kernel;
     if (!functions[i]) throw std::invalid_argument(std::string("the decoder lacks ") + nvjpeg::kFunctionNames[i]);
   }
   return std::make_shared<Decode>(std::move(exact), std::move(engines), std::move(functions), part, adjust,

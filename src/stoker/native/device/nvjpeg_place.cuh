@@ -1,63 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for whole pictures that a GPU's JPEG engines have decoded: copy their windows to the output, and compare some
-// with the exact decoder's.
+// The kernels for pictures of a GPU's JPEG engines and outputs of bytes.
 #pragma once
-#include "device/row_blocks.cuh"
-#include "shared/nvjpeg_row.cuh"
+#include "device/nvjpeg_windows.cuh"
 
 namespace stoker::nvjpeg {
 
-using namespace gpu;
-
-struct CompareShared {
-  uint32_t sum, least;  // `least` is 255 less the largest difference
-};
-
-STOKER_DEVICE uint32_t end_of(const Row& row, uint32_t first) {
-  const uint32_t pixels = row.width * row.height;
-  return pixels - first < kPixelsPerCta ? pixels : first + kPixelsPerCta;
-}
-
 STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
     stoker_nvjpeg_place(uint64_t rows, uint64_t row_bytes, uint64_t starts, uint64_t count, uint64_t first) {
-  const RowBlock& work = find_work(starts, count, first);
-  const Row& row = *at<const Row>(rows + row_bytes * work.row);
-  const uint32_t begin = work.number * kPixelsPerCta, end = end_of(row, begin);
-  for (uint32_t i = begin + thread_index(); i < end; i += thread_count()) {
-    const uint32_t y = i / row.width, x = i % row.width;
-    const uint8_t* const from =
-        at<const uint8_t>(row.picture) + uint64_t{row.y0 + y} * row.pitch + uint64_t{row.x0 + x} * 3;
-    uint8_t* const to = at<uint8_t>(row.out) + int64_t{y} * row.step_y + int64_t{x} * row.step_x;
-    for (int c = 0; c < 3; ++c) to[c] = from[c];
-  }
+  place<uint8_t>(rows, row_bytes, starts, count, first);
 }
 
 STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
     stoker_nvjpeg_compare(uint64_t rows, uint64_t row_bytes, uint64_t differences, uint64_t starts, uint64_t count,
                           uint64_t first) {
-  STOKER_SHARED(CompareShared, shared);
-  const RowBlock& work = find_work(starts, count, first);
-  const Row& row = *at<const Row>(rows + row_bytes * work.row);
-  if (thread_index() == 0) shared = {0, 255};
-  block_barrier();
-  const uint32_t begin = work.number * kPixelsPerCta, end = end_of(row, begin);
-  uint32_t sum = 0, most = 0;
-  for (uint32_t i = begin + thread_index(); i < end; i += thread_count()) {
-    const uint32_t y = i / row.width, x = i % row.width;
-    const uint8_t* const one = at<const uint8_t>(row.out) + int64_t{y} * row.step_y + int64_t{x} * row.step_x;
-    const uint8_t* const other =
-        at<const uint8_t>(row.exact) + int64_t{y} * row.exact_step_y + int64_t{x} * row.exact_step_x;
-    for (int c = 0; c < 3; ++c) {
-      const uint32_t apart = one[c] < other[c] ? uint32_t{other[c]} - one[c] : uint32_t{one[c]} - other[c];
-      sum += apart;
-      most = apart > most ? apart : most;
-    }
-  }
-  atomic_add(&shared.sum, sum);
-  atomic_min(&shared.least, 255 - most);
-  block_barrier();
-  if (thread_index() == 0)
-    at<Difference>(differences)[row.first_difference + work.number] = {shared.sum, 255 - shared.least};
+  compare<uint8_t>(rows, row_bytes, differences, starts, count, first);
 }
 
 }  // namespace stoker::nvjpeg

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "base/whole.hpp"
@@ -37,6 +39,13 @@ bool is_jpeg(const View& file, const uint8_t* data) {
   return file.rank == 1 && file.shape[0] >= 3 && file.stride[0] == 1 && data[0] == 0xFF && data[1] == 0xD8;
 }
 
+// Return the type of the elements that a function writes.
+DType element_type_of(const stoker::gpu::Function& function) {
+  for (const ElementType& type : kElementTypes)
+    if (function.name == std::string(kFunctionNames[kPixels]) + type.suffix) return type.dtype;
+  throw std::invalid_argument("expected a function that writes pixels, got " + function.name);
+}
+
 class Decode : public stoker::gpu::Kernel {
  public:
   Decode(bool adjust, Format format, Functions functions, Settings settings, int scale_log2,
@@ -44,6 +53,7 @@ class Decode : public stoker::gpu::Kernel {
       : adjust_(adjust),
         format_(format),
         scale_(scale_log2),
+        element_type_(element_type_of(*functions[kPixels])),
         functions_(std::move(functions)),
         set_(settings),
         index_(std::move(index)),
@@ -51,8 +61,9 @@ class Decode : public stoker::gpu::Kernel {
         source_(std::move(source)) {}
 
   Ports ports() const override {
-    PortRule file = port_of(DType::U8, 1), part = port_of(DType::I64, 1), image = port_of(DType::U8, 3);
-    file.on_host = part.on_host = image.in_planes = true;
+    PortRule file = port_of(DType::U8, 1), part = port_of(DType::I64, 1), image = port_of(element_type_, 3);
+    file.on_host = part.on_host = true;
+    image.in_planes = element_type_ == DType::U8;
     Ports ports{.kernel = "decode", .in = {file}, .out = {image}, .params = 2};
     if (in_parts_) ports.in.push_back(part);
     return ports;
@@ -392,6 +403,7 @@ class Decode : public stoker::gpu::Kernel {
   bool adjust_;
   Format format_;
   int scale_;
+  const DType element_type_;
   Functions functions_;
   Settings set_;
   std::shared_ptr<Index> index_;  // null: there is no index

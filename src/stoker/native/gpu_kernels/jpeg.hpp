@@ -15,7 +15,14 @@ class Picture;
 
 namespace stoker::jpeg::gpu {
 
-// Kernels of device/jpeg*.cuh, in the order of `Functions`.
+// Types of pixels' elements: bytes, these over the full range of uint16, or as float32 from 0 to 1.
+struct ElementType {
+  DType dtype;
+  const char* suffix;  // of the names of kernels that write pixels
+};
+constexpr std::array<ElementType, 3> kElementTypes = {{{DType::U8, ""}, {DType::U16, "_u16"}, {DType::F32, "_f32"}}};
+
+// Kernels of device/jpeg*.cuh, in the order of `Functions`. The last one has the suffix of its element type.
 constexpr std::array<const char*, 9> kFunctionNames = {
     "stoker_jpeg_unstuff",     "stoker_jpeg_clear", "stoker_jpeg_entropy",   "stoker_jpeg_prepare", "stoker_jpeg_guess",
     "stoker_jpeg_synchronise", "stoker_jpeg_write", "stoker_jpeg_transform", "stoker_jpeg_pixels"};
@@ -58,7 +65,7 @@ uint32_t first_needed_row(const Info& info, const jpeg::Picture& picture);
 const char* refusal(const uint8_t* data, const Info& info);
 
 // Create the decoder. Parameters, input and output are those of `decode` in kernels/io.cpp, the latter two on the
-// device; the output's innermost stride is 1. If the plan wants planes (Call::in_planes), the samples stay as the
+// device; the output has elements of the type that the last function writes, and their size is its innermost stride. If the plan wants planes (Call::in_planes), the samples stay as the
 // transform writes them, and pixels are only computed if a reader asks for them. `run` reads the header from the host's
 // copy of the file, and returns Outcome::Python with the reason as `error` for what only the CPU can decode: other
 // formats, four components, impossible headers. Of progressive files and others with several scans it decodes the

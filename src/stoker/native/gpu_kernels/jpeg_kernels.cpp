@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registration of the GPU JPEG decoder and of the kernels that read files in parts for it.
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -27,11 +28,17 @@ std::shared_ptr<gpu::GpuWithCpuFallback> make_either(const gpu::Functions& kerne
                                                      int scale_log2, uint64_t max_scan_pixels, SharedIndex index,
                                                      std::shared_ptr<const jpeg::gpu::FileSource> source) {
   jpeg::gpu::Functions functions;
-  for (const auto& kernel : kernels)
-    for (size_t i = 0; i < functions.size(); ++i)
-      if (kernel->name == jpeg::gpu::kFunctionNames[i]) functions[i] = kernel;
-  for (size_t i = 0; i < functions.size(); ++i)
+  const auto is_named = [](const gpu::Function& kernel, size_t i) {
+    const std::string name = jpeg::gpu::kFunctionNames[i];
+    if (i + 1 < jpeg::gpu::kFunctionNames.size()) return kernel.name == name;
+    return std::ranges::any_of(jpeg::gpu::kElementTypes,
+                               [&](const auto& type) { return kernel.name == name + type.suffix; });
+  };
+  for (size_t i = 0; i < functions.size(); ++i) {
+    for (const auto& kernel : kernels)
+      if (is_named(*kernel, i)) functions[i] = kernel;
     if (!functions[i]) throw std::invalid_argument(std::string("the decoder lacks ") + jpeg::gpu::kFunctionNames[i]);
+  }
   jpeg::gpu::Settings settings;
   settings.max_scan_pixels = max_scan_pixels;
   auto on_gpu = jpeg::gpu::make_decode(adjust, format, std::move(functions), settings, scale_log2, std::move(index),

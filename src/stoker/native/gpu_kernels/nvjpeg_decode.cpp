@@ -156,7 +156,7 @@ bool Decode::describe(const Call& c, const Info& info) const {
   Row row = {};
   row.pitch = 3 * static_cast<uint32_t>(whole.width);
   row.picture = c.memory->allocate_device(size_t{row.pitch} * static_cast<size_t>(whole.height));
-  if (c.may_show) {  // later steps read the whole picture
+  if (c.may_show && out.dtype == DType::U8) {  // later steps read the whole picture
     auto* const picture = reinterpret_cast<uint8_t*>(row.picture);
     *c.out[0] = jpeg::shown(picture, row.pitch, 3, window, turn, out);
     row.out =
@@ -185,7 +185,8 @@ bool Decode::describe(const Call& c, const Info& info) const {
 void Decode::compare_too(const Call& c, const Info& info) const {
   View exact = *c.out[0];
   exact.set_contiguous_strides();
-  const Address memory = c.memory->allocate_device(static_cast<size_t>(std::max<int64_t>(exact.elements(), 1)));
+  const Address memory =
+      c.memory->allocate_device(static_cast<size_t>(std::max<int64_t>(exact.elements() * size_of(exact.dtype), 1)));
   exact.data = reinterpret_cast<uint8_t*>(memory);
   View* out[] = {&exact};
   std::string error;

@@ -16,7 +16,8 @@
 
 namespace stoker::nvjpeg {
 
-// Kernels of shared/nvjpeg_row.cuh, in the order of `Functions`.
+// Kernels of device/nvjpeg_place*.cuh, in the order of `Functions`. Their names end with the suffix of the element type
+// (gpu_kernels/jpeg.hpp).
 constexpr std::array<const char*, 2> kFunctionNames = {"stoker_nvjpeg_place", "stoker_nvjpeg_compare"};
 using Functions = std::array<std::shared_ptr<const gpu::Function>, kFunctionNames.size()>;
 

@@ -69,7 +69,7 @@ _DTYPE_DOC = (
     "Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. UINT16 and floating types keep the values of "
     "files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray files with floats or 32-bit "
     "integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit integers must be whole numbers up "
-    "to 255. Floating types of RGB, BGR and GRAY with `device` mixed have 8 bits first, too, as a GPU decodes them."
+    "to 255."
 )
 _INDICES_DOC = (
     "Read files with a palette as one channel of palette indices, such as segmentation masks. With `output_type` GRAY "
@@ -148,16 +148,11 @@ class ImageDecoder(Operator):
         return offset
 
 
-def wide_type(output_type: ImageType, dtype: DType, device: str | None) -> DType | None:
-    """Return the type in which files are decoded if they should keep more than 8 bits; None: 8 bits.
-
-    Decoders of GPUs write bytes. Floats of `mixed` decoders are scaled bytes, so that photographs stay on the GPU.
-    """
-    if output_type == ImageType.YCbCr or not (dtype.is_float or dtype == DType.UINT16):
+def wide_type(output_type: ImageType, dtype: DType) -> DType | None:
+    """Return the type in which files are decoded if they should keep more than 8 bits; None: 8 bits."""
+    if output_type == ImageType.YCbCr:
         return None
-    if dtype == DType.UINT16:
-        return dtype
-    return None if device == "mixed" and output_type != ImageType.ANY_DATA else DType.FLOAT
+    return DType.FLOAT if dtype.is_float else dtype if dtype == DType.UINT16 else None
 
 
 def peek(
@@ -192,16 +187,17 @@ def decode(c: Lowering, data: Value) -> Value:
     header = peek(c, data, output_type, adjust, scale, limit_of(c, "max_pixels"), indices)
     height, width = c.element(header, 0), c.element(header, 1)
     channels = {ImageType.GRAY: 1, ImageType.ANY_DATA: c.element(header, 2)}.get(output_type, 3)
-    wide = wide_type(output_type, c.const("dtype"), c.const("device"))
+    wide = wide_type(output_type, c.const("dtype"))
     max_scan_pixels = limit_of(c, "max_scan_pixels")
     twin = twin_decode(output_type, adjust, scale, max_scan_pixels, wide or DType.UINT8, indices)
     attrs = (adjust, int(output_type), scale.bit_length() - 1, max_scan_pixels)
     engines = _engines(c, scale)
     exact, three = engines is None, output_type not in (ImageType.GRAY, ImageType.ANY_DATA)
+    gpu = GpuForm(engines, balanced=True, in_planes=exact and three and wide is None)
     return c.native(
         "decode", [data], [(wide or DType.UINT8, (height, width, channels), "HWC")], attrs=attrs,
         params=(0, 0, 1) if indices else (0, 0), window=(0, 1), twin=twin, codec=CODEC,
-        gpu=None if wide else GpuForm(engines, balanced=True, in_planes=exact and three),
+        gpu=gpu,
         file=FileAccess(in_parts=_IN_PARTS if exact else None),  # engines need whole files
     )[0]  # fmt: skip
 
@@ -260,7 +256,7 @@ _PASSED_ON = (
 
 def decoded_window(c: Any, data: Any, cut: Callable[[Any], Any]) -> Any:
     """Decode, then ``cut``, then scale, for composites. This order lets the decoder produce only the window."""
-    wide = wide_type(c.const("output_type"), c.const("dtype"), c.const("device")) or DType.UINT8
+    wide = wide_type(c.const("output_type"), c.const("dtype")) or DType.UINT8
     image = c.apply("decoders.image", data, dtype=wide, **{name: c.const(name) for name in _PASSED_ON})
     if wide != DType.UINT8:
         return c.apply("cast", cut(image), dtype=c.const("dtype"))

@@ -55,7 +55,7 @@ class DecodeImage(ImageDecoder, name="decoders.image"):
         return scaled(c, decode(c, data))
 
     def reference(self, row: RowContext, data: Any) -> Any:
-        wide = wide_type(row["output_type"], row["dtype"], row["device"])
+        wide = wide_type(row["output_type"], row["dtype"])
         pixels = pillow_decode(
             data, row["output_type"], row["adjust_orientation"], row["scale_denom"], dtype=wide or DType.UINT8,
             indices=row["palette_indices"],
