@@ -226,7 +226,7 @@ def test_bytes_as_elements_of_another_type() -> None:
         (lambda: eager.normalize(IMAGE, batch=True, mean=1.0, stddev=1.0), "`batch` only without"),
         (lambda: eager.constant(), "one of `fdata` and `idata`, got neither"),
         (lambda: eager.constant(fdata=[1, 2], shape=[3]), "one element, or the 3 of `shape`"),
-        (lambda: eager.constant(fdata=1, shape=[1] * 100), "at most 8 extents as `shape`, got 100"),
+        (lambda: eager.constant(fdata=1, shape=[1] * 100), "at most 8 axes, got 100"),
         (lambda: eager.get_property(IMAGE, key="name"), 'expected "layout" or "source_info" as `key`'),
         (lambda: eager.get_property(IMAGE, key="source_info"), "data of a reader for their origin, got none"),
         (lambda: eager.dump_image(IMAGE.astype(np.float32)), "expected uint8 HWC"),

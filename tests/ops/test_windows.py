@@ -188,7 +188,7 @@ def test_a_window_per_row_may_lie_anywhere() -> None:
         ("slice", {"start": 3, "end": 2, "axes": (0,)}, "a start <= the end"),
         ("slice", {"start": 3, "rel_start": 0.2}, "got start and rel_start"),
         ("slice", {"start": 1, "end": 3, "shape": 4}, "got end and shape"),
-        ("slice", {"end": (5,), "axes": np.zeros((70000, 3), np.float32)}, "a tensor with 3, got 210000 axes"),
+        ("slice", {"end": (5,), "axes": np.zeros(5, np.float32)}, "a tensor with 3, got 5 axes"),
         ("slice", {"start": (1, 1), "end": (2, 2), "axes": (1, 1)}, "expected different axes"),
         ("slice", {"start": (1, 2, 3), "axes": (0, 1)}, "expected 1 or 2 elements"),
         ("slice", {"start": 1, "axes": (5,)}, "3 axes, got 5"),

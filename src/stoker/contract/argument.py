@@ -13,7 +13,7 @@ import numpy as np
 
 from .file_path import as_path
 from .text import brief
-from .types import DType, ImageType, InterpType
+from .types import MAX_RANK, DType, ImageType, InterpType
 
 
 class _Required:
@@ -37,6 +37,7 @@ class Argument:
         many: the argument takes a list as well as a single value. Values are stored as a tuple.
         per_row: the argument may be a node of the graph, with another value for every row (or frame).
         default: value of an argument that is not given; ``REQUIRED`` if it must be given.
+        per_axis: a list has at most one number for each axis of a tensor.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Argument:
     many: bool = False
     per_row: bool = False
     choices: tuple[Any, ...] = ()
+    per_axis: bool = False
 
     def convert(self, value: Any) -> Any:
         """Convert ``value`` to this argument's type.
@@ -55,13 +57,20 @@ class Argument:
         if value is None or self.kind == "object":
             return value
         if self.many and isinstance(value, np.ndarray) and value.ndim:
+            self.require_axes(value.size)
             if value.size > _MAX_NUMBERS:  # such as a broadcast array, whose elements exist only once
                 raise ValueError(f"expected at most {_MAX_NUMBERS} values of a constant argument, got {value.size}")
             return tuple(map(self._one, value.reshape(-1)))
         if self.many and isinstance(value, (list, tuple)):
+            self.require_axes(len(value))
             return tuple(map(self._one, value))
         one = self._one(value)
         return (one,) if self.many and self.kind in ("int", "float", "str") else one
+
+    def require_axes(self, count: int) -> None:
+        """Raise ValueError if the argument is one of axes, and ``count`` numbers are more than a tensor has axes."""
+        if self.per_axis and count > MAX_RANK:
+            raise ValueError(too_many_axes(count))
 
     def convert_default(self) -> Any:
         """Return the default in its stored form; None if there is no default."""
@@ -74,6 +83,11 @@ class Argument:
         return one
 
 
+def too_many_axes(count: int) -> str:
+    """Return the text of the error that a list has more numbers than a tensor has axes."""
+    return f"expected at most {MAX_RANK} axes, got {count}. Join neighbouring axes into one where there are more"
+
+
 def arg(
     kind: str,
     default: Any = REQUIRED,
@@ -82,6 +96,7 @@ def arg(
     many: bool = False,
     per_row: bool = False,
     choices: tuple[Any, ...] = (),
+    per_axis: bool = False,
 ) -> Any:
     """Declare an argument of an operator, as a class attribute: ``bits = arg("int", 4, doc="Bits to keep.")``.
 
@@ -92,8 +107,10 @@ def arg(
         many: take a list as well as a single value. The operator gets a tuple.
         per_row: take a node as well, with another value for every row (or frame).
         choices: the valid values; by default all of the type.
+        per_axis: a list names axes, or has a number for each axis: one of more numbers than a tensor has axes is
+            refused before the operator is planned.
     """
-    return Argument(kind, doc, default, many, per_row, choices)
+    return Argument(kind, doc, default, many, per_row, choices, per_axis)
 
 
 def _to_int(value: Any) -> int:

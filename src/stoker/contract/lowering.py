@@ -43,9 +43,8 @@ from .step import (
     ViewOp,
 )
 from .text import brief
-from .types import DType
+from .types import MAX_RANK, DType
 
-MAX_RANK = 8  # as kMaxRank in native/base/tensor.hpp; a batch of rows with eight axes is a list
 MAX_UNIFORMS = 256  # as kMaxUniforms in native/kernels/stage.hpp
 SMALL = 16  # constants up to this many elements are known as numbers while planning
 
@@ -76,6 +75,7 @@ class Lowering(Scoped):
         outer, self._scope = self._scope, scope
         try:
             op = scope.operator
+            self._require_axes(scope)
             if op.is_composite():
                 result = op.compose(self, *inputs)
             elif op.is_python():
@@ -85,6 +85,19 @@ class Lowering(Scoped):
         finally:
             self._scope = outer
         return result if isinstance(result, tuple) else (result,)
+
+    def _require_axes(self, scope: Scope) -> None:
+        """Raise ArgumentError if a node that lists axes has more numbers than a tensor has axes, in the first batch."""
+        known = scope.operator.all_arguments()
+        for name, edge in scope.edges.items():
+            if not known[name].per_axis:
+                continue
+            extents = edge.shape[1:] if edge.per_frame else edge.shape
+            count = ex.product([ex.substitute(e, self._seen_extent) for e in extents])
+            try:
+                known[name].require_axes(count or 0)
+            except ValueError as error:
+                raise ArgumentError(f"`{scope.operator.name}`: argument `{name}`: {error}") from None
 
     def _python_node(self, op: Operator, inputs: Sequence[Value]) -> tuple[Value, ...]:
         inferred = op.infer(self, *inputs)

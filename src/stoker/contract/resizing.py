@@ -32,6 +32,7 @@ class ResizeArguments(FilterArguments):
         "float",
         None,
         many=True,
+        per_axis=True,
         per_row=True,
         doc="Output (height, width) in pixels, of a volume (depth, height, width), or one number for all; 0: not "
         "given.",
@@ -45,7 +46,9 @@ class ResizeArguments(FilterArguments):
         "float", None, per_row=True, doc="Output length of the longer side in pixels; keeps the aspect ratio."
     )
     resize_z = arg("float", None, per_row=True, doc="Output depth of a volume in pixels; 0: not given.")
-    max_size = arg("float", None, many=True, doc="Limit of the output size in pixels, one or one per axis.")
+    max_size = arg(
+        "float", None, many=True, per_axis=True, doc="Limit of the output size in pixels, one or one per axis."
+    )
     mode = arg(
         "str", "default", choices=("default", "stretch", "not_larger", "not_smaller"),
         doc="default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent; "
@@ -56,12 +59,18 @@ class ResizeArguments(FilterArguments):
         doc="True adapts the region, about its centre, so that the scale is that of the unrounded size.",
     )  # fmt: skip
     roi_start = arg(
-        "float", None, many=True, per_row=True, doc="Region's (y, x) or (z, y, x) start in the input, in pixels."
+        "float",
+        None,
+        many=True,
+        per_axis=True,
+        per_row=True,
+        doc="Region's (y, x) or (z, y, x) start in the input, in pixels.",
     )
     roi_end = arg(
         "float",
         None,
         many=True,
+        per_axis=True,
         per_row=True,
         doc="Region's (y, x) or (z, y, x) end, in pixels; before the start: mirrored.",
     )

@@ -10,6 +10,8 @@ import numpy as np
 
 from .text import brief
 
+MAX_RANK = 8  # as kMaxRank in native/base/tensor.hpp; a batch of rows with eight axes is a list
+
 
 class DType(enum.IntEnum):
     """Element type of a tensor. The values are the native side's contract (``native/base/tensor.hpp``)."""

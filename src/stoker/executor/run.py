@@ -17,8 +17,8 @@ from ..contract.errors import ArgumentError, DataError, DeviceError, ResourceErr
 from ..contract.feed import GpuArray
 from ..contract.gpu import KernelsOnGpu
 from ..contract.live_objects import LiveObjects
-from ..contract.lowering import MAX_RANK
 from ..contract.step import PyCall
+from ..contract.types import MAX_RANK
 from ..contract.warning import warn
 from ..graph.load import LoadedPlan
 from ..graph.node import Graph

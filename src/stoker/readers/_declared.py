@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..contract.errors import ArgumentError, DataError
-from ..contract.lowering import MAX_RANK
 from ..contract.operator import Spec
 from ..contract.text import brief
-from ..contract.types import DType
+from ..contract.types import MAX_RANK, DType
 
 
 @dataclass

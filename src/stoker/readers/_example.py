@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from ..contract.columns import Column
 from ..contract.errors import ArgumentError, DataError, UnsupportedError
-from ..contract.lowering import MAX_RANK, Lowering
+from ..contract.lowering import Lowering
 from ..contract.step import ALIASES, ALLOCATES, Value
 from ..contract.storage import Bools, Storage
 from ..contract.text import brief
-from ..contract.types import DType
+from ..contract.types import MAX_RANK, DType
 from ..contract.whole_number import as_whole_number
 
 int64, float32, string = "int64", "float32", "string"

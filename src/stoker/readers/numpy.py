@@ -56,15 +56,28 @@ class NumpyReader(OriginReader, ContainerReader, name="readers.numpy"):
     file_filter = arg("str", "*.npy", doc="Pattern of the names to take in the folder.")
     file_list = arg("str", None, doc="Text file with one path per line.")
     files = arg("object", None, doc="Paths, absolute or relative to file_root.")
-    roi_start = arg("int", None, many=True, per_row=True, doc="First index of the region in each axis; by default 0.")
-    rel_roi_start = arg(
-        "float", None, many=True, per_row=True, doc="Start of the region as a share of the extent: 0 to 1."
+    roi_start = arg(
+        "int", None, many=True, per_axis=True, per_row=True, doc="First index of the region in each axis; by default 0."
     )
-    roi_end = arg("int", None, many=True, per_row=True, doc="Index after the region in each axis.")
-    rel_roi_end = arg("float", None, many=True, per_row=True, doc="End of the region as a share of the extent.")
-    roi_shape = arg("int", None, many=True, per_row=True, doc="Extents of the region.")
-    rel_roi_shape = arg("float", None, many=True, per_row=True, doc="Extents of the region as shares of the extents.")
-    roi_axes = arg("int", (), many=True, doc="Axes that the region limits; negative ones count from the last.")
+    rel_roi_start = arg(
+        "float",
+        None,
+        many=True,
+        per_axis=True,
+        per_row=True,
+        doc="Start of the region as a share of the extent: 0 to 1.",
+    )
+    roi_end = arg("int", None, many=True, per_axis=True, per_row=True, doc="Index after the region in each axis.")
+    rel_roi_end = arg(
+        "float", None, many=True, per_axis=True, per_row=True, doc="End of the region as a share of the extent."
+    )
+    roi_shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Extents of the region.")
+    rel_roi_shape = arg(
+        "float", None, many=True, per_axis=True, per_row=True, doc="Extents of the region as shares of the extents."
+    )
+    roi_axes = arg(
+        "int", (), many=True, per_axis=True, doc="Axes that the region limits; negative ones count from the last."
+    )
     out_of_bounds_policy = arg(
         "str", "error", choices=_POLICIES, doc="Policy for regions that are not inside of the array: error, pad "
         "with `fill_value`, or trim_to_shape.",

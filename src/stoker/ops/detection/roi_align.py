@@ -47,7 +47,7 @@ class RoiAlign(Operator, name="roi_align"):
     """
 
     inputs = (2, 2)
-    output_size = arg("int", many=True, doc=SIZE_DOC)
+    output_size = arg("int", many=True, per_axis=True, doc=SIZE_DOC)
     spatial_scale = arg("float", 1.0, per_row=True, doc=SCALE_DOC)
     sampling_ratio = arg(
         "int", 0, doc="Samples of a bin along each axis; 0 or less: the size of the bin in pixels, rounded up."

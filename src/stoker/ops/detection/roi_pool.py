@@ -41,7 +41,7 @@ class RoiPool(Operator, name="roi_pool"):
     """
 
     inputs = (2, 2)
-    output_size = arg("int", many=True, doc=SIZE_DOC)
+    output_size = arg("int", many=True, per_axis=True, doc=SIZE_DOC)
     spatial_scale = arg("float", 1.0, per_row=True, doc=SCALE_DOC)
     cases = ({"output_size": (3, 2)}, {"output_size": 2, "spatial_scale": 0.5})
 

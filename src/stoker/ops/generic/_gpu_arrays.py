@@ -11,10 +11,10 @@ from typing import Any
 
 from ...contract.errors import ArgumentError, ResourceError
 from ...contract.feed import is_capsule, is_contiguous
-from ...contract.lowering import MAX_RANK, Lowering
+from ...contract.lowering import Lowering
 from ...contract.step import Value
 from ...contract.text import brief, reason_of
-from ...contract.types import DType
+from ...contract.types import MAX_RANK, DType
 from ...native import _native
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...contract.lowering import MAX_RANK, Lowering
+from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
 from ...contract.step import Value
 
@@ -20,7 +20,6 @@ def requested_shape(c: Lowering, like: Sequence[Value]) -> tuple[Any, ...]:
     if not c.given("shape"):
         return ()
     count = c.fixed_length("shape")
-    c.expect(count <= MAX_RANK, "expected at most {0} extents in `shape`, got {1}", MAX_RANK, count)
     extents = tuple(c.scalar("shape", i) for i in range(count))
     for e in extents:
         c.require(e >= 0, "expected extents >= 0 in `shape`, got {0}", e)

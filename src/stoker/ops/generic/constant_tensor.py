@@ -11,7 +11,7 @@ import numpy as np
 
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
-from ...contract.lowering import MAX_RANK, Lowering
+from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
@@ -31,7 +31,7 @@ class ConstantTensor(Operator, name="constant"):
     inputs = (0, 0)
     fdata = arg("float", None, many=True, doc="Elements, row by row.")
     idata = arg("int", None, many=True, doc="Elements, row by row, as integers.")
-    shape = arg("int", None, many=True, doc="Shape of the output; by default one axis.")
+    shape = arg("int", None, many=True, per_axis=True, doc="Shape of the output; by default one axis.")
     dtype = arg("dtype", None, doc="Element type of the output.")
     layout = arg("str", "", doc="Names of the output's axes.")
     cases = (
@@ -46,8 +46,6 @@ class ConstantTensor(Operator, name="constant"):
             got = "both" if given else "neither"
             raise ArgumentError(f"`constant`: expected one of `fdata` and `idata`, got {got}")
         count, shape = len(args[given[0]]), args["shape"]
-        if shape is not None and len(shape) > MAX_RANK:
-            raise ArgumentError(f"`constant`: expected at most {MAX_RANK} extents as `shape`, got {len(shape)}")
         if shape is not None and min(shape, default=0) < 0:
             raise ArgumentError(f"`constant`: expected extents from 0 on as `shape`, got {shape}")
         if shape is not None and math.prod(shape) > _MOST_ELEMENTS:

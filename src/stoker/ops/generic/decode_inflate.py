@@ -40,7 +40,7 @@ class DecodeInflate(Operator, name="decoders.inflate"):
     damaged, or does not have the bytes of the shape, is an error of its row.
     """
 
-    shape = arg("int", many=True, per_row=True, doc="Extents of a decompressed block.")
+    shape = arg("int", many=True, per_axis=True, per_row=True, doc="Extents of a decompressed block.")
     dtype = arg("dtype", DType.UINT8, doc="Type of the elements, little-endian as stored.")
     algorithm = arg("str", "LZ4", choices=("LZ4",), doc="Accepted: LZ4, blocks without a frame.")
     chunk_offsets = arg("int", None, many=True, per_row=True, doc="First byte of each block.")

@@ -23,7 +23,7 @@ class Full(Operator, name="full"):
     """Fill a tensor. Input: the value, or a tensor that is broadcast. Output: ``shape``, the input's type."""
 
     takes_bfloat16 = True
-    shape = arg("int", None, many=True, per_row=True, doc="Shape of the output; by default the input's.")
+    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Shape of the output; by default the input's.")
     layout = arg("str", None, doc="Names of the output's axes.")
     cases = ({"shape": (2, 3)}, {"shape": ()})
 

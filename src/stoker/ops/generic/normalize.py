@@ -32,7 +32,13 @@ class Normalize(Operator, name="normalize"):
     batch = arg("bool", False, doc="One mean and deviation for all rows of a batch.")
     mean = arg("float", None, many=True, per_row=True, doc="Mean: a number, or a node with a tensor.")
     stddev = arg("float", None, many=True, per_row=True, doc="Standard deviation: a number, or a node with a tensor.")
-    axes = arg("int", None, many=True, doc="Axes of the statistics, negative ones from the last; by default all.")
+    axes = arg(
+        "int",
+        None,
+        many=True,
+        per_axis=True,
+        doc="Axes of the statistics, negative ones from the last; by default all.",
+    )
     axis_names = arg("str", None, doc="The same by names.")
     shift = arg("float", 0.0, doc="Added to the result: the new mean.")
     scale = arg("float", 1.0, doc="Factor of the result: the new standard deviation.")

@@ -30,7 +30,7 @@ class NormalizedFloats(Operator, name="_normalized_floats"):
 
     hidden = True
     exactness = "within float32 rounding"
-    axes = arg("int", many=True, doc="Neighbouring axes, in ascending order.")
+    axes = arg("int", many=True, per_axis=True, doc="Neighbouring axes, in ascending order.")
     shift = arg("float", 0.0, doc="Added to the result.")
     scale = arg("float", 1.0, doc="Factor of the result.")
     ddof = arg("int", 0, doc="Subtracted from the number of elements.")

@@ -11,10 +11,10 @@ import numpy as np
 
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError, ResourceError, UnsupportedError
-from ...contract.lowering import MAX_RANK, Lowering
+from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
-from ...contract.types import DType
+from ...contract.types import MAX_RANK, DType
 
 MOST_TENSORS = 6  # inputs, and outputs, as in DALI
 _compiled: dict[Any, Any] = {}  # threads may still run a function, so all stay

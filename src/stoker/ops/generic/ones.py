@@ -21,7 +21,7 @@ class Ones(Operator, name="ones"):
 
     inputs = (0, 0)
     gives_bfloat16 = True
-    shape = arg("int", None, many=True, per_row=True, doc="Shape of the output; a scalar if not given.")
+    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Shape of the output; a scalar if not given.")
     dtype = arg("dtype", DType.INT32, doc="Element type of the output.")
     layout = arg("str", None, doc="Names of the output's axes.")
     cases = ({"shape": (2, 3)}, {"dtype": "float32"})

@@ -11,10 +11,11 @@ from typing import Any
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.feed import is_capsule, to_array
-from ...contract.lowering import MAX_RANK, Lowering
+from ...contract.lowering import Lowering
 from ...contract.operator import Isolation, Operator, RowContext, Spec
 from ...contract.step import Value
 from ...contract.text import brief
+from ...contract.types import MAX_RANK
 
 
 class PythonFunction(Operator, name="python_function"):

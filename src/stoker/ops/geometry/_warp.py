@@ -39,6 +39,7 @@ class WarpArguments(Operator):
         "float",
         None,
         many=True,
+        per_axis=True,
         per_row=True,
         doc="Size of the canvas in pixels, (height, width); of a volume (depth, height, width).",
     )

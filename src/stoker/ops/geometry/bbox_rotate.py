@@ -39,14 +39,18 @@ class BBoxRotate(Operator, name="bbox_rotate"):
     devices = ("cpu",)
     inputs = (1, 2)
     angle = arg("float", per_row=True, doc="Angle in degrees, counter-clockwise.")
-    input_shape = arg("int", many=True, per_row=True, doc="Size of the image in pixels; channels may follow.")
+    input_shape = arg(
+        "int", many=True, per_axis=True, per_row=True, doc="Size of the image in pixels; channels may follow."
+    )
     bbox_layout = arg("str", "xyXY", doc="Numbers of a box: xyXY or xyWH.")
     bbox_normalized = arg("bool", True, doc="Boxes are relative to the image, else in pixels.")
     keep_size = arg("bool", False, doc="The canvas has the image's size.")
     mode = arg("str", "expand", choices=_MODES, doc="Size of the boxes: expand, fixed or halfway.")
     remove_threshold = arg("float", 0.1, doc="Least share of a box within the canvas.")
     shape_layout = arg("str", "HW", doc="Order of `input_shape`: HW or WH, with or without C.")
-    size = arg("float", None, many=True, per_row=True, doc="Size of the canvas in pixels, (height, width).")
+    size = arg(
+        "float", None, many=True, per_axis=True, per_row=True, doc="Size of the canvas in pixels, (height, width)."
+    )
     cases = (
         {"angle": 30.0, "input_shape": (100, 80)},
         {"angle": -50.0, "input_shape": (60, 90, 3), "keep_size": True, "mode": "fixed", "remove_threshold": 0.6},

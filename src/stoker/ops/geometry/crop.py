@@ -25,7 +25,12 @@ class CropArguments(Operator):
     """The arguments of a crop window."""
 
     crop = arg(
-        "float", None, many=True, per_row=True, doc="Window in pixels as (height, width), or (depth, height, width)."
+        "float",
+        None,
+        many=True,
+        per_axis=True,
+        per_row=True,
+        doc="Window in pixels as (height, width), or (depth, height, width).",
     )
     crop_h = arg("float", 0.0, per_row=True, doc="Height of the window in pixels; 0: the whole height.")
     crop_w = arg("float", 0.0, per_row=True, doc="Width of the window in pixels; 0: the whole width.")

@@ -18,7 +18,12 @@ class ExpandDims(Operator, name="expand_dims"):
     """Insert axes of extent 1. Input: any shape and type. Output: the same data with the new axes. Moves no data."""
 
     takes_bfloat16 = True
-    axes = arg("int", many=True, doc="Positions of the new axes in the output; negative ones count from its end.")
+    axes = arg(
+        "int",
+        many=True,
+        per_axis=True,
+        doc="Positions of the new axes in the output; negative ones count from its end.",
+    )
     new_axis_names = arg("str", "", doc="Names of the new axes, one per element of `axes`.")
     cases = ({"axes": (0,)}, {"axes": (0, 2)}, {"axes": (3, 0)}, {"axes": (-1,)})
 

@@ -23,9 +23,9 @@ _LARGEST = 1 << 24
 class MosaicArguments(Operator):
     """Canvas of a mosaic."""
 
-    size = arg("int", many=True, per_row=True, doc="Size of the canvas in pixels, (height, width).")
+    size = arg("int", many=True, per_axis=True, per_row=True, doc="Size of the canvas in pixels, (height, width).")
     center = arg(
-        "float", (0.5, 0.5), many=True, per_row=True,
+        "float", (0.5, 0.5), many=True, per_axis=True, per_row=True,
         doc="Point where the four images meet, (y, x), as shares of the canvas from 0 to 1: `random.uniform` draws it.",
     )  # fmt: skip
 

@@ -48,7 +48,9 @@ class MultiPaste(Operator, name="multi_paste"):
     shapes_rel = arg("float", None, many=True, per_row=True, doc="The same, relative to the image.")
     out_anchors = arg("int", None, many=True, per_row=True, doc="Starts of the regions in the canvas; by default 0.")
     out_anchors_rel = arg("float", None, many=True, per_row=True, doc="The same, relative to the canvas.")
-    output_size = arg("int", None, many=True, per_row=True, doc="Size of the canvas; by default that of all images.")
+    output_size = arg(
+        "int", None, many=True, per_axis=True, per_row=True, doc="Size of the canvas; by default that of all images."
+    )
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
     cases = (
         {},

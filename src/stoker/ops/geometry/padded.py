@@ -30,12 +30,24 @@ class PadArguments(Operator):
     takes_bfloat16 = True
     fill_value = arg("float", 0.0, per_row=True, doc="Value of the new elements.")
     axes = arg(
-        "int", None, many=True, per_row=True, doc="Axes that are padded, negative ones from the last; by default all."
+        "int",
+        None,
+        many=True,
+        per_axis=True,
+        per_row=True,
+        doc="Axes that are padded, negative ones from the last; by default all.",
     )
     axis_names = arg("str", None, doc="The same by names.")
-    align = arg("int", None, many=True, per_row=True, doc="Extents are rounded up to multiples: one, or one per axis.")
+    align = arg(
+        "int",
+        None,
+        many=True,
+        per_axis=True,
+        per_row=True,
+        doc="Extents are rounded up to multiples: one, or one per axis.",
+    )
     shape = arg(
-        "int", None, many=True, per_row=True,
+        "int", None, many=True, per_axis=True, per_row=True,
         doc="Smallest extents, one per axis; -1: the largest one of the batch. By default -1 for all axes.",
     )  # fmt: skip
 

@@ -61,8 +61,8 @@ class RandomBBoxCrop(Operator, name="random_bbox_crop"):
         "str", "", doc="Numbers of a box: xyXY or xyWH, by default by `ltrb`; for volumes xyzXYZ or xyzWHD."
     )
     bbox_prune_threshold = arg("float", None, doc="Least share of a box's area within the window.")
-    crop_shape = arg("int", None, many=True, per_row=True, doc="Fixed size of the window in pixels.")
-    input_shape = arg("int", None, many=True, per_row=True, doc="Size of the image in pixels.")
+    crop_shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Fixed size of the window in pixels.")
+    input_shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Size of the image in pixels.")
     ltrb = arg("bool", True, doc="Boxes are left, top, right, bottom instead of x, y, width, height.")
     num_attempts = arg("int", 1, doc="Windows that are proposed for a threshold.")
     output_bbox_indices = arg("bool", False, doc="Also return the numbers of the boxes that are left.")

@@ -20,11 +20,22 @@ class Reinterpret(Operator, name="reinterpret"):
     gives_bfloat16 = takes_bfloat16 = True
     inputs = (1, 2)
     dtype = arg("dtype", None, doc="Element type of the output.")
-    shape = arg("int", None, many=True, per_row=True, doc="Extents; one may be -1.")
+    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Extents; one may be -1.")
     rel_shape = arg(
-        "float", None, many=True, per_row=True, doc="Extents as shares of the input's; one may be negative."
+        "float",
+        None,
+        many=True,
+        per_axis=True,
+        per_row=True,
+        doc="Extents as shares of the input's; one may be negative.",
     )
-    src_dims = arg("int", None, many=True, doc="Axes of the input whose extents are taken; -1: a new axis of extent 1.")
+    src_dims = arg(
+        "int",
+        None,
+        many=True,
+        per_axis=True,
+        doc="Axes of the input whose extents are taken; -1: a new axis of extent 1.",
+    )
     layout = arg("str", None, doc="Names of the output's axes.")
     cases = (
         {"dtype": "int8"},

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
-from ...contract.argument import arg
+from ...contract.argument import arg, too_many_axes
 from ...contract.errors import ArgumentError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value, ViewOp
+from ...contract.types import MAX_RANK
 from ._window import round_away
 
 
@@ -27,11 +28,22 @@ class Reshape(Operator, name="reshape"):
 
     inputs = (1, 2)
     takes_bfloat16 = True
-    shape = arg("int", None, many=True, per_row=True, doc="Extents; one may be -1.")
+    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Extents; one may be -1.")
     rel_shape = arg(
-        "float", None, many=True, per_row=True, doc="Extents as shares of the input's; one may be negative."
+        "float",
+        None,
+        many=True,
+        per_axis=True,
+        per_row=True,
+        doc="Extents as shares of the input's; one may be negative.",
     )
-    src_dims = arg("int", None, many=True, doc="Axes of the input whose extents are taken; -1: a new axis of extent 1.")
+    src_dims = arg(
+        "int",
+        None,
+        many=True,
+        per_axis=True,
+        doc="Axes of the input whose extents are taken; -1: a new axis of extent 1.",
+    )
     layout = arg("str", None, doc="Names of the output's axes.")
     cases = (
         {"shape": (-1,)},
@@ -74,6 +86,7 @@ class Reshape(Operator, name="reshape"):
             return list(base)
         name = "shape" if c.given("shape") else "rel_shape"
         count = c.fixed_count(shape[0], "shape") if shape else c.fixed_length(name)
+        c.expect(count <= MAX_RANK, too_many_axes(count))
         asked = [c.element(shape[0], i) if shape else c.scalar(name, i) for i in range(count)]
         if name == "shape" or shape:
             return [ex.round_away(a) for a in asked]

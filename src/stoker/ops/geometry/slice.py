@@ -30,18 +30,23 @@ class SliceArguments(Operator):
         "int",
         (1, 0),
         many=True,
+        per_axis=True,
         per_row=True,
         doc="The axes that the limits are for; negative ones count from the end. Empty: all.",
     )
     axis_names = arg(
         "str", None, doc='The axes by name, for example "HW"; "WH" if the data have these axes and `axes` is not given.'
     )
-    start = arg("int", None, many=True, per_row=True, doc="First element per axis.")
-    end = arg("int", None, many=True, per_row=True, doc="Element after the last per axis.")
-    shape = arg("int", None, many=True, per_row=True, doc="Number of elements per axis.")
-    rel_start = arg("float", None, many=True, per_row=True, doc="First element as a share of the extent.")
-    rel_end = arg("float", None, many=True, per_row=True, doc="End as a share of the extent.")
-    rel_shape = arg("float", None, many=True, per_row=True, doc="Number of elements as a share of the extent.")
+    start = arg("int", None, many=True, per_axis=True, per_row=True, doc="First element per axis.")
+    end = arg("int", None, many=True, per_axis=True, per_row=True, doc="Element after the last per axis.")
+    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Number of elements per axis.")
+    rel_start = arg(
+        "float", None, many=True, per_axis=True, per_row=True, doc="First element as a share of the extent."
+    )
+    rel_end = arg("float", None, many=True, per_axis=True, per_row=True, doc="End as a share of the extent.")
+    rel_shape = arg(
+        "float", None, many=True, per_axis=True, per_row=True, doc="Number of elements as a share of the extent."
+    )
     normalized_anchor = arg("bool", True, doc="Whether a positional anchor of floats is relative.")
     normalized_shape = arg("bool", True, doc="Whether a positional shape of floats is relative.")
 

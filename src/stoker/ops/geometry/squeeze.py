@@ -21,7 +21,7 @@ class Squeeze(Operator, name="squeeze"):
     """Remove axes of extent 1. Input: any shape and type. Output: the same data without these axes. Moves no data."""
 
     takes_bfloat16 = True
-    axes = arg("int", None, many=True, doc="Axes to remove; negative ones count from the end.")
+    axes = arg("int", None, many=True, per_axis=True, doc="Axes to remove; negative ones count from the end.")
     axis_names = arg("str", None, doc="Axes to remove, by name.")
     cases = ({"axes": ()},)
 

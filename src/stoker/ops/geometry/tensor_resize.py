@@ -38,20 +38,28 @@ class TensorResize(FilterArguments, name="tensor_resize"):
     average scale of the given ones; a negative size or scale mirrors the axis.
     """
 
-    sizes = arg("float", None, many=True, per_row=True, doc="Output extents of the axes.")
-    scales = arg("float", None, many=True, per_row=True, doc="Output extents as multiples of the input's.")
-    axes = arg("int", None, many=True, doc="Axes to resize; negative ones count from the end. By default all.")
+    sizes = arg("float", None, many=True, per_axis=True, per_row=True, doc="Output extents of the axes.")
+    scales = arg(
+        "float", None, many=True, per_axis=True, per_row=True, doc="Output extents as multiples of the input's."
+    )
+    axes = arg(
+        "int", None, many=True, per_axis=True, doc="Axes to resize; negative ones count from the end. By default all."
+    )
     axis_names = arg("str", "", doc="Letters of the axes in the layout, instead of `axes`.")
     alignment = arg(
-        "float", (0.5,), many=True, per_row=True,
+        "float", (0.5,), many=True, per_axis=True, per_row=True,
         doc="Place of the region that keeps its position if the extent is rounded: 0 start, 1 end.",
     )  # fmt: skip
     size_rounding = arg("str", "round", choices=_ROUNDING, doc="Rounding of extents: round, truncate or ceil.")
     mode = arg("str", "default", choices=_MODES, doc="Meaning of several sizes, as for `resize`.")
-    max_size = arg("float", None, many=True, doc="Limit of the output extents, one or one for each axis.")
+    max_size = arg(
+        "float", None, many=True, per_axis=True, doc="Limit of the output extents, one or one for each axis."
+    )
     subpixel_scale = arg("bool", True, doc="The region follows the rounding of the extent, so that the scale is exact.")
-    roi_start = arg("float", None, many=True, per_row=True, doc="Start of the region, along each axis.")
-    roi_end = arg("float", None, many=True, per_row=True, doc="End of the region; before the start: mirrored.")
+    roi_start = arg("float", None, many=True, per_axis=True, per_row=True, doc="Start of the region, along each axis.")
+    roi_end = arg(
+        "float", None, many=True, per_axis=True, per_row=True, doc="End of the region; before the start: mirrored."
+    )
     roi_relative = arg("bool", False, doc="The region is relative to the extents.")
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
     cases = (

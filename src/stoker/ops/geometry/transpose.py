@@ -19,7 +19,7 @@ class Transpose(Operator, name="transpose"):
     """
 
     takes_bfloat16 = True
-    perm = arg("int", None, many=True, doc="Order of the input's axes; by default reversed.")
+    perm = arg("int", None, many=True, per_axis=True, doc="Order of the input's axes; by default reversed.")
     transpose_layout = arg("bool", True, doc="Whether the axes' names move along; otherwise they stay in place.")
     output_layout = arg("str", None, doc="Names of the output's axes; wins over `transpose_layout`.")
     cases = (

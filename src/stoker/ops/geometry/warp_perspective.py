@@ -58,7 +58,9 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
         choices=tuple(_INTERPOLATORS),
         doc="INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.",
     )
-    size = arg("float", None, many=True, per_row=True, doc="Size of the output in pixels, (height, width).")
+    size = arg(
+        "float", None, many=True, per_axis=True, per_row=True, doc="Size of the output in pixels, (height, width)."
+    )
     cases = (
         {"matrix": (0.9, 0.2, 1.5, -0.1, 1.1, -0.75, 0.002, 0.004, 1.0)},
         {"matrix": (0.9, 0.2, 1.5, -0.1, 1.1, -0.75, 0.002, 0.004, 1.2), "inverse_map": False, "fill_value": 9.0},

@@ -49,11 +49,11 @@ class Morphology(Operator):
     gives_bfloat16 = takes_bfloat16 = True
     largest = True
     mask_size = arg(
-        "int", (3, 3), many=True, per_row=True,
+        "int", (3, 3), many=True, per_axis=True, per_row=True,
         doc="Size of the window in pixels, (width, height): at least 1, or -1 for 3.",
     )  # fmt: skip
     anchor = arg(
-        "int", (-1, -1), many=True, per_row=True,
+        "int", (-1, -1), many=True, per_axis=True, per_row=True,
         doc="Pixel of the window that lies on the output's position, (x, y); -1: the middle.",
     )  # fmt: skip
     iterations = arg(

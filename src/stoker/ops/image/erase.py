@@ -34,7 +34,7 @@ class Erase(Operator, name="erase"):
     gives_bfloat16 = takes_bfloat16 = True
     anchor = arg("float", (), many=True, per_row=True, doc="Starts of the regions.")
     shape = arg("float", (), many=True, per_row=True, doc="Extents of the regions.")
-    axes = arg("int", None, many=True, doc="Axes of `anchor` and `shape`, as numbers.")
+    axes = arg("int", None, many=True, per_axis=True, doc="Axes of `anchor` and `shape`, as numbers.")
     axis_names = arg("str", None, doc="The same as names; by default all named axes but C, in the layout's order.")
     fill_value = arg("float", (0.0,), many=True, per_row=True, doc="One value, or one for each channel.")
     centered_anchor = arg("bool", False, doc="`anchor` is the centre of a region.")

@@ -79,7 +79,7 @@ class Filter(Operator, name="filter"):
     gives_bfloat16 = takes_bfloat16 = True
     inputs = (2, 3)
     anchor = arg(
-        "int", (-1,), many=True, per_row=True,
+        "int", (-1,), many=True, per_axis=True, per_row=True,
         doc="Centre of the filter, (row, column); -1: its middle. Without effect if `mode` is valid.",
     )  # fmt: skip
     border = arg(

@@ -46,6 +46,7 @@ class GaussianBlur(Operator, name="gaussian_blur"):
         "float",
         (0.0,),
         many=True,
+        per_axis=True,
         per_row=True,
         doc="Standard deviation of the Gaussian in pixels: one, or one per axis, (vertical, horizontal); 0: from "
         "`window_size`. Per frame for videos, too.",
@@ -54,6 +55,7 @@ class GaussianBlur(Operator, name="gaussian_blur"):
         "int",
         (0,),
         many=True,
+        per_axis=True,
         per_row=True,
         doc="Odd size of the window in pixels: one, or one per axis, (vertical, horizontal); 0: from `sigma`. Per "
         "frame for videos, too.",

@@ -45,12 +45,12 @@ class Laplacian(Operator, name="laplacian"):
     gives_bfloat16 = takes_bfloat16 = True
     exactness = "exact for integers of 8 bits and windows of up to 9 pixels; otherwise within float32 rounding"
     window_size = arg(
-        "int", (3,), many=True, per_row=True,
+        "int", (3,), many=True, per_axis=True, per_row=True,
         doc="Size of the derivative's window, odd, 3 to 31: one, or (vertical, horizontal), "
         "of volumes (depth, vertical, horizontal).",
     )  # fmt: skip
     smoothing_size = arg(
-        "int", None, many=True, per_row=True,
+        "int", None, many=True, per_axis=True, per_row=True,
         doc="Size of the smoothing window along an axis, odd, 1 to 31: one, or one per axis as `window_size`. By "
         "default that of the derivative across it; 1: no smoothing.",
     )  # fmt: skip
@@ -63,6 +63,7 @@ class Laplacian(Operator, name="laplacian"):
         "float",
         (1.0,),
         many=True,
+        per_axis=True,
         per_row=True,
         doc="Factor of the derivatives: one, or one per axis.",
     )

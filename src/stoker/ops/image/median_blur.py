@@ -30,7 +30,7 @@ class MedianBlur(Operator, name="experimental.median_blur"):
 
     gives_bfloat16 = takes_bfloat16 = True
     window_size = arg(
-        "int", (3, 3), many=True, per_row=True,
+        "int", (3, 3), many=True, per_axis=True, per_row=True,
         doc="Size of the window in pixels, (width, height): odd, 1 to 255.",
     )  # fmt: skip
     cases = ({}, {"window_size": 5}, {"window_size": (7, 3)}, {"window_size": (1, 5)}, {"window_size": 17})

@@ -19,7 +19,7 @@ class RandomResizedCrop(FilterArguments, name="random_resized_crop"):
 
     version = 2  # version 1 rounded to the image's type before `dtype`
     draws = 1
-    size = arg("int", many=True, doc="Output (height, width) in pixels, or one number for both.")
+    size = arg("int", many=True, per_axis=True, doc="Output (height, width) in pixels, or one number for both.")
     random_area = arg(
         "float", (0.08, 1.0), many=True, doc="Range of the window's share of the area, above 0 and up to 1."
     )

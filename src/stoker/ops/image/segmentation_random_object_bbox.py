@@ -56,7 +56,9 @@ class RandomObjectBBox(Operator, name="segmentation.random_object_bbox"):
     ignore_class = arg("bool", False, doc="All objects are equally likely, of whatever class.")
     k_largest = arg("int", None, doc="Number of objects with the largest boxes that count.")
     output_class = arg("bool", False, doc="Also return the object's label.")
-    threshold = arg("int", None, many=True, per_row=True, doc="Least extents of a box, one for all axes or one each.")
+    threshold = arg(
+        "int", None, many=True, per_axis=True, per_row=True, doc="Least extents of a box, one for all axes or one each."
+    )
     cases = (
         {},
         {"format": "box", "output_class": True, "foreground_prob": 0.7, "threshold": (2, 1, 1)},

@@ -35,7 +35,7 @@ class Beta(Operator, name="random.beta"):
     alpha = arg("float", 1.0, per_row=True, doc="First parameter, above 0.")
     beta = arg("float", 1.0, per_row=True, doc="Second parameter, above 0.")
     dtype = arg("dtype", DType.FLOAT, doc="Element type of the output, a floating-point type.")
-    shape = arg("int", None, many=True, per_row=True, doc="Shape of the output; a scalar if not given.")
+    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Shape of the output; a scalar if not given.")
     cases = ({}, {"alpha": 2.0, "beta": 0.5, "shape": (6,)}, {"alpha": 0.2, "beta": 0.2, "dtype": "float64"})
 
     def lower(self, c: Lowering, *like: Value) -> Value:

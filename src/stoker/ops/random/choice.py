@@ -30,7 +30,7 @@ class Choice(Operator, name="random.choice"):
     p = arg(
         "float", None, many=True, per_row=True, doc="Weight of every element, at least 0; they need not add up to 1."
     )
-    shape = arg("int", None, many=True, per_row=True, doc="Shape of the draws; one draw if not given.")
+    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Shape of the draws; one draw if not given.")
     cases = ({}, {"shape": (5,)})
 
     @classmethod

@@ -23,7 +23,7 @@ class CoinFlip(Operator, name="random.coin_flip"):
     draws = 1
     probability = arg("float", 0.5, per_row=True, doc="Probability of 1, in [0, 1].")
     dtype = arg("dtype", DType.INT32, doc="Element type of the output.")
-    shape = arg("int", None, many=True, per_row=True, doc="Shape of the output; a scalar if not given.")
+    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Shape of the output; a scalar if not given.")
     cases = ({}, {"probability": 0.1, "shape": (5,)}, {"dtype": "bool"})
 
     def lower(self, c: Lowering, *like: Value) -> Value:

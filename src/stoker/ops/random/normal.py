@@ -31,7 +31,7 @@ class Normal(Operator, name="random.normal"):
     mean = arg("float", 0.0, per_row=True, doc="Mean.")
     stddev = arg("float", 1.0, per_row=True, doc="Standard deviation, at least 0.")
     dtype = arg("dtype", None, doc="Element type of the output; FLOAT by default.")
-    shape = arg("int", None, many=True, per_row=True, doc="Shape of the output; a scalar if not given.")
+    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Shape of the output; a scalar if not given.")
     cases = ({}, {"mean": 10.0, "stddev": 2.0, "shape": (4,)}, {"stddev": 20.0, "dtype": "int32"})
 
     def lower(self, c: Lowering, *like: Value) -> Value:

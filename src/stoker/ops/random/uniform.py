@@ -32,7 +32,7 @@ class Uniform(Operator, name="random.uniform"):
     range = arg("float", (-1.0, 1.0), many=True, per_row=True, doc="From (inclusive) and to (exclusive).")
     values = arg("float", None, many=True, per_row=True, doc="The numbers to draw from, instead of `range`.")
     dtype = arg("dtype", None, doc="Element type of the output; FLOAT by default.")
-    shape = arg("int", None, many=True, per_row=True, doc="Shape of the output; a scalar if not given.")
+    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Shape of the output; a scalar if not given.")
     cases = ({}, {"range": (2.0, 5.0), "shape": (4,)}, {"values": (1.0, 2.0, 7.0), "dtype": "int32"})
 
     def lower(self, c: Lowering, *like: Value) -> Value:

@@ -36,7 +36,9 @@ class Reduction(Operator, ABC):
     version = 2  # version 1 summed from first to last
     takes_bfloat16 = True
     what: ClassVar[str]
-    axes = arg("int", None, many=True, doc="Axes that are reduced, negative ones from the last; by default all.")
+    axes = arg(
+        "int", None, many=True, per_axis=True, doc="Axes that are reduced, negative ones from the last; by default all."
+    )
     axis_names = arg("str", None, doc="Names of the axes to reduce, such as HW, instead of `axes`.")
     keep_dims = arg("bool", False, doc="Keep these axes, with one element.")
 

@@ -30,7 +30,7 @@ class Pooled(Operator, name="_pooled"):
     hidden = True
     scope = "batch"
     inputs = (2, 2)
-    axes = arg("int", many=True, doc="Axes of the data that were averaged.")
+    axes = arg("int", many=True, per_axis=True, doc="Axes of the data that were averaged.")
     ddof = arg("int", 0, doc="Subtracted from the number of elements.")
 
     def lower(self, c: Lowering, average: Value, x: Value) -> Value:
