@@ -52,8 +52,8 @@ class Expr:
     by_frame: bool
 
     def __new__(cls, op: str, *args: Any) -> Expr:
-        args = tuple(a if isinstance(a, Expr) else _plain(a) for a in args)
-        key = (op, *map(identity, args))
+        args = tuple([a if isinstance(a, Expr) else _plain(a) for a in args])
+        key = (op, *[a.key if isinstance(a, Expr) else identity(a) for a in args])
         known = _alive.get(key)
         if known is not None:
             return known
@@ -209,9 +209,10 @@ def product(extents: Iterable[Scalar]) -> int | None:
 
 
 def _fold(op: str, *args: Any) -> Any:
-    if op in EVALUATE and not any(isinstance(a, Expr) for a in args):
-        return EVALUATE[op](*args)
-    return Expr(op, *args)
+    for a in args:
+        if isinstance(a, Expr):
+            return Expr(op, *args)
+    return EVALUATE[op](*args) if op in EVALUATE else Expr(op, *args)
 
 
 def _binary(op: str, a: Any, b: Any) -> Any:

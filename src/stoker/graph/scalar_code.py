@@ -33,6 +33,7 @@ class Compiler:
         return self._known[key]
 
     def _emit(self, x: Scalar) -> int:
+        """Return the register of a scalar whose operands have theirs, but for numbers."""
         if not isinstance(x, Expr):
             self.consts.append(float(x))
             instruction = (CODE["const"], len(self.consts) - 1, 0, 0)
@@ -42,7 +43,8 @@ class Compiler:
             value, *rest = x.args
             instruction = (CODE[x.op], self._index(value), *[*rest, 0, 0][:2])
         else:
-            a, b, c = (*[self.register(a) for a in x.args], 0, 0)[:3]
+            registers = [self._known[a.key] if isinstance(a, Expr) else self.register(a) for a in x.args]
+            a, b, c = (*registers, 0, 0)[:3]
             instruction = (CODE[x.op], a, b, c)
         self.code.append(instruction)
         return len(self.code) - 1

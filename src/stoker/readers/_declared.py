@@ -102,6 +102,8 @@ class Declared:
 
 
 def _per_output(name: str, value: Any, count: int, convert: Callable[[Any], Any]) -> list[Any]:
+    if value is None:
+        return [None] * count
     values = list(value) if isinstance(value, (list, tuple)) else [value] * count
     if len(values) != count:
         raise ArgumentError(f"expected one `{name}` for all or one for each of {count} outputs, got {len(values)}")
