@@ -113,7 +113,7 @@ def test_unusual_rates_and_many_channels_are_read(tmp_path: Path) -> None:
         ({"files": ["a.wav"], "texts": ["a", "b"]}, "one text for each of 1 files"),
         ({"texts": ["a"]}, "`texts` with `files`"),
         ({"files": ["a.wav"], "texts": ["a"], "labels": [1]}, "in place of `labels`"),
-        ({"files": ["a.wav"], "sample_rate": 0.0}, "positive `sample_rate`"),
+        ({"files": ["a.wav"], "sample_rate": -5.0}, "positive `sample_rate`"),
         ({"files": ["a.wav"], "dtype": types.UINT8}, "FLOAT, INT16 or INT32"),
         ({"files": ["a.wav"], "quality": 101.0}, "from 0 to 100"),
         ({"file_root": ".", "extensions": ["wav"]}, r"such as \[.\.wav"),

@@ -203,6 +203,9 @@ def test_parsed_annotations_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert once() == first
 
 
+RUNS = {"counts": [], "size": [20, 30]}
+
+
 def _changed(**change: Any) -> dict[str, Any]:
     data = content()
     data["annotations"][0] |= change
@@ -210,23 +213,79 @@ def _changed(**change: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("data", "arguments", "message"), [
-    ({"images": []}, {}, "a list of objects as `annotations`"),
+    ({"images": [], "annotations": 3}, {}, "a list of objects as `annotations`"),
+    ({"images": []}, {}, "expected images in"),
     (_changed(bbox=[1, 2, 3]), {}, "x, y, width and height as `bbox`"),
     (_changed(bbox=[1, 2, 3, float("nan")]), {}, "as `bbox`"),
     (_changed(category_id=4), {}, "a category in `categories` for each annotation of .*got none for 4"),
     (_changed(category_id="5"), {}, "a whole number as `category_id`, got '5'"),
-    (_changed(segmentation=[[1.0, 2.0, 3.0]]), {}, "pairs of coordinates"),
-    (_changed(segmentation={"counts": [700], "size": [20, 30]}), {}, "run lengths of 600 pixels, got 700"),
-    (_changed(segmentation={"counts": [], "size": [30, 20]}), {}, "height and width, .20, 30., as `size`"),
+    (_changed(segmentation=[[1.0, 2.0, 3.0]]), {"polygon_masks": True}, "pairs of coordinates"),
+    (_changed(segmentation=[[1.0, 2.0, 3.0]]), {"pixelwise_masks": True}, "pairs of coordinates"),
+    (_changed(segmentation=RUNS | {"counts": [700]}), {"pixelwise_masks": True}, "run lengths of 600 pixels, got 700"),
+    (_changed(segmentation=RUNS | {"size": [30, 20]}), {"pixelwise_masks": True}, "width, .20, 30., as `size`"),
+    (_changed(segmentation=3), {"masks": True}, "expected polygons or run lengths"),
     ({**content(), "images": [*content()["images"], content()["images"][0]]}, {}, "images of different `id`, got 7"),
     ({**content(), "categories": []}, {}, "a category in `categories`"),
     (content(), {"size_threshold": 1e6, "skip_empty": True}, "expected images in"),
-    (content(), {"masks": True, "pixelwise_masks": True}, "one of `polygon_masks`, `masks` and `pixelwise_masks`"),
+    (content(), {"masks": True, "pixelwise_masks": True}, "polygons or `pixelwise_masks`, got both"),
+    (content(), {"polygon_masks": True, "pixelwise_masks": True}, "polygons or `pixelwise_masks`, got both"),
     (content(), {"preprocessed_annotations": "folder"}, "expected `annotations_file`"),
 ])  # fmt: skip
 def test_faults(tmp_path: Path, data: dict[str, Any], arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         read(tmp_path, data, **arguments)
+
+
+def _plain(found: list[tuple[Any, ...]]) -> list[list[Any]]:
+    return [[x.tolist() for x in row] for row in found]
+
+
+@pytest.mark.parametrize("shape", [[[1.0, 2.0, 3.0]], RUNS | {"counts": [700]}, RUNS | {"size": [5, 5]}, "text"])
+def test_a_faulty_shape_matters_only_to_readers_that_return_it(tmp_path: Path, shape: Any) -> None:
+    data = _changed(segmentation=shape)
+    assert _plain(read(tmp_path, data)) == _plain(read(tmp_path))
+    others = {"polygon_masks": True, "images": ["im3.jpg", "im12.jpg"]}
+    assert _plain(read(tmp_path, data, **others)) == _plain(read(tmp_path, **others))
+    if isinstance(shape, dict):  # run lengths are no polygons
+        assert len(read(tmp_path, data, polygon_masks=True)) == len(SIZES)
+
+
+def test_a_polygon_without_vertices(tmp_path: Path) -> None:
+    data = _changed(segmentation=[[]])
+    row = read(tmp_path, data, polygon_masks=True)[2]
+    assert row[3][0].tolist() == [0, 0, 0]
+    other = read(tmp_path, _changed(segmentation=[]), polygon_masks=True)[2]
+    assert row[3][1:].tolist() == other[3].tolist() and row[4].tolist() == other[4].tolist()
+    empty, none = (read(tmp_path, _changed(segmentation=s), pixelwise_masks=True) for s in ([[]], []))
+    assert _plain(empty) == _plain(none)
+
+
+def test_both_forms_of_polygons_are_positions_of_coordinates(tmp_path: Path) -> None:
+    assert _plain(read(tmp_path, masks=True, polygon_masks=True)) == _plain(read(tmp_path, masks=True))
+
+
+def test_a_file_without_annotations_or_sizes(tmp_path: Path) -> None:
+    data = content()
+    for image in data["images"]:
+        del image["height"], image["width"]
+    assert _plain(read(tmp_path, data)) == _plain(read(tmp_path))
+    with pytest.raises(ArgumentError, match="`height` and `width` of every image"):
+        read(tmp_path, data, pixelwise_masks=True)
+    del data["annotations"]
+    found = read(tmp_path, data, polygon_masks=True, image_ids=True)
+    assert [(len(row[1]), len(row[2]), len(row[3]), int(row[5][0])) for row in found] == [
+        (0, 0, 0, i) for i in (3, 5, 7, 12)
+    ]
+
+
+def test_absolute_names_of_images(tmp_path: Path) -> None:
+    data = content()
+    files = write(tmp_path, data)
+    for image in data["images"][::2]:
+        image["file_name"] = str(tmp_path / image["file_name"])
+    (tmp_path / "b.json").write_text(json.dumps(data))
+    other = files | {"annotations_file": str(tmp_path / "b.json")}
+    assert _plain(rows(lambda: fn.readers.coco(**other))) == _plain(rows(lambda: fn.readers.coco(**files)))
 
 
 def test_large_numbers_and_annotations_of_no_image(tmp_path: Path) -> None:

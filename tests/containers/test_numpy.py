@@ -100,6 +100,21 @@ def test_regions_are_those_of_the_twin(tmp_path: Path, policy: str) -> None:
             assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
 
 
+def test_a_region_of_a_source_whose_sizes_the_first_batch_shows(tmp_path: Path) -> None:
+    array = example("<i4", (5, 6))
+    path = save(tmp_path / "a.npy", array)
+
+    def reader(starts: list[list[int]]) -> Any:
+        numbers = [np.asarray(start, np.int32) for start in starts]
+        start = fn.external_source(source=lambda i: [numbers[i % len(numbers)]], batch=True)
+        return fn.readers.numpy(files=[path] * 2, roi_start=start, roi_shape=[2, 1])
+
+    found = [row[0] for row in rows(lambda: reader([[1, 2], [3, 0]]), batch_size=1)]
+    assert all(np.array_equal(x, wanted) for x, wanted in zip(found, (array[1:3, 2:3], array[3:5, :1]), strict=True))
+    with pytest.raises(DataError, match="expected 2 numbers as `roi_start` in every row, as in the first batch, got 3"):
+        rows(lambda: reader([[1, 2], [3, 0, 1]]), batch_size=1)
+
+
 def test_padding_and_its_value(tmp_path: Path) -> None:
     path = save(tmp_path / "u.npy", np.arange(24, dtype=np.uint8).reshape(4, 6))
     region = {"roi_start": [-1, 4], "roi_end": [1, 8], "out_of_bounds_policy": "pad"}
@@ -190,6 +205,7 @@ def test_folders_and_lists(tmp_path: Path) -> None:
     assert names(file_root=root, file_list=f"{root}/list.txt") == "b2"
     assert names(file_list=f"{root}/list.txt") == "b2"
     assert names(file_root=root, files=["x/1.npy", "a.npy"]) == "1a"
+    assert names(file_root=f"{root}/x", files=["1.npy", f"{root}/a.npy", "2.npy"]) == "1a2"
     assert sorted(names(file_root=root, random_shuffle=True)) == sorted("Bab12")
     for arguments, text in (({}, "got none of them"),
                             ({"file_root": root, "file_filter": "*.NPY"}, "no file was found"),

@@ -138,6 +138,8 @@ def test_a_list_of_files(root: Path) -> None:
     assert read_samples(reading(file_root=root, files=mixed, labels=[3, 2, 1])) == [
         ("a/x.png", 3), ("C/1.jpg", 2), ("b/2.jpg", 1)
     ]  # fmt: skip
+    assert read_samples(reading(files=root / "a/x.png", labels=5)) == [("a/x.png", 5)]
+    assert read_samples(reading(files=str(root / "a/x.png"))) == [("a/x.png", 0)]
     elsewhere = root.parent / "elsewhere.jpg"
     elsewhere.write_text("elsewhere")
     assert read_samples(reading(file_root=root, files=["a/x.png", elsewhere])) == [("a/x.png", 0), ("elsewhere", 1)]
@@ -153,12 +155,15 @@ def test_a_list_file(root: Path) -> None:
     other = root.parent / "other.txt"
     other.write_text("a/x.png 5\n")
     assert read_samples(reading(file_list=other, file_root=root)) == expected[:1]
+    other.write_text("  a/x.png\t5  \r\n \t\nb/2.jpg \t -1\n")
+    assert read_samples(reading(file_list=other, file_root=root)) == expected[:2]
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         ({"files": ["a"], "labels": [1, 2]}, "expected one label per file, got 2 labels for 1 files"),
+        ({"files": ["a", "b"], "labels": 1}, "expected one label per file, got 1 labels for 2 files"),
         ({"files": ["a"], "labels": [0.5]}, "expected `labels` to be whole numbers of at most 32 bits"),
         ({"files": ["a"], "labels": [1 << 40]}, "expected `labels` to be whole numbers of at most 32 bits"),
         ({"files": ["a"], "labels": [float("nan")]}, "expected `labels` to be whole numbers of at most 32 bits"),

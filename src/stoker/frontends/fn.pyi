@@ -6697,8 +6697,10 @@ class readers:
           overlapping objects holds. The pixels are those of pycocotools.
         * `image_ids`: number of the image, int32 ``(1,)``.
 
-        Samples come in the order of the images' numbers, or in that of `images`. The annotation file is parsed once, and
-        its contents are kept in Stoker's cache folder.
+        Samples come in the order of the images' numbers, or in that of `images`. A file without `annotations` gives images
+        without boxes. A faulty `segmentation`, as one of another size than its image, matters only to readers that return
+        shapes, and the size of an image only to `ratio` and `pixelwise_masks`. The annotation file is parsed once, and its
+        contents are kept in Stoker's cache folder.
 
         Args:
             file_root: Folder of the images, or its address in a store or on a server.
@@ -6712,7 +6714,7 @@ class readers:
             size_threshold: Annotations whose box is narrower or lower, in pixels, are left out.
             skip_empty: Leave out images without annotations.
             polygon_masks: Outputs for polygons and their vertices.
-            masks: As `polygon_masks`, but with positions of coordinates instead of vertices.
+            masks: As `polygon_masks`, but with positions of coordinates instead of vertices, also with both.
             pixelwise_masks: Output for a mask of labels.
             image_ids: Output for the number of the image.
             save_img_ids: Old name of `image_ids`.
@@ -6817,8 +6819,10 @@ class readers:
           overlapping objects holds. The pixels are those of pycocotools.
         * `image_ids`: number of the image, int32 ``(1,)``.
 
-        Samples come in the order of the images' numbers, or in that of `images`. The annotation file is parsed once, and
-        its contents are kept in Stoker's cache folder.
+        Samples come in the order of the images' numbers, or in that of `images`. A file without `annotations` gives images
+        without boxes. A faulty `segmentation`, as one of another size than its image, matters only to readers that return
+        shapes, and the size of an image only to `ratio` and `pixelwise_masks`. The annotation file is parsed once, and its
+        contents are kept in Stoker's cache folder.
 
         Args:
             file_root: Folder of the images, or its address in a store or on a server.
@@ -6832,7 +6836,7 @@ class readers:
             size_threshold: Annotations whose box is narrower or lower, in pixels, are left out.
             skip_empty: Leave out images without annotations.
             polygon_masks: Outputs for polygons and their vertices.
-            masks: As `polygon_masks`, but with positions of coordinates instead of vertices.
+            masks: As `polygon_masks`, but with positions of coordinates instead of vertices, also with both.
             pixelwise_masks: Output for a mask of labels.
             image_ids: Output for the number of the image.
             save_img_ids: Old name of `image_ids`.
@@ -7100,9 +7104,9 @@ class readers:
 
         Args:
             file_root: Folder with one sub-folder per class; the base of relative paths otherwise.
-            file_list: Text file with one "path label" per line.
-            files: Paths, absolute or relative to file_root; or addresses of objects (s3://, gs://, az://,
-                https://).
+            file_list: Text file with one "path label" per line, separated by spaces or tabs.
+            files: Path or list of paths, absolute or relative to file_root; or addresses of objects (s3://, gs://,
+                az://, https://).
             labels: One integer per path of `files`; the index of the path if not given.
             extensions: Extensions of the files to take, with their dot ("" for none), such as [".jpg", ".png"]. By
                 default the images: files with the extension .jpg, .jpeg, .jpe, .jfif, .png, .bmp, .dib, .tif,

@@ -62,8 +62,8 @@ class AudioReader(SampledReader, ABC):
         """Check everything that does not depend on the disk."""
         super().validate(args)
         rate = args["sample_rate"]
-        if rate is not None and rate != -1 and not (np.isfinite(rate) and rate > 0):
-            raise ArgumentError(f"expected a positive `sample_rate` in Hz, or -1 to keep it, got {rate:g}")
+        if rate is not None and rate != -1 and not (np.isfinite(rate) and rate >= 0):
+            raise ArgumentError(f"expected a positive `sample_rate` in Hz, or 0 or -1 to keep it, got {rate:g}")
         if not 0 <= args["quality"] <= 100:
             raise ArgumentError(f"expected `quality` from 0 to 100, got {args['quality']:g}")
         if DType(args["dtype"]) not in _TYPES:

@@ -39,6 +39,8 @@ class Annotations:
         ends: end of every polygon or list of run lengths in ``shape``, int64.
         shape: coordinates of the polygons as bits of float32, and run lengths, int32.
         strays: number of annotations that belong to no image, which are left out.
+        faulty: positions of the annotations whose `segmentation` is faulty, int64.
+        faults: texts about these in UTF-8, each followed by a zero byte.
     """
 
     image: npt.NDArray[np.int64]
@@ -53,10 +55,26 @@ class Annotations:
     ends: npt.NDArray[np.int64]
     shape: npt.NDArray[np.int32]
     strays: npt.NDArray[np.int64]
+    faulty: npt.NDArray[np.int64]
+    faults: npt.NDArray[np.uint8]
 
     def file_names(self) -> list[str]:
         """Return the file names of the images."""
-        return [n.decode("utf-8", "surrogateescape") for n in self.names.tobytes().split(b"\0")[:-1]]
+        return _texts(self.names)
+
+    def first_fault(self, used: npt.NDArray[np.int64]) -> str | None:
+        """Return the text about the first of the ``used`` annotations whose `segmentation` is faulty; None: all are
+        good."""
+        wrong = np.flatnonzero(np.isin(self.faulty, used))
+        return _texts(self.faults)[wrong[0]] if len(wrong) else None
+
+
+def _packed(texts: Sequence[str]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(b"".join(os.fsencode(text) + b"\0" for text in texts), np.uint8)
+
+
+def _texts(packed: npt.NDArray[np.uint8]) -> list[str]:
+    return [text.decode("utf-8", "surrogateescape") for text in packed.tobytes().split(b"\0")[:-1]]
 
 
 def read_annotations(path: str) -> Annotations:
@@ -106,7 +124,8 @@ class _Parser:
         if (np.diff(ranked) == 0).any():
             twice = int(ranked[1:][np.diff(ranked) == 0][0])
             raise _Fault(f"expected images of different `id`, got {twice} twice")
-        self._annotations = self._list(content, "annotations")
+        # Files about images for tests have no annotations.
+        self._annotations = self._list(content, "annotations") if "annotations" in content else ()
         self._categories = [_number(c, "id") for c in content.get("categories") or ()]
         if len(set(self._categories)) < len(self._categories):
             raise _Fault("expected categories of different `id`, got one twice")
@@ -124,6 +143,8 @@ class _Parser:
         owner, label, box, crowd, parts = [], [], [], [], []
         ends: list[int] = []
         shapes: list[npt.NDArray[np.int32]] = []
+        faulty: list[int] = []
+        faults: list[str] = []
         strays = total = 0
         for one in self._annotations:
             at = position.get(_number(one, "image_id"))
@@ -134,18 +155,24 @@ class _Parser:
             label.append(_number(one, "category_id"))
             box.append(_box(one))
             crowd.append(bool(one.get("iscrowd") or 0))
-            found, count = _shape(one, sizes[at])
+            try:
+                found, count = _shape(one, sizes[at])
+            except _Fault as fault:  # of interest only to readers that return the shape
+                found, count = ([np.empty(0, np.int32)], -1) if _has_run_lengths(one) else ([], 0)
+                faulty.append(len(parts))
+                faults.append(str(fault))
             parts.append(count)
             for part in found:
                 total += len(part)
                 ends.append(total)
                 shapes.append(part)
-        names = b"".join(os.fsencode(self._names[i]) + b"\0" for i in self._order)
+        names = _packed([self._names[i] for i in self._order])
         return Annotations(
-            self._numbers[self._order], sizes, np.frombuffer(names, np.uint8), np.asarray(self._categories, np.int64),
+            self._numbers[self._order], sizes, names, np.asarray(self._categories, np.int64),
             np.asarray(owner, np.int64), np.asarray(label, np.int64), np.asarray(box, np.float32).reshape(-1, 4),
             np.asarray(crowd, bool), np.asarray(parts, np.int64), np.asarray(ends, np.int64),
             np.concatenate(shapes) if shapes else np.empty(0, np.int32), np.asarray(strays, np.int64),
+            np.asarray(faulty, np.int64), _packed(faults),
         )  # fmt: skip
 
 
@@ -187,14 +214,20 @@ def _box(one: Mapping[str, Any]) -> npt.NDArray[np.float32]:
     return values
 
 
+def _has_run_lengths(one: Mapping[str, Any]) -> bool:
+    return isinstance(one.get("segmentation"), dict)
+
+
 def _shape(one: Mapping[str, Any], size: npt.NDArray[np.int32]) -> tuple[list[npt.NDArray[np.int32]], int]:
     """Return the polygons of an annotation and their number, or its run lengths and -1."""
     found = one.get("segmentation")
     if found is None:
         return [], 0
-    if isinstance(found, dict):
+    if _has_run_lengths(one):
         counts = found.get("counts")
         runs = _uncompressed(counts) if isinstance(counts, str) else _run_lengths(counts)
+        if not size.all():  # readers of masks refuse the image itself
+            return [runs.astype(np.int32)], -1
         if list(found.get("size") or ()) != size.tolist():
             raise _Fault(f"expected the image's height and width, {size.tolist()}, as `size` of run lengths, "
                          f"got {brief(found.get('size'))}")  # fmt: skip
@@ -204,7 +237,7 @@ def _shape(one: Mapping[str, Any], size: npt.NDArray[np.int32]) -> tuple[list[np
     if not isinstance(found, list):
         raise _Fault(f"expected polygons or run lengths as `segmentation`, got {brief(found)}")
     polygons = [_floats(p, "segmentation") for p in found]
-    if any(len(p) % 2 or len(p) < 2 for p in polygons):
+    if any(len(p) % 2 for p in polygons):
         raise _Fault(f"expected pairs of coordinates in `segmentation`, got {brief(found)}")
     return [p.view(np.int32) for p in polygons], len(polygons)
 

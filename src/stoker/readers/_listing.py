@@ -178,8 +178,11 @@ def _take_given(listing: Listing, files: Any, labels: Any) -> None:
 
 
 def _paths(files: Any) -> list[str]:
-    """Return the paths of a list as strings."""
-    if as_path(files) is None:
+    """Return one path, or the paths of a list, as strings."""
+    single = files if type(files) is str else as_path(files)
+    if isinstance(single, str):
+        return [single]
+    if single is None:
         with contextlib.suppress(Exception):  # a foreign iterable may raise anything
             names: list[str] = []
             for file in files:
@@ -194,7 +197,9 @@ def _paths(files: Any) -> list[str]:
 
 def _as_labels(labels: Any, count: int) -> Ints32:
     try:
-        numbers = np.asarray(labels if hasattr(labels, "__len__") else list(labels))
+        numbers = np.asarray(
+            [labels] if type(labels) is int else labels if hasattr(labels, "__len__") else list(labels)
+        )
     except Exception:  # noqa: BLE001 - a foreign `__array__` may raise anything, and NumPy refuses ragged lists
         raise ArgumentError(f"expected one whole number per file as `labels`, got {brief(labels)}") from None
     if numbers.shape != (count,):
@@ -211,15 +216,16 @@ def _take_list(listing: Listing, path: str) -> None:
     labels = array("q")
     with open(list_file(path), encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
-            name, _, label = line.strip().rpartition(" ")
+            words = line.rsplit(None, 1)
+            if not words:
+                continue
             try:
+                name, label = words
                 labels.append(int(label))
             except (ValueError, OverflowError):
-                if not line.strip():
-                    continue
-                name = ""
-            if not name:
-                raise ArgumentError(f'expected "path label" in line {number} of {path!r}, got {line.strip()!r}')
+                raise ArgumentError(
+                    f'expected "path label" in line {number} of {path!r}, got {line.strip()!r}'
+                ) from None
             names.append(name.strip())
     listing.add(_below(listing, names), _as_labels(labels, len(names)))
 
@@ -270,7 +276,8 @@ def _take(listing: Listing, folder: str, entries: Iterable[Any]) -> list[str]:
 
 def _patterns(name: str, given: Any, default: Sequence[str]) -> Sequence[str]:
     patterns = default if given is None else [given] if isinstance(given, str) else given
-    if isinstance(patterns, (list, tuple, set, frozenset)) and all(isinstance(p, str) for p in patterns):
+    listed = isinstance(patterns, (list, tuple, set, frozenset)) and all(isinstance(p, str) for p in patterns)
+    if listed and (given is None or patterns):
         return list(patterns)
     raise ArgumentError(f"expected a pattern or a list of patterns as `{name}`, got {brief(given)}")
 

@@ -67,8 +67,8 @@ class FileStorage(NativeStorage):
         """Return the storage of files by their paths.
 
         Args:
-            paths: the paths, relative to ``root``.
-            root: folder that the paths begin in; "" for the current folder.
+            paths: the paths, absolute or relative to ``root``.
+            root: folder that relative paths begin in; "" for the current folder.
         """
         return cls(file_table(paths, root))
 
@@ -208,11 +208,13 @@ class MemoryStorage(NativeStorage):
 
 
 def file_table(paths: Sequence[str | os.PathLike[str]], root: str = "") -> _native.FileTable:
-    """Return the native table of files.
+    """Return the native table of files. ``paths`` are absolute, or relative to ``root``.
 
     Raises:
         ArgumentError: a name contains a zero byte.
     """
+    if root and any(map(os.path.isabs, paths)):
+        root, paths = "", [os.path.join(root, path) for path in paths]
     base = os.path.join(os.fsencode(root), b"") if root else b""
     names = b"".join(os.fsencode(p) + b"\0" for p in paths)
     return packed_file_table(base, names, len(paths))

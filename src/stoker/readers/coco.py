@@ -43,8 +43,10 @@ class COCOReader(OriginReader, ContainerReader, name="readers.coco"):
       overlapping objects holds. The pixels are those of pycocotools.
     * `image_ids`: number of the image, int32 ``(1,)``.
 
-    Samples come in the order of the images' numbers, or in that of `images`. The annotation file is parsed once, and
-    its contents are kept in Stoker's cache folder.
+    Samples come in the order of the images' numbers, or in that of `images`. A file without `annotations` gives images
+    without boxes. A faulty `segmentation`, as one of another size than its image, matters only to readers that return
+    shapes, and the size of an image only to `ratio` and `pixelwise_masks`. The annotation file is parsed once, and its
+    contents are kept in Stoker's cache folder.
     """
 
     positional = ("file_root", "annotations_file")
@@ -63,7 +65,9 @@ class COCOReader(OriginReader, ContainerReader, name="readers.coco"):
     size_threshold = arg("float", 0.1, doc="Annotations whose box is narrower or lower, in pixels, are left out.")
     skip_empty = arg("bool", False, doc="Leave out images without annotations.")
     polygon_masks = arg("bool", False, doc="Outputs for polygons and their vertices.")
-    masks = arg("bool", False, doc="As `polygon_masks`, but with positions of coordinates instead of vertices.")
+    masks = arg(
+        "bool", False, doc="As `polygon_masks`, but with positions of coordinates instead of vertices, also with both."
+    )
     pixelwise_masks = arg("bool", False, doc="Output for a mask of labels.")
     image_ids = arg("bool", False, doc="Output for the number of the image.")
     save_img_ids = arg("bool", False, doc="Old name of `image_ids`.")
@@ -86,8 +90,8 @@ class COCOReader(OriginReader, ContainerReader, name="readers.coco"):
             raise ArgumentError(
                 "expected `file_root`, the folder of the images, and `annotations_file`, got only one or none"
             )
-        if sum(bool(args[key]) for key in ("polygon_masks", "masks", "pixelwise_masks")) > 1:
-            raise ArgumentError("expected one of `polygon_masks`, `masks` and `pixelwise_masks`, got several")
+        if args["pixelwise_masks"] and (args["polygon_masks"] or args["masks"]):
+            raise ArgumentError("expected polygons or `pixelwise_masks`, got both")
         _chosen_names(args["images"])
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
@@ -217,6 +221,11 @@ class _Samples:
                 f"expected `height` and `width` of every image in '{printable(self._path)}', got none for {brief(name)}"
             )
 
+    def _require_shapes(self, used: npt.NDArray[np.int64]) -> None:
+        fault = self._found.first_fault(used)
+        if fault is not None:
+            raise ArgumentError(f"{fault} in '{printable(self._path)}'")
+
     def _of_annotations(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return values of the samples' images, one for each annotation."""
         return np.repeat(values, self.count, axis=0)
@@ -240,6 +249,7 @@ class _Samples:
     def polygons(self, unit: int) -> list[Column]:
         """Return the columns of polygons and vertices; ``unit``: numbers per vertex in the polygons' positions."""
         found = self._found
+        self._require_shapes(self.pick[found.parts[self.pick] >= 0])
         starts, count = self._parts()
         count = np.where(found.parts[self.pick] > 0, count, 0)  # run lengths are no polygons
         part = _spans(starts, count)
@@ -267,6 +277,7 @@ class _Samples:
     def masks(self) -> Column:
         """Return the column of masks: per sample its parts in the order of labels, for the kernel that paints them."""
         found = self._found
+        self._require_shapes(self.pick)
         label = self._label[self.pick]
         sample = np.repeat(np.arange(len(self.image)), self.count)
         order = np.lexsort((np.arange(len(label)), label, sample))

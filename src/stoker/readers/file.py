@@ -31,11 +31,12 @@ class FileReader(OriginReader, name="readers.file"):
         "shuffle_after_epoch_seed", "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes",
     )  # fmt: skip
     file_root = arg("str", None, doc="Folder with one sub-folder per class; the base of relative paths otherwise.")
-    file_list = arg("str", None, doc='Text file with one "path label" per line.')
+    file_list = arg("str", None, doc='Text file with one "path label" per line, separated by spaces or tabs.')
     files = arg(
         "object",
         None,
-        doc="Paths, absolute or relative to file_root; or addresses of objects (s3://, gs://, az://, https://).",
+        doc="Path or list of paths, absolute or relative to file_root; or addresses of objects (s3://, gs://, az://, "
+        "https://).",
     )
     labels = arg("object", None, doc="One integer per path of `files`; the index of the path if not given.")
     extensions = arg(

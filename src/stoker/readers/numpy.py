@@ -252,10 +252,7 @@ def _numbers_of(c: Lowering) -> Callable[[str], Sequence[Scalar] | None]:
     def numbers(name: str) -> Sequence[Scalar] | None:
         if not c.given(name):
             return None
-        count = c.length(name)
-        if count is None:
-            raise ArgumentError(f"expected a node with a fixed number of elements as `{name}`")
-        return [c.scalar(name, k) for k in range(count)]
+        return [c.scalar(name, k) for k in range(c.fixed_length(name))]
 
     return numbers
 
