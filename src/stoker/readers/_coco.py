@@ -159,7 +159,7 @@ class _Parser:
                 found, count = _shape(one, sizes[at])
             except _Fault as fault:  # of interest only to readers that return the shape
                 found, count = ([np.empty(0, np.int32)], -1) if _has_run_lengths(one) else ([], 0)
-                faulty.append(len(parts))
+                faulty.append(len(owner) - 1)
                 faults.append(str(fault))
             parts.append(count)
             for part in found:
