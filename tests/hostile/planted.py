@@ -25,6 +25,17 @@ def _spin() -> None:
         pass
 
 
+def _lose() -> None:
+    """Raise as CPython does where it has no memory for the frames of an exception, at the limit of memory."""
+    taken = []
+    try:
+        while True:
+            taken.append(np.empty(64 << 20, np.uint8))
+    except MemoryError:
+        taken.clear()
+    raise SystemError("error return without exception set")
+
+
 PLANTED: dict[str, Callable[[], object]] = {
     "refuses": _refuse,
     "returns": lambda: 1,
@@ -32,6 +43,7 @@ PLANTED: dict[str, Callable[[], object]] = {
     "numpy": lambda: np.zeros(3) + np.zeros(2),
     "short text": lambda: (_ for _ in ()).throw(ArgumentError("no")),
     "memory": lambda: np.ones(1 << 40, np.uint8),
+    "loses an exception": _lose,
     "aborts": os.abort,
     "ends": lambda: os._exit(0),
     "reads nowhere": lambda: ctypes.string_at(0),

@@ -13,7 +13,7 @@ from stoker.frontends.registry import names
 from tests.complete import COMPLETE
 from tests.hostile.cases import targets
 from tests.hostile.planted import PLANTED
-from tests.hostile.walk import ROOT, Limits, Walk, write_files
+from tests.hostile.walk import LOST, ROOT, Limits, Walk, is_lost_for_want_of_memory, write_files
 from tests.idle_clock import HANG_S
 
 CALLS, PARTS = (8000, 4) if COMPLETE else (3000, 2)
@@ -42,12 +42,18 @@ def test_planted_faults_are_found(tmp_path: Path) -> None:
     assert found["python"].kind.startswith("TypeError")
     assert found["numpy"].kind.startswith("ValueError")
     assert found["memory"].kind.startswith("MemoryError")
+    if Limits().memory_gib:
+        assert found["loses an exception"].kind == LOST
     assert found["aborts"].kind == "crash: the process ended with -6"
     assert found["ends"].kind == "crash: the process ended with 0"
     assert found["reads nowhere"].kind == "crash: the process ended with -11"
     assert found["sleeps"].kind.startswith("hang")
     assert found["spins"].kind.startswith("endless")
     assert "planted.py" in found["python"].text
+
+
+def test_an_error_is_the_librarys_below_the_limit_of_memory() -> None:
+    assert not is_lost_for_want_of_memory(SystemError("error return without exception set"))
 
 
 def test_a_case_is_the_same_in_every_process(tmp_path: Path) -> None:

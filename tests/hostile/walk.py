@@ -46,6 +46,8 @@ import containers  # noqa: E402
 _SLOWDOWN = 4 if _native.sanitized else 1
 _CPU_S = 40.0 * _SLOWDOWN  # of processor time for a call that returns: 2**31 random numbers take half
 _SANITIZER_REPORT = re.compile("^.*(runtime error|ERROR: AddressSanitizer): .*$", re.MULTILINE)
+_LARGEST_REQUEST = 256 << 20  # bytes that one allocation may have wanted when it failed
+LOST = "SystemError of a process that has reached its limit of memory: the interpreter lost an exception"
 _SHOWN_PER_KIND = 3  # faults of one kind that are printed
 # Sanitizers reserve terabytes of address space, so they limit each allocation instead. One that they refuse fails as
 # on a machine without memory: 2**31 elements do, because that many random numbers take minutes under sanitizers.
@@ -138,6 +140,8 @@ def _judge(case: Case) -> tuple[str, str] | None:
     except (KeyboardInterrupt, GeneratorExit, SystemExit):
         raise
     except BaseException as error:
+        if is_lost_for_want_of_memory(error):
+            return LOST, "".join(traceback.format_exception(error, limit=-8))
         if any(note.startswith("in the source of ") for note in getattr(error, "__notes__", ())):
             return None  # a drawn function was called as the caller's source, and its error is the caller's
         return _kind(error), "".join(traceback.format_exception(error, limit=-8))
@@ -147,6 +151,20 @@ def _judge(case: Case) -> tuple[str, str] | None:
         return f"{inside[0].category.__name__} at {inside[0].filename}:{inside[0].lineno}", str(inside[0].message)
     used = time.process_time() - begin
     return ("processor time", f"{used:.0f} s") if used > _CPU_S else None
+
+
+def is_lost_for_want_of_memory(error: BaseException) -> bool:
+    """Return whether the interpreter itself lost an exception, in a process that has reached its limit of memory.
+
+    CPython 3.11 needs memory for every frame that an exception leaves. Without any, it may clear the exception
+    (`take_ownership` in Python/frame.c) and raise this error in the caller.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if type(error) is not SystemError or "without exception set" not in str(error) or limit == resource.RLIM_INFINITY:
+        return False
+    status = Path("/proc/self/status").read_text()
+    peak = next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmPeak:"))
+    return peak > limit - _LARGEST_REQUEST
 
 
 def _crash(code: int, text: str) -> str:
