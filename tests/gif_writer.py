@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-_MOST_BITS = 12
+from lzw_writer import lzw
 
 
 def gif(
@@ -59,38 +57,3 @@ def chain(data: bytes, block: int = 255) -> bytes:
 
 def _flags(palette: bytes) -> int:
     return 0x80 | (len(palette) // 3 - 1).bit_length() - 1 if palette else 0
-
-
-def lzw(data: bytes, bits: int, *, clears: bool = True) -> bytes:
-    """Compress as the specification of GIF says."""
-    clear = 1 << bits
-    codes: list[tuple[int, int]] = [(clear, bits + 1)]
-    table: dict[bytes, int] = {}
-    size, free = bits + 1, clear + 2
-    string = b""
-    for value in data:
-        longer = string + bytes([value])
-        if len(longer) == 1 or longer in table:
-            string = longer
-            continue
-        codes.append((table.get(string, string[0]), size))
-        string = bytes([value])
-        if free < 1 << _MOST_BITS:
-            table[longer] = free
-            size += free == 1 << size
-            free += 1
-        elif clears:
-            codes.append((clear, size))
-            table, size, free = {}, bits + 1, clear + 2
-    if string:
-        codes.append((table.get(string, string[0]), size))
-        size += free == 1 << size and size < _MOST_BITS
-    codes.append((clear + 1, size))
-    return packed(codes)
-
-
-def packed(codes: Sequence[tuple[int, int]]) -> bytes:
-    """Return codes of these sizes, the low bits first."""
-    text = "".join(f"{code:0{size}b}"[::-1] for code, size in codes)
-    text += "0" * (-len(text) % 8)
-    return int(text[::-1], 2).to_bytes(len(text) // 8, "little")

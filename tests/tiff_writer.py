@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from lzw_writer import lzw
 
 NONE, LZW, DEFLATE, OLD_DEFLATE, PACK_BITS = 1, 5, 8, 32946, 32773
 GRAY, RGB, PALETTE = 1, 2, 3
@@ -94,38 +95,10 @@ def _directory(values: dict[int, tuple[int, Sequence[int]]], at: int, order: str
 
 def _compressed(data: bytes, compression: int) -> bytes:
     if compression == LZW:
-        return lzw(data)
+        return lzw(data, tiff=True)
     if compression == PACK_BITS:
         return pack_bits(data)
     return zlib.compress(data) if compression in (DEFLATE, OLD_DEFLATE) else data
-
-
-def lzw(data: bytes) -> bytes:
-    """Compress as TIFF 6.0, section 13, says."""
-    codes: list[tuple[int, int]] = [(256, 9)]
-    table: dict[bytes, int] = {}
-    bits, free = 9, 258
-    string = b""
-    for value in data:
-        longer = string + bytes([value])
-        if len(longer) == 1 or longer in table:
-            string = longer
-            continue
-        codes.append((table.get(string, string[0]), bits))
-        table[longer] = free
-        free += 1
-        string = bytes([value])
-        bits += free == 1 << bits  # the decoder has one code less then
-        if free == 4094:
-            codes.append((256, 12))
-            table, bits, free = {}, 9, 258
-    if string:
-        codes.append((table.get(string, string[0]), bits))
-        bits += free + 1 == 1 << bits
-    codes.append((257, bits))
-    text = "".join(f"{code:0{width}b}" for code, width in codes)
-    text += "0" * (-len(text) % 8)
-    return int(text, 2).to_bytes(len(text) // 8, "big")
 
 
 def pack_bits(data: bytes) -> bytes:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gif_writer import extension, gif, lzw, packed
+from gif_writer import extension, gif
+from lzw_writer import lzw, packed
 from PIL import Image
 from test_png import ANY, BGR, GRAY, RGB, YCBCR, decoded
 
