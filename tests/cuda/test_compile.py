@@ -48,6 +48,10 @@ def filtering(size: tuple[int, int]) -> OwnKernel:
     return OwnKernel("Filter", (CompiledPass("correlate", 256, 47 << 10, 1024), CompiledPass("unstaged")), size)
 
 
+def resampling() -> OwnKernel:
+    return OwnKernel("AudioResample", (CompiledPass("outputs"), CompiledPass("tiles", 256, 47 << 10, 1024)))
+
+
 def sampling(constants: tuple[int, int], resident_threads: int) -> OwnKernel:
     return OwnKernel("Map", (CompiledPass("sample", resident_threads=resident_threads),), constants)
 
@@ -98,7 +102,7 @@ OWN = (
     (own("PowerSpectrum", ["lines"], (1,)), [F32, F32], [F32]),
     (own("PowerSpectrum", ["factors", "filter", "lines"], (0,)), [F32], [F32]),
     (own("Convolve", ["factors", "response", "blocks"]), [F32, F32], [F32]),
-    (own("AudioResample", ["outputs"]), [F32, F32], [F32]),
+    (resampling(), [F32, F32], [F32]),
     (own("ResampleRow", ["values", "weights", "outputs"]), [F32], [F32]),
     (own("Shot", ["table", "draw"]), [U8], [U8]),
     (own("Nonsilent", ["sums", "region"]), [F32], [DType.INT32, DType.INT32]),

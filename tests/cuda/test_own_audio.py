@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import emulated_stages
@@ -12,6 +13,8 @@ from test_own_kernels import compare_rows
 
 from stoker import fn, pipeline_def, types
 from stoker.device.gpu import Gpu
+from stoker.ops.audio.audio_resample import _tile
+from tests.complete import sample
 
 
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)], autouse=True)
@@ -224,6 +227,50 @@ def test_resampling() -> None:
 
     compare_rows([signals(5000, 1, 333)], [""], resampled)
     compare_rows([stereo], [""], lambda x: (*resampled(x), fn.audio_resample(x[:, :1], in_rate=3, out_rate=2)))
+
+
+def tile_of(before: int, after: int, quality: float = 50.0, aliasing: bool = False) -> Any:
+    ratio = Fraction(after, before)
+    return _tile(ratio.numerator, ratio.denominator, quality, aliasing)
+
+
+def test_tiles_of_resampling() -> None:
+    """All sizes of tiles, one and several periods together; no tile if the weights are many or the filters long."""
+    sizes = {
+        (16000, 11025): (1, 64, 32), (8000, 16000): (64, 64, 32), (1, 1): (128, 64, 32), (44100, 16000): (1, 32, 32),
+        (4, 1): (128, 32, 16), (5, 1): (128, 16, 16), (8, 1): (128, 8, 16),
+    }  # fmt: skip
+    for rates, size in sizes.items():
+        tile = tile_of(*rates)
+        assert (tile.times, tile.phases, tile.periods) == size and tile.bytes <= 47 << 10, (rates, tile)
+    assert tile_of(44100, 16000, 75.0).phases == 16 and tile_of(44100, 16000, 100.0).phases == 8
+    assert tile_of(65537, 65536) is None and tile_of(12, 1) is None
+
+
+RATES = [(16000, 11025), (8000, 16000), (48000, 16000), (44100, 16000), (8, 1), (10, 1), (7, 200), (640, 639)]
+
+
+@pytest.mark.parametrize(("before", "after"), sample(RATES, 3))
+def test_resampling_in_tiles(before: int, after: int) -> None:
+    """Rows of many periods and of few, ends within a period; channels and views; numbers that are not finite."""
+    down = Fraction(before, after).numerator * tile_of(before, after).times
+    rng = np.random.default_rng(before)
+    n = min(down * 35 + 77, 40000)
+    odd = rng.normal(0, 0.1, n).astype(np.float32)
+    odd[[n // 3, n // 2, n - 1]] = np.inf, np.nan, -np.inf
+    zeros = np.full(n, -0.0, np.float32)
+    rows = [*signals(n, n // 2 + 1, min(6 * down, n) - 1, 3), odd, zeros]
+    stereo = [rng.normal(0, 0.1, (n // 2, 2)).astype(np.float32), np.stack([odd, zeros], 1)]
+
+    def resampled(x: Any) -> Any:
+        rates = {"in_rate": before, "out_rate": after}
+        return (
+            fn.audio_resample(x, **rates), fn.audio_resample(x, **rates, quality=20.0),
+            fn.audio_resample(x, **rates, filter="dali"),
+        )  # fmt: skip
+
+    compare_rows([rows], [""], resampled)
+    compare_rows([stereo], [""], lambda x: (*resampled(x)[:1], *resampled(x[:, 1:])[:1]))
 
 
 def test_resampling_at_rates_of_each_row() -> None:

@@ -45,8 +45,8 @@ struct ResampleRow {
   }
 
   static void outputs(const Row& row, uint32_t block) {
-    resample_outputs(row.port(0), row.port(1), block, number(row, 0), number(row, 1),
-                     {weights_of(row), taps(row), number(row, 5) != 0});
+    const ResampleWeights weights{weights_of(row), taps(row), number(row, 5) != 0};
+    resample_block(resampled(row.port(0), row.port(1), number(row, 0), number(row, 1), weights), block);
   }
 };
 

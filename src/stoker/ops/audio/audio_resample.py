@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
 from ...contract.pixel import load
 from ...contract.samples import Rows
-from ...contract.step import ALIASES, Launches, Value
+from ...contract.step import ALIASES, Launches, LaunchPass, Value
 from ...contract.streaming import StreamRule
 from ...contract.types import DType
 from ..generic.cast import cast_array
@@ -30,6 +30,15 @@ _MOST = 4096  # ratio of two rates (native/kernels/audio_resample.cpp)
 _PARTIAL_SUMS = 16  # native/shared/phases.hpp
 _LARGEST_TERM = 1 << 31  # native/signal/resampler.hpp
 _THREADS = 256  # outputs of a GPU block (native/device/own_audioresample.cuh)
+_MOST_WEIGHTS = (
+    1 << 21
+)  # of tiles; with more than twice as many, filters are interpolated (native/signal/resampler.cpp)
+_TILES = ((64, 32), (32, 32), (64, 16), (32, 16), (16, 16), (8, 16))  # phases and periods of a block
+_TILE_PHASES = 4  # of a warp
+_TILE_ROOM = 47 << 10  # bytes of shared memory
+_LONG_PERIOD = 128  # outputs of several short periods together
+_LEAST_PERIODS = 6  # of a row; a warp computes 16
+_RESIDENT = 1024  # threads
 _FILTER, _VALUES, _WEIGHT_BYTES = 10, 1024, 12  # native/device/own_resamplerow.cuh
 _NUMBERS = (DType.FLOAT, DType.INT8, DType.INT16, DType.INT32)
 
@@ -87,9 +96,9 @@ class AudioResample(Operator, name="audio_resample"):
         else:
             weights = c.opaque(DType.FLOAT, 2)
             c.emit("resample_weights", [], [weights], attrs=(*map(float, given), *attrs), memory=ALIASES)
-            own = Launches("AudioResample", {"outputs": (math.prod(shape) + _THREADS - 1) // _THREADS})
-            y = c.native("audio_resample", [x, weights], [(DType.FLOAT, shape, x.layout)], params=given,
-                         attrs=(*attrs, True), own=own)[0]  # fmt: skip
+            own, numbers = _launches(shape, given, attrs)
+            y = c.native("audio_resample", [x, weights], [(DType.FLOAT, shape, x.layout)],
+                         params=(*given, *numbers), attrs=(*attrs, True), own=own)[0]  # fmt: skip
         if dtype == DType.FLOAT:
             return y
         wide = DType.FLOAT64 if dtype.size > 2 else DType.FLOAT
@@ -168,6 +177,56 @@ def _by_row(
         "audio_resample", [x], [(DType.FLOAT, shape, x.layout)], params=(*rates, *numbers, int(attrs[1])),
         attrs=(*attrs, False), own=Launches("ResampleRow", passes, _WEIGHT_BYTES * rows * taps),
     )[0]  # fmt: skip
+
+
+class _Tile(NamedTuple):
+    """Outputs of a GPU block that share inputs and weights: ``ResampleTile`` in native/device/own_audioresample.cuh."""
+
+    times: int  # shortest periods in one
+    phases: int
+    periods: int
+    steps: int
+    trim: int
+    pitch: int
+
+    @property
+    def bytes(self) -> int:
+        return 4 * (self.phases * self.steps * _PARTIAL_SUMS + self.periods * self.pitch)
+
+
+def _tile(up: int, down: int, quality: float, aliasing: bool) -> _Tile | None:
+    """Return the tile of a ratio; None: it has too many weights, or its tiles do not fit into shared memory."""
+    used = 2 * math.ceil(_shape(quality, Fraction(up, down), aliasing)[2])
+    taps = -(-used // _PARTIAL_SUMS) * _PARTIAL_SUMS
+    if taps * up > _MOST_WEIGHTS:
+        return None
+    steps = -(-(used + -(-(_TILE_PHASES - 1) * down // up)) // _PARTIAL_SUMS)
+    trim = (taps - used) // 2
+    for phases, periods in _TILES:
+        width = -(-(phases - _TILE_PHASES) * down // up) + steps * _PARTIAL_SUMS + 2 * trim
+        pitch = (-(-width // _PARTIAL_SUMS) | 1) * _PARTIAL_SUMS
+        tile = _Tile(max(_LONG_PERIOD // up, 1), phases, periods, steps, trim, pitch)
+        if tile.bytes <= _TILE_ROOM:
+            return tile
+    return None
+
+
+def _launches(
+    shape: tuple[Scalar, ...], rates: tuple[int, int], attrs: tuple[float, bool]
+) -> tuple[Launches, tuple[int, ...]]:
+    """Return the GPU's launches for weights that are known, and the numbers that follow the rates."""
+    blocks: Scalar = (math.prod(shape) + _THREADS - 1) // _THREADS
+    tile = _tile(*rates, *attrs)
+    if tile is None:
+        return Launches("AudioResample", {"outputs": blocks}), ()
+    period = rates[0] * tile.times
+    periods = (shape[0] + period - 1) // period
+    fits = periods >= _LEAST_PERIODS
+    slices = -(-period // tile.phases)
+    tiles = math.prod(shape[1:]) * slices * ((periods + tile.periods - 1) // tile.periods)
+    tiled = LaunchPass(ex.where(fits, tiles, 0), shared_bytes=ex.where(fits, tile.bytes, 0),
+                       max_shared_bytes=_TILE_ROOM, resident_threads=_RESIDENT)  # fmt: skip
+    return Launches("AudioResample", {"outputs": ex.where(fits, 0, blocks), "tiles": tiled}), tile
 
 
 def _whole(up: Scalar, down: Scalar) -> tuple[int, int] | None:
