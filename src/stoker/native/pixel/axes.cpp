@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/sort_few.hpp"
 #include "pixel/pixel.hpp"
 
 namespace stoker::pixel {
@@ -30,7 +31,7 @@ bool mergeable(const Axis& outer, const Axis& inner, int ports) {
 
 int merge_axes(Axis* axes, int count, int ports, int lead) {
   const auto magnitude = [&](const Axis& a) { return std::abs(a.stride[lead]); };
-  std::stable_sort(axes, axes + count, [&](const Axis& x, const Axis& y) { return magnitude(x) > magnitude(y); });
+  sort_few(axes, axes + count, [&](const Axis& x, const Axis& y) { return magnitude(x) > magnitude(y); });
   int kept = 0;
   for (int i = 0; i < count; ++i) {
     if (kept > 0 && mergeable(axes[kept - 1], axes[i], ports)) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/sort_few.hpp"
 #include "pixel/plan.hpp"
 
 namespace stoker::pixel {
@@ -57,7 +58,7 @@ class Copy {
 
  private:
   void merge() {
-    std::stable_sort(axes_, axes_ + count_, [](const CopyAxis& x, const CopyAxis& y) { return x.to > y.to; });
+    sort_few(axes_, axes_ + count_, [](const CopyAxis& x, const CopyAxis& y) { return x.to > y.to; });
     int kept = 0;
     for (int i = 0; i < count_; ++i) {
       const CopyAxis& inner = axes_[i];

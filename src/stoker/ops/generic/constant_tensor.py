@@ -11,8 +11,9 @@ import numpy as np
 
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
-from ...contract.lowering import Lowering
+from ...contract.lowering import SMALL, Lowering
 from ...contract.operator import Operator, RowContext
+from ...contract.pixel import load
 from ...contract.step import Value
 from ...contract.types import DType
 from .cast import cast_array
@@ -59,10 +60,13 @@ class ConstantTensor(Operator, name="constant"):
             raise ArgumentError(f"`constant`: expected a `layout` of {rank} names, got {args['layout']!r}")
 
     def lower(self, c: Lowering) -> Value:
-        dtype = self._type(c.scope.args)
-        if dtype == DType.BFLOAT16:  # NumPy has no such type
-            return c.cast(c.constant(self._array(c.scope.args, DType.FLOAT), c.const("layout")), dtype)
-        return c.constant(self._array(c.scope.args, dtype), c.const("layout"))
+        dtype, layout = self._type(c.scope.args), c.const("layout")
+        array = self._array(c.scope.args, DType.FLOAT if dtype == DType.BFLOAT16 else dtype)  # which NumPy lacks
+        if array.size > SMALL and not any(array.strides):  # one number, which a plan need not keep so many times
+            x = c.pointwise([c.constant(array[(0,) * array.ndim])], load(DType.of(array.dtype)), array.shape, layout)
+        else:
+            x = c.constant(array, layout)
+        return c.cast(x, dtype)
 
     @staticmethod
     def _type(args: Mapping[str, Any]) -> DType:
