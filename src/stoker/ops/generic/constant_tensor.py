@@ -62,7 +62,7 @@ class ConstantTensor(Operator, name="constant"):
     def lower(self, c: Lowering) -> Value:
         dtype, layout = self._type(c.scope.args), c.const("layout")
         array = self._array(c.scope.args, DType.FLOAT if dtype == DType.BFLOAT16 else dtype)  # which NumPy lacks
-        if array.size > SMALL and not any(array.strides):  # one number, which a plan need not keep so many times
+        if array.size > SMALL and not any(array.strides):  # one number, of which a plan keeps one copy
             x = c.pointwise([c.constant(array[(0,) * array.ndim])], load(DType.of(array.dtype)), array.shape, layout)
         else:
             x = c.constant(array, layout)
