@@ -19,6 +19,8 @@ from tiff_writer import DEFLATE, GRAY, LZW, NONE, tiff
 
 from stoker import Pipeline, eager, fn, types
 from stoker.contract.errors import ArgumentError, DataError
+from stoker.contract.types import DType
+from stoker.ops.generic.cast import cast_array
 from stoker.ops.image._pillow_decoding import pillow_decode
 from stoker.testing.tolerances import assert_exact
 
@@ -150,6 +152,52 @@ def test_colours_with_16_bits_in_every_colour_model(kind: str) -> None:
         assert np.abs(wide / 257 - eight).max() <= 1.5
         mean = eager.decoders.image(data, output_type=output_type, dtype=types.UINT16, scale_denom=8)
         assert_exact(mean[0, 0], (want.astype(np.int64).sum((0, 1)) / 30 + 0.5).astype(np.uint16))
+
+
+def integers(floats: Array, dtype: DType) -> Array:
+    """Return floats from 0 to 1 over the range of an integer type, in float32, rounded half up."""
+    largest = np.float32(dtype.positive_range)
+    whole = np.floor((floats.astype(np.float32) * largest).astype(np.float64) + 0.5)
+    return cast_array(whole, dtype)
+
+
+INTEGERS = [t for t in DType if not t.is_float and t not in (DType.UINT8, DType.UINT16)]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_have_all_bits_of_a_file(dtype: DType) -> None:
+    every = np.arange(1 << 16, dtype=np.uint16).reshape(256, 256)
+    photograph = np.random.default_rng(4).integers(0, 256, (20, 30, 3), np.uint8)
+    pnm = b"P5\n256 256\n65535\n" + every.astype(">u2").tobytes()
+    few = saved(every[0].astype(np.uint8).reshape(16, 16), "PNG")
+    files = (saved(every, "PNG"), saved(every, "TIFF"), pnm, few, saved(photograph, "JPEG"))
+    for data in files:
+        for output_type in (types.RGB, types.GRAY, ANY):
+            floats = eager.decoders.image(data, output_type=output_type, dtype=types.FLOAT)
+            want = integers(floats, dtype)
+            assert_exact(eager.decoders.image(data, output_type=output_type, dtype=dtype), want)
+            cut = eager.decoders.image_slice(data, start=(1, 2), shape=(9, 8), output_type=output_type, dtype=dtype)
+            assert_exact(cut, want[2:10, 1:10])
+    bytes_first = eager.decoders.image(files[0], output_type=types.YCbCr)
+    floats = bytes_first.astype(np.float32) * np.float32(1 / 255)
+    assert_exact(eager.decoders.image(files[0], output_type=types.YCbCr, dtype=dtype), integers(floats, dtype))
+
+
+def test_integers_of_16_bits_and_less_are_rounded_exactly() -> None:
+    """No product is close enough to a half for float32 to change the result."""
+    every = np.arange(1 << 16, dtype=np.uint16).reshape(256, 256)
+    for dtype in (DType.INT8, DType.INT16):
+        got = eager.decoders.image(saved(every, "PNG"), output_type=ANY, dtype=dtype)[..., 0]
+        np.testing.assert_array_equal(got, np.rint(every * (dtype.positive_range / 65535)))
+
+
+def test_integers_of_files_of_floats_have_8_bits_first() -> None:
+    labels = np.arange(63, dtype=np.float32).reshape(7, 9)
+    floats = labels[..., None] * np.float32(1 / 255)
+    got = eager.decoders.image(saved(labels, "TIFF"), output_type=ANY, dtype=types.INT32)
+    assert_exact(got, integers(floats, types.INT32))
+    with pytest.raises(DataError, match=r"whole numbers from 0 to 255 in a file of floats"):
+        eager.decoders.image(saved(FLOATS, "TIFF"), output_type=ANY, dtype=types.INT32)
 
 
 @pytest.mark.parametrize("kind", GRAY_16)

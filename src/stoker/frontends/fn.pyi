@@ -4555,10 +4555,11 @@ class decoders:
 
         Args:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
-            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. UINT16 and floating types keep
-                the values of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray
-                files with floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and
-                32-bit integers must be whole numbers up to 255.
+            dtype: Element type. FLOAT is scaled to [0, 1], integers to their full range: UINT16 exactly, others are
+                the float times the largest value in float32, rounded half up. All types but UINT8 keep the values
+                of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray files with
+                floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
+                integers must be whole numbers up to 255, with UINT16 and ANY_DATA up to 65535.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
@@ -4644,10 +4645,11 @@ class decoders:
             crop_pos_z: Place in depth: 0 is the front, 1 the back.
             rounding: Rounding of the window's start: to the nearest pixel (half away from zero), or towards zero.
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
-            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. UINT16 and floating types keep
-                the values of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray
-                files with floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and
-                32-bit integers must be whole numbers up to 255.
+            dtype: Element type. FLOAT is scaled to [0, 1], integers to their full range: UINT16 exactly, others are
+                the float times the largest value in float32, rounded half up. All types but UINT8 keep the values
+                of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray files with
+                floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
+                integers must be whole numbers up to 255, with UINT16 and ANY_DATA up to 65535.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
@@ -4722,10 +4724,11 @@ class decoders:
 
         Args:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
-            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. UINT16 and floating types keep
-                the values of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray
-                files with floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and
-                32-bit integers must be whole numbers up to 255.
+            dtype: Element type. FLOAT is scaled to [0, 1], integers to their full range: UINT16 exactly, others are
+                the float times the largest value in float32, rounded half up. All types but UINT8 keep the values
+                of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray files with
+                floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
+                integers must be whole numbers up to 255, with UINT16 and ANY_DATA up to 65535.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
@@ -4821,10 +4824,11 @@ class decoders:
             normalized_anchor: Whether a positional anchor of floats is relative.
             normalized_shape: Whether a positional shape of floats is relative.
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
-            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. UINT16 and floating types keep
-                the values of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray
-                files with floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and
-                32-bit integers must be whole numbers up to 255.
+            dtype: Element type. FLOAT is scaled to [0, 1], integers to their full range: UINT16 exactly, others are
+                the float times the largest value in float32, rounded half up. All types but UINT8 keep the values
+                of files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray files with
+                floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
+                integers must be whole numbers up to 255, with UINT16 and ANY_DATA up to 65535.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.

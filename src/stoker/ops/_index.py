@@ -34,7 +34,6 @@ INDEX: dict[str, str] = {
     "_retyped": "ops.geometry.retyped:Retyped",
     "_row_in_branch": "ops.generic.row_number:RowInBranch",
     "_row_number": "ops.generic.row_number:RowNumber",
-    "_scale_pixels": "ops.image.scale_pixels:ScalePixels",
     "_tensor_of_record": "readers._caffe2_tensors:TensorOfRecord",
     "audio_resample": "ops.audio.audio_resample:AudioResample",
     "autocontrast": "ops.image.autocontrast:Autocontrast",

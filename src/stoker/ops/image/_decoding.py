@@ -66,10 +66,11 @@ _STATISTICS_DOC = (
 
 
 _DTYPE_DOC = (
-    "Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. UINT16 and floating types keep the values of "
-    "files with 16 bits (not with YCbCr), and with ANY_DATA floating types those of gray files with floats or 32-bit "
-    "integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit integers must be whole numbers up "
-    "to 255."
+    "Element type. FLOAT is scaled to [0, 1], integers to their full range: UINT16 exactly, others are the float times "
+    "the largest value in float32, rounded half up. All types but UINT8 keep the values of files with 16 bits (not "
+    "with YCbCr), and with ANY_DATA floating types those of gray files with floats or 32-bit integers. Other outputs "
+    "have 8 bits first: the upper 8 of 16; floats and 32-bit integers must be whole numbers up to 255, with UINT16 and "
+    "ANY_DATA up to 65535."
 )
 _INDICES_DOC = (
     "Read files with a palette as one channel of palette indices, such as segmentation masks. With `output_type` GRAY "
@@ -150,9 +151,9 @@ class ImageDecoder(Operator):
 
 def wide_type(output_type: ImageType, dtype: DType) -> DType | None:
     """Return the type in which files are decoded if they should keep more than 8 bits; None: 8 bits."""
-    if output_type == ImageType.YCbCr:
+    if output_type == ImageType.YCbCr or dtype == DType.UINT8:
         return None
-    return DType.FLOAT if dtype.is_float else dtype if dtype == DType.UINT16 else None
+    return dtype if dtype == DType.UINT16 else DType.FLOAT
 
 
 def peek(
@@ -189,7 +190,8 @@ def decode(c: Lowering, data: Value) -> Value:
     channels = {ImageType.GRAY: 1, ImageType.ANY_DATA: c.element(header, 2)}.get(output_type, 3)
     wide = wide_type(output_type, c.const("dtype"))
     max_scan_pixels = limit_of(c, "max_scan_pixels")
-    twin = twin_decode(output_type, adjust, scale, max_scan_pixels, wide or DType.UINT8, indices)
+    keeps_floats = c.const("dtype").is_float
+    twin = twin_decode(output_type, adjust, scale, max_scan_pixels, wide or DType.UINT8, indices, keeps_floats)
     attrs = (adjust, int(output_type), scale.bit_length() - 1, max_scan_pixels)
     engines = _engines(c, scale)
     exact, three = engines is None, output_type not in (ImageType.GRAY, ImageType.ANY_DATA)
@@ -235,29 +237,31 @@ def _engines(c: Lowering, scale: int) -> OnEngines | None:
 
 
 def scaled(c: Lowering, pixels: Value) -> Value:
-    """Convert the pixels to the decoder's ``dtype``: floats in [0, 1], wider integers over their full range."""
+    """Convert decoded pixels to the decoder's ``dtype``: floats in [0, 1], integers over their full range.
+
+    An integer is the float, times the type's largest value in float32, rounded half up, as in DALI.
+    """
     dtype = c.const("dtype")
     if pixels.dtype == dtype:
         return pixels
-    if pixels.dtype != DType.UINT8:  # decoded in a wider type
+    if pixels.dtype == DType.FLOAT and dtype.is_float:
         return c.cast(pixels, dtype)
-    from ...contract.pixel import load
+    from ...contract.pixel import load, unary
 
-    factor = 1 / 255 if dtype.is_float else dtype.positive_range / 255
-    wide = DType.FLOAT64 if not dtype.is_float and dtype.size > 2 else DType.FLOAT
-    return c.pointwise([pixels], (load(DType.UINT8).cast(wide) * factor).cast(dtype))
+    value = load(pixels.dtype)
+    if pixels.dtype == DType.UINT8:
+        value = value.cast(DType.FLOAT) * (1 / 255)
+    if not dtype.is_float:
+        value = unary("floor", (value * dtype.positive_range).cast(DType.FLOAT64) + 0.5)
+    return c.pointwise([pixels], value.cast(dtype))
 
 
 _PASSED_ON = (
-    "output_type", "adjust_orientation", "max_pixels", "max_scan_pixels", "palette_indices", "scale_denom",
+    "output_type", "dtype", "adjust_orientation", "max_pixels", "max_scan_pixels", "palette_indices", "scale_denom",
     "gpu_backend", "hw_decoder_load", "jpeg_fancy_upsampling",
 )  # fmt: skip
 
 
 def decoded_window(c: Any, data: Any, cut: Callable[[Any], Any]) -> Any:
-    """Decode, then ``cut``, then scale, for composites. This order lets the decoder produce only the window."""
-    wide = wide_type(c.const("output_type"), c.const("dtype")) or DType.UINT8
-    image = c.apply("decoders.image", data, dtype=wide, **{name: c.const(name) for name in _PASSED_ON})
-    if wide != DType.UINT8:
-        return c.apply("cast", cut(image), dtype=c.const("dtype"))
-    return c.apply("_scale_pixels", cut(image), dtype=c.const("dtype"))
+    """Decode, then ``cut``, for composites. The cut becomes a decode window (``graph/passes/decode_window.py``)."""
+    return cut(c.apply("decoders.image", data, **{name: c.const(name) for name in _PASSED_ON}))

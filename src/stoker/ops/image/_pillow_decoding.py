@@ -110,10 +110,16 @@ def twin_peek(output_type: ImageType, adjust: bool, scale: int, max_pixels: int,
 
 
 def twin_decode(
-    output_type: ImageType, adjust: bool, scale: int, max_scan_pixels: int, dtype: DType, indices: bool
+    output_type: ImageType,
+    adjust: bool,
+    scale: int,
+    max_scan_pixels: int,
+    dtype: DType,
+    indices: bool,
+    keeps_floats: bool,
 ) -> Callable[..., None]:
     def twin(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
-        whole = pillow_decode(inputs[0], output_type, adjust, scale, max_scan_pixels, dtype, indices)
+        whole = pillow_decode(inputs[0], output_type, adjust, scale, max_scan_pixels, dtype, indices, keeps_floats)
         out = outputs[0]
         y, x = int(params[0]), int(params[1])
         out[:] = whole[y : y + out.shape[0], x : x + out.shape[1]]
@@ -123,7 +129,7 @@ def twin_decode(
 
 def pillow_decode(
     data: npt.NDArray[np.uint8], output_type: ImageType, adjust: bool, scale: int = 1, max_scan_pixels: int = 0,
-    dtype: DType = DType.UINT8, indices: bool = False,
+    dtype: DType = DType.UINT8, indices: bool = False, keeps_floats: bool = True,
 ) -> npt.NDArray[Any]:  # fmt: skip
     """Decode with Pillow, HWC. Transparency is dropped.
 
@@ -132,6 +138,7 @@ def pillow_decode(
     Args:
         dtype: UINT8; or UINT16 or FLOAT, not with YCbCr, which keep the values of files with more than 8 bits.
         indices: files with a palette give its indices, in one channel.
+        keeps_floats: with ANY_DATA and FLOAT, files of floats and 32-bit integers keep their values.
     """
     image = _open(data)
     if dtype != DType.UINT8 and (bits := _bits_lost(image, data)):
@@ -144,7 +151,7 @@ def pillow_decode(
     width, height = _stored_size(image)
     if jpeg and (reason := _native.jpeg.too_many_scans(data.tobytes(), width, height, max_scan_pixels)):
         raise DataError(reason)
-    form = _Form(output_type, dtype, indices, image.format in ("PNG", "PPM"))
+    form = _Form(output_type, dtype, indices, image.format in ("PNG", "PPM"), keeps_floats)
     try:
         if jpeg and output_type in (ImageType.GRAY, ImageType.YCbCr) and image.mode in ("RGB", "L"):
             # Uses libjpeg's own planes instead of a conversion back from RGB.
@@ -190,12 +197,14 @@ class _Form(NamedTuple):
 
     Attributes:
         has_16_bits: integers of Pillow's mode "I" have 16 bits in this file's format.
+        keeps_floats: see :func:`pillow_decode`.
     """
 
     output_type: ImageType
     dtype: DType
     indices: bool
     has_16_bits: bool
+    keeps_floats: bool
 
 
 def _converted(image: Any, form: _Form) -> npt.NDArray[Any]:
@@ -203,7 +212,8 @@ def _converted(image: Any, form: _Form) -> npt.NDArray[Any]:
     output_type, dtype = form.output_type, form.dtype
     if image.mode.startswith(("I", "F")):
         # Floats and integers of 32 bits have no range that they could be scaled by.
-        unscaled = not _has_16_bits(image, form) and output_type != ImageType.ANY_DATA
+        keeps_values = output_type == ImageType.ANY_DATA and (form.keeps_floats or dtype != DType.FLOAT)
+        unscaled = not _has_16_bits(image, form) and not keeps_values
         values = _values(image, DType.UINT8 if unscaled else dtype, form)[..., None]
         if output_type in (ImageType.RGB, ImageType.BGR):
             values = np.repeat(values, 3, -1)

@@ -38,7 +38,7 @@ class DecodeImage(ImageDecoder, name="decoders.image"):
     cache_type = arg("str", "", choices=_CACHES, doc="Accepted, without effect: there is no cache (see `cache_size`).")
     cache_debug = arg("bool", False, doc="Accepted, without effect: there is no cache to report on.")
     cache_batch_copy = arg("bool", True, doc="Accepted, without effect: there is no cache to copy from.")
-    cases = ({}, {"output_type": "GRAY"}, {"output_type": "BGR"}, {"dtype": "float32"})
+    cases = ({}, {"output_type": "GRAY"}, {"output_type": "BGR"}, {"dtype": "float32"}, {"dtype": "int16"})
 
     @classmethod
     def ineffective_arguments(cls, args: Mapping[str, Any]) -> tuple[str, ...]:
@@ -55,23 +55,22 @@ class DecodeImage(ImageDecoder, name="decoders.image"):
         return scaled(c, decode(c, data))
 
     def reference(self, row: RowContext, data: Any) -> Any:
-        wide = wide_type(row["output_type"], row["dtype"])
+        dtype: DType = row["dtype"]
+        wide = wide_type(row["output_type"], dtype)
         pixels = pillow_decode(
             data, row["output_type"], row["adjust_orientation"], row["scale_denom"], dtype=wide or DType.UINT8,
-            indices=row["palette_indices"],
+            indices=row["palette_indices"], keeps_floats=dtype.is_float,
         )  # fmt: skip
-        return cast_array(pixels, row["dtype"]) if wide else scale_reference(pixels, row["dtype"])
+        return _scale_reference(pixels, dtype)
 
 
-def scale_reference(pixels: Any, dtype: DType) -> Any:
+def _scale_reference(pixels: Any, dtype: DType) -> Any:
     """Convert pixels as ``scaled`` does, in NumPy."""
     import numpy as np
 
-    if dtype == DType.UINT8:
+    if pixels.dtype == dtype.numpy:
         return pixels
-    factor = 1 / 255 if dtype.is_float else dtype.positive_range / 255
-    wide = np.float64 if not dtype.is_float and dtype.size > 2 else np.float32
-    values = pixels.astype(wide) * wide(factor)
+    values = pixels.astype(np.float32) * np.float32(1 / 255) if pixels.dtype == np.uint8 else pixels
     if dtype.is_float:
         return cast_array(values, dtype)
-    return np.rint(values).clip(0, dtype.positive_range).astype(dtype.numpy)
+    return cast_array(np.floor((values * np.float32(dtype.positive_range)).astype(np.float64) + 0.5), dtype)
