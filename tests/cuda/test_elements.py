@@ -171,6 +171,7 @@ def test_few_elements_have_no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
         return source
 
     monkeypatch.setattr(stoker.device.gpu, "generate", watched)
+    monkeypatch.setattr(stoker.device.gpu, "_SOURCES", stoker.device.gpu.StageSources(64))  # of no other test
     with few_elements("gpu") as pipe:
         pipe.run()
     few = ["kGroup = 1;" in text for rows, text in made if rows.few_lanes]
