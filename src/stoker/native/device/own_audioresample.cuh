@@ -157,31 +157,36 @@ struct ResampleTile {
 };
 
 // Find the tile of a block. One thread computes it, because it takes hundreds of instructions.
-STOKER_CALLED void find_tile(const Row& numbers, const Resampled& all, uint32_t block, ResampleTile& tile) {
-  const auto number = [&](int i) { return static_cast<int32_t>(numbers.number(2 + i)); };
-  const int64_t up = all.up * number(0), phases = number(1), periods = number(2);
-  tile.up = up;
-  tile.down = all.down * number(0);
-  tile.phases = number(1);
-  tile.periods = number(2);
-  tile.taps = number(3) * kResampleSums;
-  tile.trim = number(4);
-  tile.pitch = number(5);
+STOKER_CALLED void find_tile(const Row& row, const Resampled& all, uint32_t block, ResampleTile& tile) {
+  // All numbers before the tile is written: a load after a write waits for the one before it.
+  const auto* const numbers = reinterpret_cast<const double*>(&row.port(static_cast<int>(row.slot().ports))) + 2;
+  const int64_t times = static_cast<int64_t>(numbers[0]), phases = static_cast<int64_t>(numbers[1]);
+  const auto periods = static_cast<int32_t>(numbers[2]), steps = static_cast<int32_t>(numbers[3]);
+  const auto trim = static_cast<int32_t>(numbers[4]), pitch = static_cast<int32_t>(numbers[5]);
+  const int64_t up = all.up * times;
   const int64_t count = quotient(all.count + up - 1, up), slices = quotient(up + phases - 1, phases);
   const int64_t parts = quotient(count + periods - 1, periods), place = quotient(block, slices);
   const int64_t channel = quotient(place, parts);
   const int64_t phase = (block - place * slices) * phases, period = (place - channel * parts) * periods;
+  const int64_t before = quotient(phase * all.down, all.up), first = period * up + phase;
+  const int32_t most = static_cast<int32_t>(phases), known = clamped(up - phase, most);
+  tile.row = all.only(channel);
+  tile.up = up;
+  tile.down = all.down * times;
+  tile.phases = most;
+  tile.periods = periods;
+  tile.taps = steps * kResampleSums;
+  tile.trim = trim;
+  tile.pitch = pitch;
   tile.first_phase = phase;
   tile.first_period = period;
-  tile.before = quotient(phase * all.down, all.up);
-  tile.known = clamped(up - phase, tile.phases);
-  tile.groups = (tile.known + ResampleTile::kTilePhases - 1) / ResampleTile::kTilePhases;
-  tile.rows = clamped(count - period, tile.periods);
-  tile.row = all.only(channel);
+  tile.before = before;
+  tile.to = all.to + channel + first * all.channels;
+  tile.known = known;
+  tile.groups = (known + ResampleTile::kTilePhases - 1) / ResampleTile::kTilePhases;
+  tile.rows = clamped(count - period, periods);
   tile.period = static_cast<int32_t>(up);
-  const int64_t first = period * up + phase;
   tile.left = clamped(all.count - first, 0x7FFFFFFF);
-  tile.to = tile.row.to + first * tile.row.step;
 }
 
 // Numbers of a phase in a tile.
@@ -193,7 +198,7 @@ struct ResamplePhase {
 // Copy the weights of a tile to shared memory, from the first input on that its group of phases reads. Return whether a
 // weight is not 0 that `trim` leaves out.
 inline bool load_tile_weights(const ResampleTile& tile, const ResamplePhase* phases, float* to) {
-  constexpr int32_t kTogether = ResampleTile::kTilePhases;  // rows whose loads are in flight
+  constexpr int32_t kTogether = ResampleTile::kTilePhases, kColumns = 2;  // rows and columns whose loads are in flight
   constexpr auto kWarp = static_cast<int32_t>(gpu::kWarp);
   const auto lane = static_cast<int32_t>(gpu::thread_index() % gpu::kWarp);
   const int32_t count = tile.groups * ResampleTile::kTilePhases, wide = tile.taps, trim = tile.trim;
@@ -211,13 +216,16 @@ inline bool load_tile_weights(const ResampleTile& tile, const ResamplePhase* pha
       if (rows[u] != nullptr && lane < 2 * trim)
         left_out |= rows[u][lane < trim ? lane - trim : lane - trim + inner] != 0.0f;
     }
-    for (int32_t c = lane; c < wide; c += kWarp) {
-      float found[kTogether];
-      STOKER_UNROLL for (int32_t u = 0; u < kTogether; ++u) {
-        const int32_t k = c - shift[u];
-        found[u] = rows[u] != nullptr && k >= 0 && k < inner ? rows[u][k] : 0.0f;
+    for (int32_t c0 = lane; c0 < wide; c0 += kColumns * kWarp) {
+      float found[kTogether * kColumns];
+      STOKER_UNROLL for (int32_t i = 0; i < kTogether * kColumns; ++i) {
+        const int32_t u = i % kTogether, c = c0 + i / kTogether * kWarp, k = c - shift[u];
+        found[i] = rows[u] != nullptr && k >= 0 && k < inner ? rows[u][k] : 0.0f;
       }
-      STOKER_UNROLL for (int32_t u = 0; u < kTogether; ++u) to[(p0 + u) * wide + c] = found[u];
+      STOKER_UNROLL for (int32_t i = 0; i < kTogether * kColumns; ++i) {
+        const int32_t u = i % kTogether, c = c0 + i / kTogether * kWarp;
+        if (c < wide) to[(p0 + u) * wide + c] = found[i];
+      }
     }
   }
   return left_out;
@@ -226,27 +234,34 @@ inline bool load_tile_weights(const ResampleTile& tile, const ResamplePhase* pha
 // Copy the inputs of a tile to shared memory, `width` for each period, with those at the taps that `trim` leaves out. Return
 // whether one of them is not finite.
 inline bool load_tile_inputs(const ResampleTile& tile, int32_t width, float* to) {
-  constexpr int32_t kTogether = 5;  // loads in flight
+  constexpr int32_t kColumns = 5, kRows = 2;  // whose loads are in flight
   constexpr auto kWarp = static_cast<int32_t>(gpu::kWarp);
   const auto lane = static_cast<int32_t>(gpu::thread_index() % gpu::kWarp);
   const Resampled& r = tile.row;
-  const int64_t first = tile.before - (r.weights.taps / 2 - 1), sample = r.sample;
+  const int64_t n = r.n, sample = r.sample, down = tile.down;
+  const int64_t first = tile.first_period * down + tile.before - (r.weights.taps / 2 - 1);
+  const uint8_t* const data = r.data;
+  const int32_t rows = tile.rows, pitch = tile.pitch;
   float zero = 0;  // NaN if an input is not finite
-  for (auto q = static_cast<int32_t>(gpu::thread_index()) / kWarp; q < tile.rows; q += kThreads / kWarp) {
-    const int64_t start = (tile.first_period + q) * tile.down + first;
-    const int32_t low = clamped(-start, width), high = clamped(r.n - start, width);
-    const uint8_t* from = r.data + (start + lane) * sample;
-    float* const line = to + q * tile.pitch;
-    for (int32_t c0 = lane; c0 < width; c0 += kTogether * kWarp) {
-      float found[kTogether];
-      STOKER_UNROLL for (int32_t u = 0; u < kTogether; ++u) {
-        const int32_t c = c0 + u * kWarp;
-        found[u] = c >= low && c < high ? *reinterpret_cast<const float*>(from) : 0.0f;
-        from += kWarp * sample;
+  for (auto q = static_cast<int32_t>(gpu::thread_index()) / kWarp * kRows; q < rows; q += kThreads / kWarp * kRows) {
+    for (int32_t c0 = lane; c0 < width; c0 += kColumns * kWarp) {
+      float found[kRows * kColumns];
+      STOKER_UNROLL for (int32_t u = 0; u < kRows; ++u) {
+        const int64_t start = first + (q + u) * down;
+        const int32_t low = clamped(-start, width), high = q + u < rows ? clamped(n - start, width) : 0;
+        const uint8_t* from = data + (start + c0) * sample;
+        STOKER_UNROLL for (int32_t i = 0; i < kColumns; ++i) {
+          const int32_t c = c0 + i * kWarp;
+          found[u * kColumns + i] = c >= low && c < high ? *reinterpret_cast<const float*>(from) : 0.0f;
+          from += kWarp * sample;
+        }
       }
-      STOKER_UNROLL for (int32_t u = 0; u < kTogether; ++u) {
-        zero = fused<true>(found[u], 0.0f, zero);
-        if (c0 + u * kWarp < width) line[c0 + u * kWarp] = found[u];
+      STOKER_UNROLL for (int32_t u = 0; u < kRows; ++u) {
+        STOKER_UNROLL for (int32_t i = 0; i < kColumns; ++i) {
+          const float x = found[u * kColumns + i];
+          zero = fused<true>(x, 0.0f, zero);
+          if (const int32_t c = c0 + i * kWarp; c < width) to[(q + u) * pitch + c] = x;
+        }
       }
     }
   }
