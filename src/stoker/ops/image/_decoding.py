@@ -252,7 +252,10 @@ def scaled(c: Lowering, pixels: Value) -> Value:
     if pixels.dtype == DType.UINT8:
         value = value.cast(DType.FLOAT) * (1 / 255)
     if not dtype.is_float:
-        value = unary("floor", (value * dtype.positive_range).cast(DType.FLOAT64) + 0.5)
+        product = value * dtype.positive_range
+        whole = unary("floor", product)
+        rest = product - whole  # exact, unlike a sum of the product and a half
+        value = whole + unary("floor", rest + rest)
     return c.pointwise([pixels], value.cast(dtype))
 
 
