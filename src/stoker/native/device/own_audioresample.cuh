@@ -273,16 +273,26 @@ inline bool load_tile_inputs(const ResampleTile& tile, int32_t width, float* to)
 inline void resample_tile(const ResampleTile& tile, const ResamplePhase* phases, const float* weights,
                           const float* inputs, int32_t part, int32_t group) {
   constexpr int32_t kPhases = ResampleTile::kTilePhases, kPeriods = ResampleTile::kTilePeriods / 2;
-  const auto lane = static_cast<int32_t>(gpu::thread_index() % gpu::kWarp);
+  // Computed for each tile: numbers that the compiler keeps from tile to tile need more registers than there are.
+  const int32_t lane = gpu::computed(static_cast<int32_t>(gpu::thread_index() % gpu::kWarp));
   const int32_t half = lane / kResampleSums, j = lane % kResampleSums;
   const int32_t phase = j % kPhases, period = j / kPhases;
   const int32_t row = part * ResampleTile::kTilePeriods + half;
-  // The halves read from rows with an odd distance, which an odd multiple of 16 floats separates: no bank conflict.
+  // Row i ^ k of a table, for i from 0 to 3, by additions to row k.
+  const auto find_rows = [](const float* row, int32_t k, int32_t pitch, auto& rows) {
+    const int32_t one = k & 1 ? -pitch : pitch, two = (k & 2 ? -2 : 2) * pitch;
+    rows[0] = row;
+    rows[1] = row + one;
+    rows[2] = row + two;
+    rows[3] = rows[1] + two;
+  };
   const float* w[kPhases];
   const float* x[kPeriods];
-  STOKER_UNROLL for (int32_t a = 0; a < kPhases; ++a) w[a] = weights + (group * kPhases + (a ^ phase)) * tile.taps + j;
-  STOKER_UNROLL for (int32_t q = 0; q < kPeriods; ++q) x[q] =
-      inputs + (row + 2 * (q ^ period)) * tile.pitch + phases[group * kPhases].at + tile.trim + j;
+  find_rows(weights + (group * kPhases + phase) * tile.taps + j, phase, tile.taps, w);
+  // The halves read from rows with an odd distance, which an odd multiple of 16 floats separates: no bank conflict.
+  const int32_t pitch = tile.pitch, begin = phases[group * kPhases].at + tile.trim + j;
+  find_rows(inputs + (row + 2 * period) * pitch + begin, period, 2 * pitch, x);
+  STOKER_UNROLL for (int32_t q = 4; q < kPeriods; ++q) x[q] = x[q - 4] + 8 * pitch;
   float sums[kPeriods * kPhases] = {};
   const auto add = [&](int32_t m) {
     float weight[kPhases];
