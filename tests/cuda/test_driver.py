@@ -423,7 +423,7 @@ def photographs(folder: Path, count: int, height: int = 40, width: int = 56, **o
 
 
 # Each takes some microseconds of one thread, for every batch.
-COPIES = {"cuMemcpyHtoDAsync_v2": 2, "cuMemcpyDtoHAsync_v2": 1, "cuStreamWaitEvent": 1, "cuEventQuery": 1}
+COPIES = {"cuMemcpyHtoDAsync_v2": 2, "cuMemcpyDtoHAsync_v2": 1, "cuStreamWaitEvent": 1}
 ORDER = {"cuEventRecord": 2, "cuStreamWaitEvent": 1}  # one event for the end of a batch, one for the order of batches
 EXPECTED = {
     "decoded": {**COPIES, "cuEventRecord": 2, "cuEventSynchronize": 1},
@@ -440,6 +440,7 @@ def test_the_calls_of_a_batch(with_driver: dict[str, str], tmp_path: Path, chain
     calls = {name: int(count) for name, count in (t.split("=") for t in counted)}
     launches = calls.pop("cuLaunchKernel")
     assert 3 <= launches <= 10, launches
+    assert calls.pop("cuEventQuery") >= 1  # as often as there is time for until the batch is complete
     assert {name: count for name, count in calls.items() if count} == EXPECTED[chain]
     assert in_flight == "0"
 

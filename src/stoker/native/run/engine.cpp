@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "base/float_mode.hpp"
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "run/spin.hpp"
 
 namespace stoker {
 
@@ -19,28 +17,6 @@ constexpr int kMinParked = 8;
 constexpr int kAhead = 2;             // finished batches with which a pipeline is ahead
 constexpr int kCalm = 4;              // part of the workers that work then
 constexpr int64_t kShareNs = 30'000;  // a contended lock costs a microsecond, waking a thread ten
-
-// Spin for at most 20 microseconds. Return whether it was done.
-template <class F>
-bool spin_briefly(F done) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() >= end) return false;
-#if defined(__x86_64__)
-    _mm_pause();
-#endif
-  }
-  return true;
-}
-
-// Spin briefly before sleeping: waking a thread costs more than a small batch takes. `longer` counts the latest waits
-// for which spinning was too short: after several of them, one in sixteen begins with spinning.
-template <class F>
-void spin_until(F done, std::atomic<uint32_t>* longer) {
-  const uint32_t count = longer->load(std::memory_order_relaxed);
-  const bool is_short = (count < 8 || count % 16 == 0) && spin_briefly(done);
-  longer->store(is_short ? 0 : count + 1, std::memory_order_relaxed);
-}
 
 }  // namespace
 

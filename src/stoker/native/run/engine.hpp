@@ -259,11 +259,12 @@ class Engine final : private gpu::IdleThreads {
   int working_ = 0, most_working_ = 0;  // workers that have rows, now and at most
   int parked_ = 0;                      // number of rows that wait for Python
   const int max_parked_;
-  bool python_served_ = false;              // a thread is taking Python work
-  std::vector<Sleeper*> asleep_;            // sleeping workers
-  bool spinning_ = false;                   // a worker is spinning before it sleeps
-  std::atomic<uint32_t> longer_waits_{0};   // consumers' latest waits for which spinning was too short
-  std::atomic<uint32_t> longer_pauses_{0};  // the same of the workers without work
+  bool python_served_ = false;                    // a thread is taking Python work
+  std::vector<Sleeper*> asleep_;                  // sleeping workers
+  bool spinning_ = false;                         // a worker is spinning before it sleeps
+  std::atomic<uint32_t> longer_waits_{0};         // consumers' latest waits for which spinning was too short
+  std::atomic<uint32_t> longer_device_waits_{0};  // the same of the thread that waits for the device
+  std::atomic<uint32_t> longer_pauses_{0};        // the same of the workers without work
 };
 
 }  // namespace stoker

@@ -5,8 +5,15 @@
 
 #include "run/engine.hpp"
 #include "run/sizes.hpp"
+#include "run/spin.hpp"
 
 namespace stoker {
+
+namespace {
+
+constexpr int kDeviceSpinUs = 100;  // a thread that sleeps until an event wakes up tens of microseconds after it
+
+}  // namespace
 
 bool Engine::issue(Job* job) {
   try {
@@ -35,6 +42,7 @@ bool Engine::is_read_by_others(int32_t step) const {
 bool Engine::settle(Job* job) {
   bool again = false;
   try {
+    spin_until([&] { return job->on_device->passed(); }, &longer_device_waits_, kDeviceSpinUs);
     job->on_device->await();
     for (const gpu::JobOnDevice::Finding& finding : job->on_device->inspect(*plan_)) {
       again |= finding.verdict == gpu::Verdict::Redo;

@@ -432,6 +432,16 @@ void JobOnDevice::issue_on(WorkStream work_stream) {
   called_.clear();
 }
 
+bool JobOnDevice::passed() noexcept {
+  if (!issued_) return true;
+  try {
+    resources_.device->enter();
+    return resources_.device->passed(finished_);
+  } catch (const std::exception&) {
+    return true;  // the device has failed as a whole; `await` says so
+  }
+}
+
 void JobOnDevice::await() {
   if (!issued_) return;
   issued_ = false;

@@ -80,6 +80,8 @@ class JobOnDevice : public RowMemory {
   // is free.
   void abandon() noexcept;
   void await();
+  // Return whether `await` would not wait.
+  bool passed() noexcept;
   // Like `await`, for any state of the device; a batch that was not inspected is abandoned.
   void drain() noexcept;
   // Notify the kernels that rows with a descriptor will not be checked: the device has no work for them.
