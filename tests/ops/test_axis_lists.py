@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker import ArgumentError, Pipeline, eager, fn
+from stoker import ArgumentError, DataError, Pipeline, eager, fn
 from stoker.contract.argument import Argument, arg
 from stoker.frontends.registry import find, names
 
@@ -81,6 +81,63 @@ def test_eight_axes_are_taken() -> None:
     pipe = _pipeline(lambda x: fn.reshape(x, shape=fn.external_source(lambda: [np.array(shape)] * 2)))
     assert pipe.run()[0][0].shape == shape
     pipe.close()
+
+
+ONE_OR_EACH = [
+    ("gaussian_blur", "sigma"), ("gaussian_blur", "window_size"), ("laplacian", "window_size"),
+    ("laplacian", "smoothing_size"), ("laplacian", "scale"), ("experimental.median_blur", "window_size"),
+    ("experimental.dilate", "mask_size"), ("experimental.erode", "anchor"), ("filter", "anchor"),
+    ("debayer", "blue_position"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "key"), ONE_OR_EACH)
+def test_one_number_or_one_for_each_axis(name: str, key: str) -> None:
+    value = {"window_size": 3, "smoothing_size": 3, "mask_size": 3}.get(key, 1)
+    text = f"expected one number as `{key}`, or one for each of 2 axes, got 3"
+    image = np.arange(80, dtype=np.uint8).reshape((8, 10) if name == "debayer" else (8, 5, 2))
+    inputs = [image] + [np.ones((3, 3), np.float32)] * (name == "filter")
+    dtype = np.float32 if find(name).arguments[key].kind == "float" else np.int64
+
+    def call(module: Any, *given: Any, numbers: Any) -> Any:
+        for part in name.split("."):
+            module = getattr(module, part)
+        return module(*given, **{key: numbers})
+
+    one, two = (np.asarray(call(eager, *inputs, numbers=[value] * n)) for n in (1, 2))
+    assert np.array_equal(one, two)
+    with pytest.raises(ArgumentError, match=text):
+        call(eager, *inputs, numbers=[value] * 3)
+    for count in (2, 3):
+        numbers = np.full(count, value, dtype)
+        sources = [lambda x=x: [x] * 2 for x in (*inputs, numbers)]  # type: ignore[misc]
+        pipe = Pipeline(batch_size=2, num_threads=1, device_id=None, exec_async=False)
+        with pipe:
+            *given, drawn = (fn.external_source(s, layout="HW" * (s()[0].ndim == 2) or None) for s in sources)
+            pipe.set_outputs(call(fn, *given, numbers=drawn))
+        if count == 3:
+            with pytest.raises((ArgumentError, DataError), match=text):
+                pipe.run()
+        else:
+            assert np.array_equal(np.asarray(pipe.run()[0][0]), one)
+        pipe.close()
+
+
+def test_one_number_for_each_axis_of_a_volume() -> None:
+    volume = np.arange(4 * 5 * 6, dtype=np.uint8).reshape(4, 5, 6, 1)
+    for name, key in ONE_OR_EACH[:5]:
+        for count in (1, 2, 3):
+            numbers = [3 if "size" in key else 1] * count
+            pipe = Pipeline(batch_size=1, num_threads=1, device_id=None, exec_async=False)
+            with pipe:
+                given = fn.external_source(lambda: [volume], layout="DHWC", dtype="uint8", ndim=4)
+                pipe.set_outputs(getattr(fn, name)(given, **{key: numbers}))
+            if count == 2:
+                with pytest.raises(ArgumentError, match=f"`{key}`, or one for each of 3 axes, got 2.*made at"):
+                    pipe.run()
+            else:
+                pipe.run()
+            pipe.close()
 
 
 def test_an_argument_of_a_user() -> None:

@@ -133,6 +133,20 @@ class Scoped(ABC):
             return len(value) if isinstance(value, tuple) else 1
         return self.count(edge)
 
+    def expect_one_or_each(self, name: str, axes: int) -> None:
+        """Require that a numeric argument has one number, or one for each of ``axes`` axes (per frame, if it is per
+        frame).
+        """
+        edge, count = self.scope.edges.get(name), self.length(name)
+        if count is None and edge is not None and edge.per_frame:
+            count = self.fixed_count(edge, name)
+        text = f"expected one number as `{name}`, or one for each of {{0}} axes, got {{1}}"
+        if count is None and edge is not None:
+            actual = Expr("count", edge.id)
+            self.require(ex.either(ex.equal(actual, 1), ex.equal(actual, axes)), text, axes, actual)
+        else:
+            self.expect(count in (None, 1, axes), text, axes, count or 0)
+
     def count(self, value: Value) -> int | None:
         """Return the size of a small tensor (per frame, if it is per frame); None if it is known only at run time."""
         known = ex.product(value.shape[1:] if value.per_frame else value.shape)

@@ -79,6 +79,8 @@ class Morphology(Operator):
         repeated = c.const("iterations")
         c.expect(0 <= repeated <= _MOST, "expected 0 to {1} as `iterations`, got {0}", repeated, _MOST)
         border = c.const("border_mode")
+        for name in ("mask_size", "anchor"):
+            c.expect_one_or_each(name, 2)
         windows = [self._side(c, i, repeated) for i in (1, 0)]  # height, then width
         if border != "constant":
             for axis in axes[1:3]:

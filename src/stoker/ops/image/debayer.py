@@ -36,7 +36,7 @@ class Debayer(Operator, name="debayer"):
     """
 
     blue_position = arg(
-        "int", many=True, per_row=True,
+        "int", many=True, per_axis=True, per_row=True,
         doc="Position of the blue pixel, (row, column), in the 2x2 tile that begins in the second row and column: "
         "(0, 0) is OpenCV's BG, (0, 1) GB, (1, 0) GR, (1, 1) RG.",
     )  # fmt: skip
@@ -79,6 +79,7 @@ class Debayer(Operator, name="debayer"):
         lead = x.rank - 2
         for axis in (lead, lead + 1):
             c.require(x.shape[axis] >= 3, "expected at least 3 pixels on a side, got {0}", x.shape[axis])
+        c.expect_one_or_each("blue_position", 2)
         places = [c.scalar("blue_position", i) for i in (0, 1)]
         for place in places:
             c.require(

@@ -118,6 +118,7 @@ class Filter(Operator, name="filter"):
         axes = image_axes(c, x)
         shape = list(x.shape)
         starts: list[Any] = []
+        c.expect_one_or_each("anchor", 2)
         for i, axis in enumerate(axes[1:3]):
             size = taps[i]
             c.require(

@@ -76,6 +76,8 @@ class GaussianBlur(Operator, name="gaussian_blur"):
 
     def _blurred(self, c: Lowering, x: Value, dtype: DType) -> Value:
         """Blur along all axes but F and C."""
+        for name in ("sigma", "window_size"):
+            c.expect_one_or_each(name, 1 if x.rank == 1 else 3 if "D" in c.layout(x) else 2)
         if x.rank == 1:
             line = c.view(x, [ViewOp("insert", 0)], "HW")
             return c.view(_blurred(c, line, dtype, (_NONE, self._bell(c, 0))), [ViewOp("drop", 0)], x.layout)
@@ -90,10 +92,6 @@ class GaussianBlur(Operator, name="gaussian_blur"):
 
     def _bell(self, c: Lowering, i: int) -> tuple[Scalar, Scalar]:
         """Return (sigma, size) of an axis."""
-        for name in ("sigma", "window_size"):
-            edge = c.scope.edges.get(name)
-            if edge is not None and edge.per_frame:
-                c.fixed_count(edge, name)
         sigma, size = c.scalar("sigma", i), c.scalar("window_size", i)
         c.require(ex.both(ex.isfinite(sigma), sigma >= 0), "expected a `sigma` that is not negative, got {0}", sigma)
         c.require(

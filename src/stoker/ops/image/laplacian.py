@@ -88,6 +88,9 @@ class Laplacian(Operator, name="laplacian"):
         c.expect(
             not normalized or not c.scope_given("scale"), "expected either `scale` or `normalized_kernel`, got both"
         )
+        for name in ("window_size", "smoothing_size", "scale"):
+            if c.given(name):
+                c.expect_one_or_each(name, 1 if x.rank == 1 else 3 if "D" in c.layout(x) else 2)
         if x.rank == 1 or "D" in c.layout(x):
             return c.cast(self._of_volume(c, x, computed), dtype)
         axes = image_axes(c, x)

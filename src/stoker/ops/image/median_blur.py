@@ -40,6 +40,7 @@ class MedianBlur(Operator, name="experimental.median_blur"):
         axes = image_axes(c, x)
         for axis in axes[1:3]:
             c.require(x.shape[axis] >= 1, "expected an image with pixels")
+        c.expect_one_or_each("window_size", 2)
         numbers = (self._side(c, 1), self._side(c, 0))
         return c.native(
             "median", [x], [(x.dtype, x.shape, x.layout)], attrs=axes, params=(*numbers, *axes),
