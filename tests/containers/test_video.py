@@ -270,6 +270,30 @@ def test_lists_with_ranges(h264: str, tmp_path: Path, line: str, arguments: Any,
     assert all(int(row[1][0]) == 3 for row in rows)
 
 
+@pytest.mark.parametrize("reader", ["readers.video", "readers.video_resize", "experimental.readers.video"])
+def test_folder_of_relative_paths_in_a_list(
+    reader: str, h264: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an argument the list's folder counts, and with ``stoker.dali`` the current one, as in DALI."""
+    from stoker import dali
+
+    monkeypatch.chdir(Path(h264).parent)
+    (tmp_path / "list.txt").write_text(f"{Path(h264).name} 3")
+    arguments = {"file_list": str(tmp_path / "list.txt"), "sequence_length": 8}
+    if reader == "readers.video_resize":
+        arguments["size"] = [8, 8]
+
+    def read(library: Any, **more: Any) -> list[int]:
+        operator = library.fn
+        for name in reader.split("."):
+            operator = getattr(operator, name)
+        return [int(row[1][0]) for row in rows_of(lambda: operator(device="cpu", **arguments, **more))]
+
+    assert read(dali) == read(sys.modules["stoker"], base=".") == [3] * (FRAMES // 8)
+    with pytest.raises(StokerError, match="No such file"):
+        read(sys.modules["stoker"])
+
+
 def experimental(**arguments: Any) -> list[tuple[list[int], list[int]]]:
     rows = rows_of(lambda: fn.experimental.readers.video(enable_frame_num="sequence", **arguments))
     return [(row[-1].tolist(), [number_in(x) if np.ptp(x) else -int(x.max()) for x in row[0]]) for row in rows]

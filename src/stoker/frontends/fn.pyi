@@ -5435,6 +5435,7 @@ class experimental:
             filenames: Any = None,
             file_root: str | PathLike[str] | None = None,
             file_list: str | PathLike[str] | None = None,
+            base: str | None = None,
             labels: Any = None,
             stride: int = 1,
             uniform_sample: bool = False,
@@ -5487,6 +5488,8 @@ class experimental:
                 filenames: Path of a video, or a list of paths.
                 file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
                 file_list: Text file with one "path label [start [end]]" per line.
+                base: Folder of relative paths in `file_list`; by default `file_root`, or that of the list. DALI's is
+                    the current folder.
                 labels: One integer per path of `filenames`; an empty list: the index of the path.
                 sequence_length: Number of frames of a clip.
                 stride: Distance between consecutive frames of a clip.
@@ -5553,6 +5556,7 @@ class experimental:
             filenames: Any = None,
             file_root: str | PathLike[str] | None = None,
             file_list: str | PathLike[str] | None = None,
+            base: str | None = None,
             labels: Any = None,
             stride: int = 1,
             uniform_sample: bool = False,
@@ -5605,6 +5609,8 @@ class experimental:
                 filenames: Path of a video, or a list of paths.
                 file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
                 file_list: Text file with one "path label [start [end]]" per line.
+                base: Folder of relative paths in `file_list`; by default `file_root`, or that of the list. DALI's is
+                    the current folder.
                 labels: One integer per path of `filenames`; an empty list: the index of the path.
                 sequence_length: Number of frames of a clip.
                 stride: Distance between consecutive frames of a clip.
@@ -8218,6 +8224,7 @@ class readers:
         filenames: Any = None,
         file_root: str | PathLike[str] | None = None,
         file_list: str | PathLike[str] | None = None,
+        base: str | None = None,
         labels: Any = None,
         stride: int = 1,
         uniform_sample: bool = False,
@@ -8288,6 +8295,8 @@ class readers:
             filenames: Path of a video, or a list of paths.
             file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
             file_list: Text file with one "path label [start [end]]" per line.
+            base: Folder of relative paths in `file_list`; by default `file_root`, or that of the list. DALI's is
+                the current folder.
             labels: One integer per path of `filenames`; an empty list: the index of the path.
             sequence_length: Number of frames of a clip.
             stride: Distance between consecutive frames of a clip.
@@ -8359,6 +8368,7 @@ class readers:
         filenames: Any = None,
         file_root: str | PathLike[str] | None = None,
         file_list: str | PathLike[str] | None = None,
+        base: str | None = None,
         labels: Any = None,
         stride: int = 1,
         uniform_sample: bool = False,
@@ -8429,6 +8439,8 @@ class readers:
             filenames: Path of a video, or a list of paths.
             file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
             file_list: Text file with one "path label [start [end]]" per line.
+            base: Folder of relative paths in `file_list`; by default `file_root`, or that of the list. DALI's is
+                the current folder.
             labels: One integer per path of `filenames`; an empty list: the index of the path.
             sequence_length: Number of frames of a clip.
             stride: Distance between consecutive frames of a clip.
@@ -8518,6 +8530,7 @@ class readers:
         filenames: Any = None,
         file_root: str | PathLike[str] | None = None,
         file_list: str | PathLike[str] | None = None,
+        base: str | None = None,
         labels: Any = None,
         stride: int = 1,
         uniform_sample: bool = False,
@@ -8594,6 +8607,8 @@ class readers:
             filenames: Path of a video, or a list of paths.
             file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
             file_list: Text file with one "path label [start [end]]" per line.
+            base: Folder of relative paths in `file_list`; by default `file_root`, or that of the list. DALI's is
+                the current folder.
             labels: One integer per path of `filenames`; an empty list: the index of the path.
             sequence_length: Number of frames of a clip.
             stride: Distance between consecutive frames of a clip.
@@ -8683,6 +8698,7 @@ class readers:
         filenames: Any = None,
         file_root: str | PathLike[str] | None = None,
         file_list: str | PathLike[str] | None = None,
+        base: str | None = None,
         labels: Any = None,
         stride: int = 1,
         uniform_sample: bool = False,
@@ -8759,6 +8775,8 @@ class readers:
             filenames: Path of a video, or a list of paths.
             file_root: Folder with one sub-folder per class; with `file_list`, the folder of relative paths.
             file_list: Text file with one "path label [start [end]]" per line.
+            base: Folder of relative paths in `file_list`; by default `file_root`, or that of the list. DALI's is
+                the current folder.
             labels: One integer per path of `filenames`; an empty list: the index of the path.
             sequence_length: Number of frames of a clip.
             stride: Distance between consecutive frames of a clip.

@@ -96,7 +96,8 @@ def list_ranges(args: Mapping[str, Any]) -> tuple[list[VideoRange], bool]:
     if args["labels"] is not None and "filenames" not in given:
         raise ArgumentError("`labels` go with `filenames`, which are not given")
     if "file_list" in given:
-        return _with_copies(_ranges_of_list(args["file_list"], args["file_root"] or folder_of(args["file_list"]))), True
+        base = folder_of(args["file_list"]) if args["base"] is None else args["base"]
+        return _with_copies(_ranges_of_list(args["file_list"], args["file_root"] or base)), True
     files = args["filenames"] if "filenames" in given else None
     labels = args["labels"] if files is not None and not is_missing(args["labels"]) else None
     data = list_files({

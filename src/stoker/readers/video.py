@@ -38,7 +38,7 @@ class ClipReader(SampledReader, ABC):
 
     outputs = 1
     result_neutral: ClassVar[tuple[str, ...]] = (
-        *SampledReader.result_neutral, "filenames", "file_root", "file_list", "labels", "initial_fill",
+        *SampledReader.result_neutral, "filenames", "file_root", "file_list", "base", "labels", "initial_fill",
         "prefetch_queue_depth", "read_ahead", "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes",
     )  # fmt: skip
     filenames = arg("object", None, doc="Path of a video, or a list of paths.")
@@ -46,6 +46,10 @@ class ClipReader(SampledReader, ABC):
         "str", None, doc="Folder with one sub-folder per class; with `file_list`, the folder of relative paths."
     )  # fmt: skip
     file_list = arg("str", None, doc='Text file with one "path label [start [end]]" per line.')
+    base = arg(
+        "str", None, doc="Folder of relative paths in `file_list`; by default `file_root`, or that of the list. DALI's "
+        "is the current folder.",
+    )  # fmt: skip
     labels = arg("object", None, doc="One integer per path of `filenames`; an empty list: the index of the path.")
     sequence_length = arg("int", doc="Number of frames of a clip.")
     stride = arg("int", 1, doc="Distance between consecutive frames of a clip.")
