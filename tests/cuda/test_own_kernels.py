@@ -770,3 +770,19 @@ def test_multi_paste(layout: str, dtype: Any) -> None:
         return pasted, large, fn.multi_paste(x, y)
 
     compare_rows([rows, starts], [layout, ""], make)
+
+
+def test_nearest_pixels() -> None:
+    """Warps of RGB bytes by numbers in fixed point and by tables of positions, filled and with the edge's pixels."""
+    rng = np.random.default_rng(4)
+    rows = [rng.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((2, 2), (9, 1), (40, 70), (131, 33))]
+    matrices = ((1.3, 0, -5, 0, 0.8, 3), (0.9, 0.2, -4, -0.15, 1.1, 6), (-1, 0, 30, 0, -1, 35))
+
+    def make(x: Any) -> Any:
+        return [
+            fn.warp_affine(x, matrix=matrix, interp_type=types.INTERP_NN, size=(50, 45), **fill)
+            for matrix in matrices
+            for fill in ({"fill_value": 7}, {"fill_value": None})
+        ] + [fn.paste(x, ratio=1.5, fill_value=9), fn.flip(fn.paste(x, ratio=1.1, fill_value=0), horizontal=1)]
+
+    compare_rows([rows], ["HWC"], make)

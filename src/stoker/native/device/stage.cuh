@@ -156,7 +156,10 @@ inline void run_tile(const Row<Program>& row, const typename Program::Interpolat
   lane.channel = held.channel;
   if constexpr (Program::Interpolator::kQuick && Program::kSampled <= 3 && Program::kShort) {
     if (reader.quick() && (!Program::kFlat || channels == 3)) {
-      if (!reader.is_linear()) return run_column(held, numbers, PickColumn(reader, place.x), place, lane, fault);
+      if (reader.walk() == Walk::Fixed)
+        return run_column(held, numbers, PickColumn<true>(reader, place.x), place, lane, fault);
+      if (reader.walk() == Walk::Scale)
+        return run_column(held, numbers, PickColumn<false>(reader, place.x), place, lane, fault);
       if (reader.quick() == 4) return run_column(held, numbers, QuickColumn<4>(reader, place.x), place, lane, fault);
       return run_column(held, numbers, QuickColumn<3>(reader, place.x), place, lane, fault);
     }

@@ -132,7 +132,7 @@ struct WarpReader {
   bool single;
 
   int64_t quick() const { return s.quick; }
-  bool is_linear() const { return s.walk == Walk::Linear; }
+  Walk walk() const { return s.walk; }
 
   WarpReader(const AffineSlot& slot, const AffineScratch& at)
       : s(slot), scratch(at), fill(static_cast<T>(slot.fill)), single(slot.source.channels == 1) {}
@@ -331,7 +331,9 @@ class QuickColumn {
   double along_x_, along_y_;
 };
 
-// Nearest RGB pixels in fixed point (AffineSlot::quick) along a column, likewise.
+// Nearest RGB pixels (AffineSlot::quick) along a column, likewise. `fixed`: positions are numbers in fixed point, else
+// those of the scratch's tables.
+template <bool fixed>
 class PickColumn {
  public:
   using Reader = WarpReader<uint8_t>;
@@ -346,18 +348,22 @@ class PickColumn {
         clamp_(reader.s.clamp != 0),
         fill_(reader.fill) {
     const double* m = reader.s.matrix;  // the numbers of warp_pick()
-    const auto column = static_cast<uint32_t>(x);
-    first_x_ = warp::to_fixed(m[2] + m[0] * 0.5 + m[1] * 0.5) + column * warp::to_fixed(m[0]);
-    first_y_ = warp::to_fixed(m[5] + m[3] * 0.5 + m[4] * 0.5) + column * warp::to_fixed(m[3]);
-    step_x_ = warp::to_fixed(m[1]), step_y_ = warp::to_fixed(m[4]);
+    if constexpr (fixed) {
+      const auto column = static_cast<uint32_t>(x);
+      first_x_ = warp::to_fixed(m[2] + m[0] * 0.5 + m[1] * 0.5) + column * warp::to_fixed(m[0]);
+      first_y_ = warp::to_fixed(m[5] + m[3] * 0.5 + m[4] * 0.5) + column * warp::to_fixed(m[3]);
+      step_x_ = warp::to_fixed(m[1]), step_y_ = warp::to_fixed(m[4]);
+    } else {
+      column_ =
+          x < reader.s.width ? array_at<int32_t>(reader.scratch.columns)[x] : 0;  // threads beyond it have no pixels
+      rows_ = array_at<int32_t>(reader.scratch.rows);
+    }
   }
 
   class Pixel {
    public:
     Pixel(const PickColumn& c, int32_t y) {
-      const auto line = static_cast<uint32_t>(y);
-      const int32_t x_at = static_cast<int32_t>(c.first_x_ + line * c.step_x_) >> 16;
-      const int32_t y_at = static_cast<int32_t>(c.first_y_ + line * c.step_y_) >> 16;
+      const int32_t x_at = c.column_of(y), y_at = c.row_of(y);
       const int32_t column = within(x_at, c.right_), row = within(y_at, c.bottom_);
       inside_ = c.clamp_ | ((column == x_at) & (row == y_at));
       const uint8_t* p = c.data_ + static_cast<uint32_t>(row * c.row_ + column * c.pixel_);
@@ -378,11 +384,23 @@ class PickColumn {
   };
 
  private:
+  // The nearest column and row of the source, which may lie outside of it.
+  int32_t column_of(int32_t y) const {
+    if constexpr (fixed) return static_cast<int32_t>(first_x_ + static_cast<uint32_t>(y) * step_x_) >> 16;
+    else return column_;
+  }
+  int32_t row_of(int32_t y) const {
+    if constexpr (fixed) return static_cast<int32_t>(first_y_ + static_cast<uint32_t>(y) * step_y_) >> 16;
+    else return static_cast<int32_t>(load_word(rows_ + y));
+  }
+
   const uint8_t* data_;
   const int32_t row_, pixel_, right_, bottom_;
   const bool clamp_;
   const uint32_t fill_;
   uint32_t first_x_, first_y_, step_x_, step_y_;
+  int32_t column_;
+  const int32_t* rows_;
 };
 
 template <class T>

@@ -72,7 +72,7 @@ bool GpuAffine::describe(const Call& c, const Views& v) const {
            : warp::fits_fixed(p, s.width, s.height) ? Walk::Fixed
                                                     : Walk::Steps;
   const bool rgb = v.in[0].dtype == DType::U8 && (packed_rgb(s.source) || word_rgb(s.source));
-  s.quick = (linear || s.walk == Walk::Fixed) && rgb && !empty && s.source.row > 0 && near(s) ? s.source.pixel : 0;
+  s.quick = s.walk != Walk::Steps && rgb && !empty && s.source.row > 0 && near(s) ? s.source.pixel : 0;
   std::memcpy(c.slot + sizeof(Slot), &s, sizeof s);
   return true;
 }

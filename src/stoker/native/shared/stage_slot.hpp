@@ -113,8 +113,8 @@ struct AffineSlot {
   Walk walk;
   int64_t clamp;          // outside of the image: the nearest pixel of the edge; else `fill`
   int64_t height, width;  // of the sampled area
-  // Bytes per pixel, three of which are channels, for linear sampling, and for nearest sampling in fixed point, of 8-bit
-  // RGB images of at least 2 by 2 pixels whose coordinates are below 2^18 and offsets below 2^31. 0 for all other cases.
+  // Bytes per pixel, three of which are channels, for sampling of 8-bit RGB images of at least 2 by 2 pixels whose
+  // coordinates are below 2^18 and offsets below 2^31, if not by Steps. 0 for all other cases.
   int64_t quick;
 };
 
