@@ -20,7 +20,7 @@ import stoker.dali.experimental.dynamic as ndd
 from stoker import ArgumentError, DataError, StateError, UnsupportedError, dali
 from stoker.contract.errors import UnknownArgumentError
 from stoker.contract.types import DType
-from stoker.dali import fn, ops, pipeline_def, types
+from stoker.dali import fn, ops, pipeline_def, tfrecord, types
 from stoker.frontends.dali.catalogue import ALIASES, NAMES, class_name
 from stoker.ops._index import INDEX
 from tests.idle_clock import HANG_S
@@ -647,6 +647,10 @@ def test_errors_are_of_the_classes_that_dali_raises_and_survive_pickling() -> No
             fn.optical_flow(3)
         with pytest.raises(kind, match="unknown argument `debgu`"):
             pipeline_def(batch_size=1, debgu=True)
+        with pytest.raises(kind, match="expected a feature of numbers, got strings"):
+            tfrecord.VarLenFeature(tfrecord.string, "")
+        with pytest.raises(kind, match="expected a feature of one string"):
+            tfrecord.FixedLenFeature([2], tfrecord.string)
 
 
 def test_a_node_outside_is_one_node_of_each_pipeline() -> None:
