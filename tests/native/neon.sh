@@ -24,7 +24,10 @@ for tool in $compiler $emulator; do
   }
 done
 
-flags="-std=c++20 -O3 -ffp-contract=off -I$native"  # those of the build
+# Optimized as in the build; the short form compiles for less long. The bits do not depend on it.
+optimized=-O3
+[ "$seconds" -gt 0 ] || optimized=-O1
+flags="-std=c++20 $optimized -ffp-contract=off -I$native"
 
 # build COMPILER FOLDER LIBRARIES PROGRAMS: builds objects that are older than the sources, and the programs.
 build() {
