@@ -24,10 +24,7 @@ for tool in $compiler $emulator; do
   }
 done
 
-# Optimized as in the build; the short form compiles for less long. The bits do not depend on it.
-optimized=-O3
-[ "$seconds" -gt 0 ] || optimized=-O1
-flags="-std=c++20 $optimized -ffp-contract=off -I$native"
+flags="-std=c++20 -O3 -ffp-contract=off -I$native"  # those of the build
 
 # build COMPILER FOLDER LIBRARIES PROGRAMS: builds objects that are older than the sources, and the programs.
 build() {

@@ -241,27 +241,19 @@ struct AdjacentChunk {
   };
 };
 
-// A chunk of lines that repeat one element of the input.
+// A chunk of lines that repeat one element of the input, which is read once.
 template <class Program>
-struct RepeatedChunk {
-  using Careful = void;
-  static constexpr int kTogether = 1, kThreadsEach = 1, kSize = Program::size(0);
-  using Chunk = OutputChunk<Program, kSize>;
-  static uint32_t per_line(const MoveLines<Program>& lines) { return Chunk::per_line(lines); }
-  Chunk chunk;
-  uint32_t words[4];
-
+struct RepeatedChunk : GatheredChunk<Program, 1> {
   bool read(const MoveLines<Program>& lines, uint32_t line, uint32_t number) {
+    constexpr int kSize = Program::size(0);
     using Bits = BitsOf<kSize>;
-    const Bits element = *reinterpret_cast<const Bits*>(chunk.find(lines, line, number, 0, false) - chunk.at);
+    const uint8_t* from = this->chunk.find(lines, line, number, 0, false) - this->chunk.at;
+    const Bits element = *reinterpret_cast<const Bits*>(from);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) words[i] = 0;
+    for (int i = 0; i < 4; ++i) this->words[i] = 0;
 #pragma unroll
-    for (int e = 0; e < 16 / kSize; ++e) pack(words, e, element);
+    for (int e = 0; e < 16 / kSize; ++e) pack(this->words, e, element);
     return true;
-  }
-  void write(const MoveLines<Program>& lines) const {
-    if (!chunk.is_empty(lines)) chunk.write(lines, words);
   }
 };
 

@@ -19,9 +19,12 @@ bool spin_briefly(F done, int microseconds) {
   while (!done()) {
     const auto spent = Clock::now() - start;
     if (spent >= std::chrono::microseconds(microseconds)) return false;
-    if (spent >= std::chrono::microseconds(20)) std::this_thread::yield();
+    if (spent >= std::chrono::microseconds(20)) {
+      std::this_thread::yield();
+      continue;
+    }
 #if defined(__x86_64__)
-    else _mm_pause();
+    _mm_pause();
 #endif
   }
   return true;
