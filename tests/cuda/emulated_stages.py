@@ -60,6 +60,7 @@ NAMESPACES = {
 RESAMPLED = ("stoker_resampled", "stoker_resampled_down", "stoker_words")  # of 8-bit images, both passes in one kernel
 PLANAR = ("stoker_resampled_planar", "stoker_resampled_down_planar")  # the same for component planes
 PAIRS = ("stoker_pairs",)  # of warped 8-bit images, two pixels at a time
+SHIFTED = ("stoker_shifted",)  # of warps that store what they sample
 ENTRIES = (
     "stoker_stage",
     "stoker_interpreted",
@@ -68,6 +69,7 @@ ENTRIES = (
     *RESAMPLED,
     *PLANAR,
     "stoker_walk",
+    *SHIFTED,
     *PAIRS,
     *JPEG,
 )
@@ -312,7 +314,8 @@ class Library:
 
 def forms(stage: Stage, functions: Sequence[Any], source: StageSource) -> list[tuple[Stage, Any]]:
     """Return the kernel of a stage, and the variant without combined resampling passes or pairs, if there are any."""
-    more = len(functions) - {"resample": 3, "affine": 2}.get(stage.interpolator, 1)
+    shifted = any(name in SHIFTED for name, _ in source.interpolators)
+    more = len(functions) - {"resample": 3, "affine": 2 + shifted}.get(stage.interpolator, 1)
     variants = [functions, functions[:-more]] if more else [functions]
     return [(stage, _native.gpu.stage(*stage.arguments(), f, list(source.uniforms))) for f in variants]
 

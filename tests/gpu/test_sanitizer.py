@@ -26,12 +26,12 @@ FILES = {
     "stages": ("test_stages.py",),
     "own": ("test_own_kernels.py",),
     "chains": ("test_pipelines.py",),
-    "others": ("test_frames.py", "test_perspective.py", "test_pairs.py", "test_recipes.py"),
+    "others": ("test_frames.py", "test_perspective.py", "test_pairs.py", "test_recipes.py", "test_shifts.py"),
 }
 # initcheck leaves out the others, which read uninitialised bytes on purpose: the fourth byte of pixels that are words,
 # and pixels of a damaged file, which are resampled before the damage is known and then computed again.
 INITIALISED = ("own", "others")
-PARTS = {("racecheck", "planes"): 4}  # number of processes that share slow tests
+PARTS = {("racecheck", "planes"): 4, ("racecheck", "own"): 4}  # number of processes that share slow tests
 # For host backtraces the tool would take the GIL inside the driver, while the GIL's owner waits for the driver's lock.
 OPTIONS = ("--error-exitcode", "9", "--show-backtrace", "device", "--target-processes", "application-only")
 # A test may read more of an output than a kernel writes.

@@ -77,6 +77,7 @@ _ACCESS, _WIDE_GROUP_INSTRUCTIONS, _WIDE_INSTRUCTIONS, _WIDE_WORDS, _WIDE_WORDS_
 _TABLE_BYTES = 4  # of the largest element of a table that is copied into every bank of shared memory
 _PIXEL, _POINT = 3, 2  # elements of lanes (native/shared/stage_slot.hpp)
 _GROUP_BLOCKS = 3  # at most per multiprocessor, for registers: wide accesses need fewer threads to hide latency
+_SHARED_INSTRUCTIONS = 16  # from which on programs of coordinates compute them once for the elements of a pixel
 _GROUP_HELD = 20  # registers of uniforms and of results of them that leave enough others
 _MIN_BLOCKS = 2
 _LONG_INLINED = 96  # instructions
@@ -329,9 +330,10 @@ def generate(
     loaded = [i[10] for i in code if names[i[0]] == "Load" and i[9] == 0]
     divides = any(names[i[0]] in _DIVISIONS for i in code)
     draws = any(names[i[0]] == "Random" for i in code)
+    computes = sum(names[i[0]] not in _FROM_PORTS for i in code)
     constants = {
         "kInputs": len(in_types) + coordinates,
-        "kShared": coordinates if draws else 0,
+        "kShared": coordinates if draws or computes >= _SHARED_INSTRUCTIONS else 0,
         "kPorts": len(in_types) + coordinates + len(out_types),
         "kSampled": max(loaded, default=0) + 1 if channels else 1,
         "kStored": max(i[10] for i in code if names[i[0]] == "Store") + 1,
@@ -348,9 +350,10 @@ def generate(
         code, names, (in_types, [_I32] * coordinates, out_types), grouped=grouped, rows=None if channels else rows
     )
     saturating: dict[int, str] = {}
-    moves = len(group) > 1 and not channels and not coordinates and _only_moves(code, names, in_types)
+    only_moves = _only_moves(code, names, in_types)
+    moves = len(group) > 1 and not channels and not coordinates and only_moves
     if len(group) > 1:
-        sampled_blocks = min(blocks, _MIN_BLOCKS if draws or text.held_words() > _GROUP_HELD else _GROUP_BLOCKS)
+        sampled_blocks = min(blocks, _MIN_BLOCKS if constants["kShared"] or text.held_words() > _GROUP_HELD else _GROUP_BLOCKS)
         saturating = text.saturating()
         kinds = [0] * constants["kInputs"] + [_SATURATION[saturating.get(o, "")] for o in range(len(out_types))]
         group.append(f"  static constexpr int saturates(int port) {{ return {_by_port(kinds)}; }}")
@@ -391,6 +394,8 @@ def generate(
         if rows.planar:
             kernels = "stoker_resampled_planar", "stoker_resampled_down_planar"
             interpolators += tuple((n, f'#include "device/resample_planar.cuh"\n\n{n.upper()}\n') for n in kernels)
+    if interpolator == "affine" and only_moves:
+        interpolators += (("stoker_shifted", '#include "device/stage_shift.cuh"\n\nSTOKER_SHIFTED\n'),)
     if interpolator == "affine" and sampled == "uint8_t" and constants["kSampled"] <= 3 and blocks > _MIN_BLOCKS:
         pairs = f'{frame}#include "device/stage_pairs.cuh"\n\nSTOKER_PAIRS(stoker::stage::Program, {blocks})\n'
         interpolators += (("stoker_pairs", pairs),)
@@ -469,7 +474,7 @@ def _blocks(ops: Sequence[str], ports: int) -> int:
 
 
 def _only_moves(code: Sequence[Instruction], names: Mapping[int, str], in_types: Sequence[int]) -> bool:
-    """Return whether a program without channels stores the elements of its only input, unchanged."""
+    """Return whether a program stores the elements of its only input, unchanged."""
     if [names[i[0]] for i in code] != ["Load", "Store"]:
         return False
     load, store = code

@@ -17,10 +17,47 @@ constexpr int kChunksTogether = 2, kMoveBlocks = 4;
 constexpr int kChunksTogether = 3, kMoveBlocks = 4;
 #endif
 
+// Read the aligned words that contain `count` words from `at` on, or return false if they lie partly outside of the
+// bytes from `first` to `last`. The last one is 0 if none of its bytes is wanted.
+template <int count>
+inline bool read_words(const uint8_t* at, uint64_t first, uint64_t last, uint32_t (&words)[count + 1]) {
+  const auto address = reinterpret_cast<uint64_t>(at);
+  const bool shifted = address % 4 != 0;
+  const uint64_t base = address & ~uint64_t{3};
+  if (base < first || base + 4 * count + (shifted ? 4 : 0) > last) return false;
+  const auto* source = reinterpret_cast<const uint32_t*>(base);
+  if (address % 16 == 0) {
+    const auto v = *reinterpret_cast<const Vector<4>*>(base);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = v.word[i];
+  } else if (address % 8 == 0) {
+#pragma unroll
+    for (int i = 0; i < 4; i += 2) {
+      const auto v = *reinterpret_cast<const Vector<2>*>(base + 4 * i);
+      words[i] = v.word[0], words[i + 1] = v.word[1];
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = source[i];
+  }
+#pragma unroll
+  for (int i = 4; i < count; ++i) words[i] = source[i];
+  words[count] = shifted ? source[count] : 0;
+  return true;
+}
+
+// A block's share of the pieces of all lines. Every line has the same number of pieces.
+struct Pieces {
+  uint32_t count;  // of lines
+  // Pieces of a line, the block's first piece and their number, and how many lines and pieces of the next line are
+  // between those of a thread.
+  uint32_t per_line, start, pieces, further_lines, further;
+};
+
 // Lines of a row: the innermost axis of its lanes, at any place of the other axes. A block keeps them in shared memory,
 // so that they take no registers.
 template <class Program>
-struct MoveLines {
+struct MoveLines : Pieces {
   static constexpr int kSize = Program::size(0);
   const uint8_t* base;  // of the row's descriptor
   uint8_t *from, *to;
@@ -29,12 +66,8 @@ struct MoveLines {
   int64_t from_lane, to_lane;
   uint64_t first, last;  // addresses of the input's first byte and after its last one
   int32_t lanes;         // of a line
-  uint32_t count;        // of lines
   int32_t deep;          // more than two axes
   int32_t inner;         // elements of a lane
-  // Pieces of a line, the block's first piece and their number, and how many lines and pieces of the next line are
-  // between those of a thread.
-  uint32_t per_line, start, pieces, further_lines, further;
 
   // Describe a row, by one thread.
   void fill(const Row<Program>& row) {
@@ -72,33 +105,9 @@ struct MoveLines {
     }
   }
 
-  // Read the aligned words that contain `count` words from `at` on, or return false if they lie partly outside of the
-  // row's input. The last one is 0 if none of its bytes is wanted.
   template <int count>
   bool read(const uint8_t* at, uint32_t (&words)[count + 1]) const {
-    const auto address = reinterpret_cast<uint64_t>(at);
-    const bool shifted = address % 4 != 0;
-    const uint64_t base = address & ~uint64_t{3};
-    if (base < first || base + 4 * count + (shifted ? 4 : 0) > last) return false;
-    const auto* source = reinterpret_cast<const uint32_t*>(base);
-    if (address % 16 == 0) {
-      const auto v = *reinterpret_cast<const Vector<4>*>(base);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) words[i] = v.word[i];
-    } else if (address % 8 == 0) {
-#pragma unroll
-      for (int i = 0; i < 4; i += 2) {
-        const auto v = *reinterpret_cast<const Vector<2>*>(base + 4 * i);
-        words[i] = v.word[0], words[i + 1] = v.word[1];
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) words[i] = source[i];
-    }
-#pragma unroll
-    for (int i = 4; i < count; ++i) words[i] = source[i];
-    words[count] = shifted ? source[count] : 0;
-    return true;
+    return read_words<count>(at, first, last, words);
   }
 };
 
@@ -433,14 +442,14 @@ struct MovedLane {
   }
 };
 
-// Move a block's share of a row, in pieces of which every line has the same number. Pieces whose words lie partly
-// outside of the row's input are moved after the others, as Piece::Careful.
-template <class Piece, class Program>
-inline void move_pieces(MoveLines<Program>& lines, const Part& part) {
+// Move a block's share of a row, whose blocks are given by their number and count. Pieces whose words lie partly outside
+// of the row's input are moved after the others, as Piece::Careful. `Lines` is derived from Pieces.
+template <class Piece, class Lines>
+inline void move_pieces(Lines& lines, uint32_t block, uint32_t blocks) {
   constexpr int kTogether = Piece::kTogether;
   constexpr uint32_t kWorkers = kThreads / Piece::kThreadsEach;
-  const uint32_t each = Piece::per_line(lines), blocks = part_count(Row<Program>{lines.base}.slot(), part);
-  const uint32_t pieces = each * lines.count, share = (pieces + blocks - 1) / blocks, start = part.number * share;
+  const uint32_t each = Piece::per_line(lines);
+  const uint32_t pieces = each * lines.count, share = (pieces + blocks - 1) / blocks, start = block * share;
   const uint32_t left = start < pieces ? pieces - start : 0, worker = gpu::thread_index() / Piece::kThreadsEach;
   uint32_t line = (start + worker) / each, number = start + worker - line * each;
   if (gpu::thread_index() == 0) {
@@ -480,6 +489,11 @@ inline void move_pieces(MoveLines<Program>& lines, const Part& part) {
       advance();
     }
   }
+}
+
+template <class Piece, class Program>
+inline void move_pieces(MoveLines<Program>& lines, const Part& part) {
+  move_pieces<Piece>(lines, part.number, part_count(Row<Program>{lines.base}.slot(), part));
 }
 
 // Move a block's part of a row whose elements are contiguous and begin at the same byte of 16 in the input and output.

@@ -25,6 +25,12 @@ namespace {
 
 using namespace stage;
 
+// Whether a program stores the elements of its only input, unchanged, as _only_moves of device/generate.py.
+bool stores_what_it_loads(const std::vector<pixel::Instr>& code, size_t inputs) {
+  return inputs == 1 && code.size() == 2 && code[0].op == pixel::Op::Load && code[1].op == pixel::Op::Store &&
+         code[0].dtype == code[1].dtype && !(code[1].uniform & pixel::kUniformA);
+}
+
 class GpuStage : public gpu::Kernel {
  public:
   GpuStage(StageSpec spec, StageFunctions functions)
@@ -69,6 +75,7 @@ class GpuStage : public gpu::Kernel {
     auto* ports = reinterpret_cast<Port*>(c.slot + sizeof(Slot) + interpolator_bytes_);
     if (spec_.interpolator == Interpolator::None) set_axes(views, slot, ports);
     else set_sampled_axes(views, slot, ports);
+    if (functions_.shifted) affine_.find_shift(slot, ports);
     slot->words = spec_.outputs.size() == 1 && c.out[0]->in_words() && same_place(*c.out[0], views.out[0]);
     auto* uniforms = reinterpret_cast<uint64_t*>(ports + ports_);
     for (const auto& [uniform, type] : functions_.uniforms)
@@ -77,7 +84,7 @@ class GpuStage : public gpu::Kernel {
   }
 
   void launch(gpu::Batch& batch) const override {
-    gpu::RowBlocks plain, words, pairs;
+    gpu::RowBlocks plain, words, pairs, shifted;
     gpu::Address scratches = 0;
     const gpu::Address report = divides_ ? batch.report(static_cast<size_t>(batch.rows()) * sizeof(uint32_t)) : 0;
     const gpu::Function* own = functions_.tiered ? functions_.tiered->compiled() : functions_.stage.get();
@@ -94,6 +101,8 @@ class GpuStage : public gpu::Kernel {
       const bool resampled =
           spec_.interpolator == Interpolator::Resample && resampling_.in_tiles(interpolator_of<ResampleSlot>(slot));
       if (spec_.interpolator == Interpolator::None) plain.add(row, lane_blocks(*slot, part));
+      else if (const int64_t line = functions_.shifted ? interpolator_of<AffineSlot>(slot).shift.line : 0; line)
+        shifted.add(row, shift_blocks(line, height));
       else if (in_pairs(slot)) pairs.add(row, pair_blocks(width, height));
       else if (!resampled) plain.add(row, tile_blocks(width, height));
       else if (!resampling_.direct(*slot)) words.add(row, tile_blocks(width, height));
@@ -101,6 +110,7 @@ class GpuStage : public gpu::Kernel {
     stage::launch(batch, plain, own, slot_bytes(), {scratches, report});
     stage::launch(batch, words, functions_.words.get(), slot_bytes(), {scratches, report});
     stage::launch(batch, pairs, functions_.pairs.get(), slot_bytes(), {scratches, report});
+    stage::launch(batch, shifted, functions_.shifted.get(), slot_bytes(), {scratches});
   }
 
   gpu::Verdict judge(const uint8_t* report, int64_t row, const uint8_t*, std::string* error) const override {
@@ -279,10 +289,12 @@ class GpuStage : public gpu::Kernel {
   int ports_ = 0;
 };
 
-// The functions are the stage's own kernel, then the interpolator's.
-StageFunctions stage_functions(Interpolator interpolator, const gpu::Functions& functions,
+// The functions are the stage's own kernel, then the interpolator's. `copies`: the stage stores what it samples.
+StageFunctions stage_functions(Interpolator interpolator, const gpu::Functions& functions, bool copies,
                                std::vector<std::pair<int32_t, int32_t>> uniforms) {
-  const size_t wanted = interpolator == Interpolator::Resample ? 3 : interpolator == Interpolator::Affine ? 2 : 1;
+  const size_t wanted = interpolator == Interpolator::Resample ? 3
+                        : interpolator == Interpolator::Affine ? 2 + size_t{copies}
+                                                               : 1;
   const size_t more = interpolator == Interpolator::Resample ? 3
                       : interpolator == Interpolator::Affine ? 1
                                                              : 0;        // for some types
@@ -299,7 +311,8 @@ StageFunctions stage_functions(Interpolator interpolator, const gpu::Functions& 
   }
   if (interpolator == Interpolator::Affine) {
     f.walk = functions[1];
-    if (functions.size() > 2) f.pairs = functions[2];
+    if (copies) f.shifted = functions[2];
+    if (functions.size() > wanted) f.pairs = functions[wanted];
   }
   f.uniforms = std::move(uniforms);
   return f;
@@ -311,7 +324,8 @@ std::shared_ptr<gpu::Kernel> make_gpu_stage(Interpolator interpolator, std::vect
                                             std::vector<std::vector<ViewOp>> inputs,
                                             std::vector<std::vector<ViewOp>> outputs, std::vector<int32_t> coordinates,
                                             gpu::Functions functions, std::vector<std::pair<int32_t, int32_t>> reads) {
-  StageFunctions own = stage_functions(interpolator, functions, std::move(reads));
+  const bool copies = interpolator == Interpolator::Affine && stores_what_it_loads(code, in_dtypes.size());
+  StageFunctions own = stage_functions(interpolator, functions, copies, std::move(reads));
   return std::make_shared<GpuStage>(
       stage_spec(interpolator, std::move(interpolator_params), std::move(code), channels, in_dtypes, out_dtypes,
                  std::move(uniforms), std::move(inputs), std::move(outputs), std::move(coordinates)),

@@ -26,6 +26,7 @@ struct StageFunctions {
   // pixels of such images.
   std::shared_ptr<const gpu::Function> planar_tiles, planar_down;
   std::shared_ptr<const gpu::Function> walk;          // Affine: stoker_walk
+  std::shared_ptr<const gpu::Function> shifted;       // Affine that stores what it samples: stoker_shifted
   std::shared_ptr<const gpu::Function> pairs;         // Affine of 8-bit RGB: stoker_pairs. Null: pixel by pixel
   std::vector<std::pair<int32_t, int32_t>> uniforms;  // (uniform, pixel::Type) in the order of the generated code
 };

@@ -46,6 +46,27 @@ bool near(const AffineSlot& s) {
   return true;
 }
 
+// Whether a port's lines have no gaps. Its strides are those of an image of at least one pixel.
+bool has_packed_lines(int64_t pixel, int64_t channel, int64_t channels, int64_t size) {
+  return pixel == channels * size && (channels == 1 || channel == size);
+}
+
+// Return four bytes of elements of a value that the type holds.
+uint32_t four_bytes(double value, DType type) {
+  uint32_t bits = 0;
+  const auto put = [&](auto x) {
+    for (size_t i = 0; i < sizeof bits; i += sizeof x) std::memcpy(reinterpret_cast<uint8_t*>(&bits) + i, &x, sizeof x);
+  };
+  switch (type) {
+    case DType::U8: put(static_cast<uint8_t>(value)); break;
+    case DType::U16: put(static_cast<uint16_t>(value)); break;
+    case DType::I16: put(static_cast<int16_t>(value)); break;
+    case DType::I32: put(static_cast<int32_t>(value)); break;
+    default: put(static_cast<float>(value));
+  }
+  return bits;
+}
+
 }  // namespace
 
 bool GpuAffine::describe(const Call& c, const Views& v) const {
@@ -77,6 +98,26 @@ bool GpuAffine::describe(const Call& c, const Views& v) const {
   return true;
 }
 
+void GpuAffine::find_shift(Slot* slot, const Port* ports) const {
+  auto& s = *reinterpret_cast<AffineSlot*>(slot + 1);
+  const Source& i = s.source;
+  const double* m = s.matrix;
+  constexpr int64_t kMost = 1 << 30;  // bytes of a line; chunks of a row
+  const auto is_whole = [](double v) { return std::abs(v) < kMost && v == std::floor(v); };
+  if (s.walk != Walk::Scale || s.clamp || m[0] != 1 || m[4] != 1 || !is_whole(m[2]) || !is_whole(m[5])) return;
+  const Port& out = ports[1];
+  const int64_t size = size_of(spec_.program.input_dtype[0]), channels = slot->extent[2], pixel = channels * size;
+  if (i.width < 1 || i.height < 1 || channels != i.channels) return;
+  if (!has_packed_lines(i.pixel, i.channel, channels, size)) return;
+  if (!has_packed_lines(out.stride[0], out.channel, channels, size)) return;
+  if (std::max(i.width, s.width) > kMost / pixel || i.height > kMost) return;
+  if (shift_chunks(s.width * pixel) > static_cast<uint32_t>(kMost / s.height)) return;
+  const auto left = static_cast<int64_t>(m[2]), limit = 2 * kMost / pixel;
+  if (std::abs(left) > limit) return;
+  s.shift = {s.width * pixel, i.width * pixel, left * pixel, static_cast<int64_t>(m[5]),
+             four_bytes(s.fill, spec_.program.input_dtype[0])};
+}
+
 gpu::Address GpuAffine::prepare(gpu::Batch& batch, size_t slot_bytes) const {
   gpu::Address scratches = 0;
   auto* scratch = reinterpret_cast<AffineScratch*>(
@@ -88,7 +129,7 @@ gpu::Address GpuAffine::prepare(gpu::Batch& batch, size_t slot_bytes) const {
     const Slot* slot = slot_of(batch, r, slot_bytes);
     if (!slot) continue;
     const auto& s = interpolator_of<AffineSlot>(slot);
-    if (s.walk != Walk::Scale && s.walk != Walk::Steps) continue;
+    if ((s.walk != Walk::Scale && s.walk != Walk::Steps) || s.shift.line) continue;
     const bool scale = s.walk == Walk::Scale;
     scratch[r].columns = memory.allocate(static_cast<size_t>(scale ? s.width : s.width * s.height) * sizeof(int32_t));
     scratch[r].rows = memory.allocate(static_cast<size_t>(scale ? s.height : s.width * s.height) * sizeof(int32_t));

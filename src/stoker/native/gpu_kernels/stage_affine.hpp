@@ -15,6 +15,8 @@ class GpuAffine {
 
   // Write a row's AffineSlot after its Slot. Return false with the reason in *c.error.
   bool describe(const Call& c, const Views& v) const;
+  // Find out whether a row of a stage that stores what it samples is a shift, from its Slot and Ports.
+  void find_shift(Slot* slot, const Port* ports) const;
   // Add the launches before the stage's own; return the address of the rows' AffineScratch.
   gpu::Address prepare(gpu::Batch& batch, size_t slot_bytes) const;
 

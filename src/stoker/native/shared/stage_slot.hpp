@@ -106,6 +106,20 @@ struct ResampleSlot {
 // Computation of source positions in an affine interpolator; see warp/warp.hpp.
 enum class Walk : int64_t { Linear, Scale, Fixed, Steps };
 
+// Shift of an image by whole pixels, whose lines are contiguous in the source and in the output. Sizes are in bytes.
+struct Shift {
+  int64_t line, source_line;  // sizes of a line of the output, and of the source; 0: the sampling is no such shift
+  int64_t left, up;           // position in the source of the output's first byte and line
+  uint64_t fill;              // four bytes of elements outside of the source
+};
+// A block moves kShiftChunks times as many chunks of 16 bytes as it has threads. Lines begin at any byte of a chunk.
+constexpr int64_t kShiftChunks = 8;
+constexpr uint32_t shift_chunks(int64_t line) { return static_cast<uint32_t>((line + 15 + 15) / 16); }
+constexpr uint32_t shift_blocks(int64_t line, int64_t height) {
+  constexpr int64_t kEach = kShiftChunks * kThreads;
+  return static_cast<uint32_t>((shift_chunks(line) * height + kEach - 1) / kEach);
+}
+
 struct AffineSlot {
   Source source;
   double matrix[6];
@@ -116,6 +130,7 @@ struct AffineSlot {
   // Bytes per pixel, three of which are channels, for sampling of 8-bit RGB images of at least 2 by 2 pixels whose
   // coordinates are below 2^18 and offsets below 2^31, if not by Steps. 0 for all other cases.
   int64_t quick;
+  Shift shift;  // of a stage that stores what it samples
 };
 
 // Slot of projective sampling: an image of bytes with up to four channels.
