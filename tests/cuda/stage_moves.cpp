@@ -23,7 +23,8 @@ struct Moving {
       std::conditional_t<bytes == 1, U8, std::conditional_t<bytes == 2, U16, std::conditional_t<bytes == 4, U32, U64>>>;
   static constexpr int kInputs = 1, kShared = 0, kPorts = 2, kSampled = 1, kStored = 1;
   static constexpr bool kFlat = channels_ == 0, kDivides = false, kShort = true, kMoves = moves;
-  static constexpr int kGroup = 4, kTogether = 2, kPixelsTogether = 1, kPointsTogether = 1, kByteTable = -1;
+  static constexpr int kGroup = 4, kTogether = 2, kByteTable = -1;
+  static constexpr int kPixelsTogether = 1, kPointsTogether = 1, kSharedTogether = 1;
   static constexpr int kWide = kFlat && bytes < 4 ? 16 / bytes : 1, kWideTogether = 1;
   static constexpr int size(int) { return bytes; }
   static constexpr int channels(int) { return kFlat ? 1 : channels_; }

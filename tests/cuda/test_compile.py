@@ -165,6 +165,12 @@ def representative() -> dict[str, str]:
     salt = px.uniform(255, DType.FLOAT64).cast(DType.UINT8)
     noisy = px.select(px.binary("lt", drawn, 99), salt, px.load(DType.UINT8))
     sources["drawn pixels"] = compiled([[noisy]], [DType.UINT8]).source().stage
+    across, down = (px.coordinate(axis).cast(F32) for axis in (1, 0))
+    places = [across * px.uniform(a) + down * px.uniform(b) - px.uniform(c) for a, b, c in ((1, 2, 3), (4, 5, 6))]
+    kept = [px.binary("ge", v - px.unary("floor", v), px.uniform(0.5)) for v in places]
+    masked = px.select(px.binary("or", *kept), px.load(DType.UINT8), px.uniform(0, DType.UINT8))
+    sources["masked pixels"] = compiled([[masked]], [DType.UINT8]).source().stage
+    assert all("kShared = 2" in sources[f"{how} pixels"] for how in ("drawn", "masked"))
     moved = px.select(px.binary("eq", px.coordinate(1), 0), px.unary("neg", px.load(F32)), px.load(F32))
     sources["points"] = compiled([[moved]], [F32]).source().stage
     colours = [m.cast(DType.UINT8) for m in mixed]

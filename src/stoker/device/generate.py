@@ -71,6 +71,8 @@ _SIZES = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2)  # bytes of an element, by the 
 # how many groups a thread keeps: the inputs' words that it computes and the next ones, and half of the outputs'.
 _GROUP, _GROUP_INSTRUCTIONS, _GROUP_WORDS = 4, 480, 26
 _MOST_TOGETHER, _TOGETHER_INSTRUCTIONS, _TOGETHER_WORDS = 8, 60, 20
+# The same limits for programs that compute terms once for the elements of a pixel. Random numbers take registers.
+_SHARED_TOGETHER, _DRAWN_TOGETHER = (100, 40), (60, 20)
 # Bytes of the largest access, and limits of groups of such accesses: instructions of one group and of those that a
 # thread reads together, and words, of which each port after the second takes some for its addresses.
 _ACCESS, _WIDE_GROUP_INSTRUCTIONS, _WIDE_INSTRUCTIONS, _WIDE_WORDS, _WIDE_WORDS_OF_PORT = 16, 640, 200, 36, 4
@@ -515,10 +517,14 @@ def _group_lines(
         for n in (_PIXEL, _POINT) if ports[1] else (_PIXEL,):
             fits, count = _group(len(code) * n, [n * size for size in read], [n * size for size in written])
             inner[n] = count if fits > 1 else 0
+    pixels = [_PIXEL * size for size in read], [_PIXEL * size for size in written]
+    draws = any(names[i[0]] == "Random" for i in code)
+    _, shared = _group(len(code), *pixels, *(_DRAWN_TOGETHER if draws else _SHARED_TOGETHER))
     return [
         f"  static constexpr int kGroup = {lanes}, kTogether = {together};",
         f"  static constexpr int kWide = {wide}, kWideTogether = {wide_together};",
         f"  static constexpr int kPixelsTogether = {inner.get(_PIXEL, 0)}, kPointsTogether = {inner.get(_POINT, 0)};",
+        f"  static constexpr int kSharedTogether = {shared};",
         f"  static constexpr int size(int port) {{ return {_by_port(sizes)}; }}",
         f"  static constexpr int channels(int port) {{ return {_by_port(width)}; }}",
     ]
@@ -544,16 +550,22 @@ def _by_port(values: Sequence[int], name: str = "port") -> str:
     return "".join(f"{name} == {p} ? {v} : " for p, v in enumerate(values[:-1])) + str(values[-1])
 
 
-def _group(instructions: int, read: Sequence[int], written: Sequence[int]) -> tuple[int, int]:
+def _group(
+    instructions: int,
+    read: Sequence[int],
+    written: Sequence[int],
+    together: int = _TOGETHER_INSTRUCTIONS,
+    words: int = _TOGETHER_WORDS,
+) -> tuple[int, int]:
     """Return the number of lanes of a group, and how many groups a thread reads before it computes the first.
 
     The former is 1 if the program is too long or its elements need too many registers. ``read`` and ``written`` are the
-    bytes of a lane in each port.
+    bytes of a lane in each port. ``together`` and ``words`` are limits of instructions and words for the latter.
     """
     inputs, outputs = (sum(-(-_GROUP * n // 4) for n in some) for some in (read, written))
     if instructions * _GROUP > _GROUP_INSTRUCTIONS or inputs + outputs > _GROUP_WORDS:
         return 1, 1
-    most = min(_TOGETHER_INSTRUCTIONS // instructions, 2 * _TOGETHER_WORDS // (4 * inputs + outputs))
+    most = min(together // instructions, 2 * words // (4 * inputs + outputs))
     return _GROUP, _power_of_two(min(most, _MOST_TOGETHER))
 
 

@@ -12,6 +12,7 @@ struct Program {
   static constexpr int kGroup = 4, kTogether = 1;
   static constexpr int kWide = 1, kWideTogether = 1;
   static constexpr int kPixelsTogether = 0, kPointsTogether = 0;
+  static constexpr int kSharedTogether = 1;
   static constexpr int size(int port) { return port == 0 ? 4 : port == 1 ? 4 : port == 2 ? 4 : 1; }
   static constexpr int channels(int port) { return port == 0 ? 1 : port == 1 ? 1 : port == 2 ? 1 : 1; }
   static constexpr int saturates(int port) { return port == 0 ? 0 : port == 1 ? 0 : port == 2 ? 0 : 1; }

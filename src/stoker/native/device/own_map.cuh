@@ -134,22 +134,37 @@ struct Map {
       static constexpr int of(int byte) { return byte / kBytes * 4 + byte % kBytes; }
     };
     const uint32_t* base;
-    int32_t skew;  // of the frame's first byte in a word
+    int32_t skew;   // of the frame's first byte in a word
+    int32_t whole;  // words before this one have no bytes after the frame, which may be nobody's
     uint32_t constant;
 
     Words(const Images& images, const uint8_t* source) : constant(0) {
       skew = static_cast<int32_t>(reinterpret_cast<uint64_t>(source) % 4);
       base = reinterpret_cast<const uint32_t*>(source - skew);
+      const auto row = static_cast<int32_t>(images.from.row), column = static_cast<int32_t>(images.from.column);
+      const int32_t down = row > 0 ? (images.height - 1) * row : 0;
+      const int32_t across = column > 0 ? (images.width - 1) * column : 0;
+      whole = (down + across + skew + kBytes) >> 2;
 #pragma unroll
       for (int c = 0; c < kChannels; ++c) stage::pack(&constant, c, static_cast<Memory>(images.constant));
     }
-    // Return the pixel at y and x in the low bytes. The others are undefined.
-    uint32_t pixel(const Images& images, const Line& y, const Line& x) const {
+    // Distance of a pixel's first byte from `base`.
+    int32_t place(const Images& images, const Line& y, const Line& x) const {
       const auto row = static_cast<int32_t>(images.from.row), column = static_cast<int32_t>(images.from.column);
-      const int32_t first = y.index[0] * row + x.index[0] * column + skew, last = first + kBytes - 1;
-      const uint32_t low = base[first >> 2], high = base[last >> 2];  // the same word for many pixels
-      const uint32_t found = gpu::funnel_right(high, low, static_cast<uint32_t>(first) * 8);
-      return y.inside[0] && x.inside[0] ? found : constant;
+      return y.index[0] * row + x.index[0] * column + skew;
+    }
+    bool in_whole_words(int32_t first) const { return (first + kBytes - 1) >> 2 < whole; }
+    // Return a pixel in whole words, in the low bytes. The other bytes, and other pixels, are undefined.
+    uint32_t read(int32_t first) const {
+      const int32_t low = first >> 2, high = (first + kBytes - 1) >> 2;  // the same word for many pixels
+      const auto word = [&](int32_t i) { return whole > 0 ? base[i < whole ? i : whole - 1] : 0; };  // without a branch
+      return gpu::funnel_right(word(high), word(low), static_cast<uint32_t>(first) * 8);
+    }
+    uint32_t read_bytes(int32_t first) const {
+      uint32_t found = 0;
+#pragma unroll
+      for (int b = 0; b < kBytes; ++b) found |= uint32_t{reinterpret_cast<const uint8_t*>(base)[first + b]} << (8 * b);
+      return found;
     }
   };
 
@@ -169,10 +184,24 @@ struct Map {
                            const float (&across)[kGroup], uint32_t* words) {
     if constexpr (in_word(kChannels)) {
       const Words<kChannels> own(images, source);
+      int32_t first[kGroup];
       uint32_t pixels[kGroup];
+      bool inside[kGroup], all_whole = true;
 #pragma unroll
-      for (int k = 0; k < kGroup; ++k)
-        pixels[k] = own.pixel(images, Line(down[k], images.height), Line(across[k], images.width));
+      for (int k = 0; k < kGroup; ++k) {
+        const Line y(down[k], images.height), x(across[k], images.width);
+        first[k] = own.place(images, y, x);
+        inside[k] = y.inside[0] && x.inside[0];
+        all_whole &= own.in_whole_words(first[k]);
+        pixels[k] = own.read(first[k]);
+      }
+      if (!all_whole) {
+#pragma unroll
+        for (int k = 0; k < kGroup; ++k)
+          if (!own.in_whole_words(first[k])) pixels[k] = own.read_bytes(first[k]);
+      }
+#pragma unroll
+      for (int k = 0; k < kGroup; ++k) pixels[k] = inside[k] ? pixels[k] : own.constant;
       return stage::move_bytes<typename Words<kChannels>::Packed, words_of(kChannels)>(pixels, words);
     }
 #pragma unroll

@@ -150,7 +150,7 @@ struct PixelGroups {
   using Program = Program_;
   static constexpr bool kSame = same;
   static constexpr int kLanes = Program::kGroup, kInner = kPixel;
-  static constexpr int kTogether = Program::kPixelsTogether;
+  static constexpr int kTogether = same ? Program::kSharedTogether : Program::kPixelsTogether;
 };
 // Its groups of points; see kPoint there.
 template <class Program_>
