@@ -138,6 +138,25 @@ def entry(x: px.Px) -> px.Px:
     return px.lookup(DType.UINT8, 1, x.cast(DType.INT32), 256)
 
 
+def of_coordinates() -> dict[str, str]:
+    """Return the sources of programs of coordinates: two that compute terms once for a pixel, and one of points."""
+    sources = {}
+    place = px.coordinate(0) * 500 + px.coordinate(1)
+    drawn = px.random(place, *(px.uniform(n, DType.INT32) for n in (7, 8)))
+    salt = px.uniform(255, DType.FLOAT64).cast(DType.UINT8)
+    noisy = px.select(px.binary("lt", drawn, 99), salt, px.load(DType.UINT8))
+    sources["drawn pixels"] = compiled([[noisy]], [DType.UINT8]).source().stage
+    across, down = (px.coordinate(axis).cast(F32) for axis in (1, 0))
+    places = [across * px.uniform(a) + down * px.uniform(b) - px.uniform(c) for a, b, c in ((1, 2, 3), (4, 5, 6))]
+    kept = [px.binary("ge", v - px.unary("floor", v), px.uniform(0.5)) for v in places]
+    masked = px.select(px.binary("or", *kept), px.load(DType.UINT8), px.uniform(0, DType.UINT8))
+    sources["masked pixels"] = compiled([[masked]], [DType.UINT8]).source().stage
+    moved = px.select(px.binary("eq", px.coordinate(1), 0), px.unary("neg", px.load(F32)), px.load(F32))
+    sources["points"] = compiled([[moved]], [F32]).source().stage
+    assert ["kShared = 2" in text for text in sources.values()] == [True, True, False]
+    return sources
+
+
 def representative() -> dict[str, str]:
     """Return the sources of a training chain's kernels, and of long arithmetic in double."""
     x = [px.load(DType.UINT8, 0, c) for c in range(3)]
@@ -160,19 +179,7 @@ def representative() -> dict[str, str]:
     whole = compiled([[px.load(DType.INT16)]], [DType.INT16], interpolator="resample")
     sources.update((f"{name} in double", text) for name, text in whole.source().interpolators)
     sources["flat resample"] = compiled([[px.load(DType.UINT8)]], [DType.UINT8], interpolator="resample").source().stage
-    place = px.coordinate(0) * 500 + px.coordinate(1)
-    drawn = px.random(place, *(px.uniform(n, DType.INT32) for n in (7, 8)))
-    salt = px.uniform(255, DType.FLOAT64).cast(DType.UINT8)
-    noisy = px.select(px.binary("lt", drawn, 99), salt, px.load(DType.UINT8))
-    sources["drawn pixels"] = compiled([[noisy]], [DType.UINT8]).source().stage
-    across, down = (px.coordinate(axis).cast(F32) for axis in (1, 0))
-    places = [across * px.uniform(a) + down * px.uniform(b) - px.uniform(c) for a, b, c in ((1, 2, 3), (4, 5, 6))]
-    kept = [px.binary("ge", v - px.unary("floor", v), px.uniform(0.5)) for v in places]
-    masked = px.select(px.binary("or", *kept), px.load(DType.UINT8), px.uniform(0, DType.UINT8))
-    sources["masked pixels"] = compiled([[masked]], [DType.UINT8]).source().stage
-    assert all("kShared = 2" in sources[f"{how} pixels"] for how in ("drawn", "masked"))
-    moved = px.select(px.binary("eq", px.coordinate(1), 0), px.unary("neg", px.load(F32)), px.load(F32))
-    sources["points"] = compiled([[moved]], [F32]).source().stage
+    sources.update(of_coordinates())
     colours = [m.cast(DType.UINT8) for m in mixed]
     sources["colours"] = compiled([colours], [DType.UINT8], 3).source().stage
     sources["two outputs"] = compiled([colours, normal], [DType.UINT8], 3).source().stage

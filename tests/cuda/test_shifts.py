@@ -71,7 +71,7 @@ def test_shifted_images(kernels: tuple[dict[Any, Any], Any], dtype: DType) -> No
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.name.lower())
 def test_shifted_views(kernels: tuple[dict[Any, Any], Any], dtype: DType) -> None:
-    """Some lines of an image, also backwards: the bytes around them are other lines' or nobody's."""
+    """Some lines of an image, also backwards: the bytes around them are other lines' or no tensor's."""
     rng = np.random.default_rng(int(dtype))
     stage, rows = STAGES[dtype, True], []
     for start, step, extent in ((0, 1, 9), (8, -1, 9), (1, 2, 4), (8, -3, 3), (4, 1, 1)):

@@ -332,10 +332,9 @@ def generate(
     loaded = [i[10] for i in code if names[i[0]] == "Load" and i[9] == 0]
     divides = any(names[i[0]] in _DIVISIONS for i in code)
     draws = any(names[i[0]] == "Random" for i in code)
-    computes = sum(names[i[0]] not in _FROM_PORTS for i in code)
     constants = {
         "kInputs": len(in_types) + coordinates,
-        "kShared": coordinates if draws or computes >= _SHARED_INSTRUCTIONS else 0,
+        "kShared": coordinates if draws or _computes(code, names) >= _SHARED_INSTRUCTIONS else 0,
         "kPorts": len(in_types) + coordinates + len(out_types),
         "kSampled": max(loaded, default=0) + 1 if channels else 1,
         "kStored": max(i[10] for i in code if names[i[0]] == "Store") + 1,
@@ -355,7 +354,8 @@ def generate(
     only_moves = _only_moves(code, names, in_types)
     moves = len(group) > 1 and not channels and not coordinates and only_moves
     if len(group) > 1:
-        sampled_blocks = min(blocks, _MIN_BLOCKS if constants["kShared"] or text.held_words() > _GROUP_HELD else _GROUP_BLOCKS)
+        many = constants["kShared"] or text.held_words() > _GROUP_HELD
+        sampled_blocks = min(blocks, _MIN_BLOCKS if many else _GROUP_BLOCKS)
         saturating = text.saturating()
         kinds = [0] * constants["kInputs"] + [_SATURATION[saturating.get(o, "")] for o in range(len(out_types))]
         group.append(f"  static constexpr int saturates(int port) {{ return {_by_port(kinds)}; }}")
@@ -388,19 +388,10 @@ def generate(
     ]
     frame = "\n".join(lines)
     interpolators = _interpolator_sources(interpolator, sampled)
-    if interpolator == "resample" and sampled == "uint8_t" and constants["kSampled"] <= 3:
-        both = '#include "device/resample_tile.cuh"\n\nSTOKER_RESAMPLED\n'
-        down = '#include "device/resample_down.cuh"\n\nSTOKER_RESAMPLED_DOWN\n'
-        words = f"{frame}STOKER_WORDS(stoker::stage::Program, {blocks})\n"
-        interpolators += ("stoker_resampled", both), ("stoker_resampled_down", down), ("stoker_words", words)
-        if rows.planar:
-            kernels = "stoker_resampled_planar", "stoker_resampled_down_planar"
-            interpolators += tuple((n, f'#include "device/resample_planar.cuh"\n\n{n.upper()}\n') for n in kernels)
     if interpolator == "affine" and only_moves:
         interpolators += (("stoker_shifted", '#include "device/stage_shift.cuh"\n\nSTOKER_SHIFTED\n'),)
-    if interpolator == "affine" and sampled == "uint8_t" and constants["kSampled"] <= 3 and blocks > _MIN_BLOCKS:
-        pairs = f'{frame}#include "device/stage_pairs.cuh"\n\nSTOKER_PAIRS(stoker::stage::Program, {blocks})\n'
-        interpolators += (("stoker_pairs", pairs),)
+    if sampled == "uint8_t" and constants["kSampled"] <= 3:
+        interpolators += _sources_for_bytes(frame, interpolator, blocks, planar=rows.planar)
     bound = "stoker::stage::kMoveBlocks" if moves else str(sampled_blocks)
     return StageSource(f"{frame}STOKER_STAGE(stoker::stage::Program, {bound})\n", interpolators, tuple(text.uniforms))
 
@@ -473,6 +464,11 @@ def _blocks(ops: Sequence[str], ports: int) -> int:
     if ports > _FEW_PORTS or len(ops) > _SHORT or not _LONG.isdisjoint(ops):
         return _MIN_BLOCKS
     return 4
+
+
+def _computes(code: Sequence[Instruction], names: Mapping[int, str]) -> int:
+    """Return the number of a program's instructions that depend on nothing but registers and uniforms."""
+    return sum(names[i[0]] not in _FROM_PORTS for i in code)
 
 
 def _only_moves(code: Sequence[Instruction], names: Mapping[int, str], in_types: Sequence[int]) -> bool:
@@ -619,6 +615,21 @@ def _numbers(
     empty = [f"{head} {{}}"]
     constructor = [f"{head} {{", "      const Numbers& n = *this;", *body, "    }"] if body else empty
     return ["  struct Numbers {", *members, *constructor, *reads, "  };"]
+
+
+def _sources_for_bytes(frame: str, interpolator: str, blocks: int, *, planar: bool) -> tuple[tuple[str, str], ...]:
+    """Return the sources of kernels for 8-bit images of up to three channels. ``frame`` is the stage's class."""
+    if interpolator == "resample":
+        both = '#include "device/resample_tile.cuh"\n\nSTOKER_RESAMPLED\n'
+        down = '#include "device/resample_down.cuh"\n\nSTOKER_RESAMPLED_DOWN\n'
+        words = f"{frame}STOKER_WORDS(stoker::stage::Program, {blocks})\n"
+        sources = (("stoker_resampled", both), ("stoker_resampled_down", down), ("stoker_words", words))
+        names = ("stoker_resampled_planar", "stoker_resampled_down_planar") if planar else ()
+        return *sources, *((n, f'#include "device/resample_planar.cuh"\n\n{n.upper()}\n') for n in names)
+    if interpolator == "affine" and blocks > _MIN_BLOCKS:
+        pairs = f'{frame}#include "device/stage_pairs.cuh"\n\nSTOKER_PAIRS(stoker::stage::Program, {blocks})\n'
+        return (("stoker_pairs", pairs),)
+    return ()
 
 
 def _interpolator_sources(interpolator: str, sampled: str) -> tuple[tuple[str, str], ...]:

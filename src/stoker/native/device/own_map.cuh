@@ -135,7 +135,7 @@ struct Map {
     };
     const uint32_t* base;
     int32_t skew;   // of the frame's first byte in a word
-    int32_t whole;  // words before this one have no bytes after the frame, which may be nobody's
+    int32_t whole;  // words before this one have no bytes after the frame
     uint32_t constant;
 
     Words(const Images& images, const uint8_t* source) : constant(0) {

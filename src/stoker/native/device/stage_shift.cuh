@@ -124,8 +124,7 @@ inline void run_shifted(uint64_t slots, uint64_t slot_bytes, uint64_t, const gpu
   STOKER_SHARED(ShiftedLines, lines);
   const auto* slot = reinterpret_cast<const Slot*>(slots + work.row * slot_bytes);
   const auto* affine = reinterpret_cast<const AffineSlot*>(slot + 1);
-  if (gpu::thread_index() == 0)
-    lines.fill_in(*affine, reinterpret_cast<const Port*>(affine + 1)[1], slot->extent[1]);
+  if (gpu::thread_index() == 0) lines.fill_in(*affine, reinterpret_cast<const Port*>(affine + 1)[1], slot->extent[1]);
   gpu::block_barrier();
   move_pieces<ShiftedChunk>(lines, work.number, shift_blocks(affine->shift.line, slot->extent[1]));
 }
