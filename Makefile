@@ -2,7 +2,7 @@
 # A fresh machine needs python3 (3.11 or newer, with its venv and dev packages), g++ and make. Each target installs the rest.
 #
 #   make demo [DATA=~/photos] [OUT=folder]    demonstration on a folder of photographs
-#   make test [TESTS=tests/unit]              lint, types, layers, tests in PROCESSES=2 processes
+#   make test [TESTS=tests/unit]              lint, types, layers, tests in PROCESSES processes (processors + 1)
 #   make test-complete [TESTS=tests/cuda]     the tests with all cases of those of which make test runs a sample
 #   make check                                lint, types, layers, generated files; no tests
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
@@ -42,7 +42,6 @@
 #   make clean                                remove all environments and outputs
 
 PYTHON ?= python3
-PROCESSES ?= 2
 JOBS ?= 1
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -74,8 +73,9 @@ HANGS := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-
 test test-complete: export PYTHONDONTWRITEBYTECODE :=
 # A GPU runs in seconds what its emulation takes minutes for, so nothing is left out there.
 test-complete test-gpu: export STOKER_COMPLETE := 1
+# One process more than processors: now and then a test waits for a process, a server or a clock.
 test test-complete: check
-	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(HANGS) $(TESTS)
+	@$(PY) -m pytest -n $(or $(PROCESSES),$(shell expr $$(nproc) + 1)) --dist loadfile --no-loadscope-reorder $(HANGS) $(TESTS)
 
 test-older test-newest: test-%: .venv-%/.package
 	@.venv-$*/bin/python -m pytest -W ignore::DeprecationWarning tests/takeover $(TESTS)  # deprecations differ per release
@@ -97,7 +97,7 @@ test-gpu: setup
 	@REQUIRE_GPU=1 $(PY) -m pytest tests/gpu tests/cuda tests/takeover/test_destination.py tests/takeover/test_table.py $(TESTS)
 
 test-gpu-sanitizer: setup
-	@REQUIRE_GPU=1 STOKER_SANITIZER=1 $(PY) -m pytest tests/gpu/test_sanitizer.py tests/gpu/test_gpu_jpeg.py -k sanitizer -n $(PROCESSES) --dist worksteal $(TESTS)
+	@REQUIRE_GPU=1 STOKER_SANITIZER=1 $(PY) -m pytest tests/gpu/test_sanitizer.py tests/gpu/test_gpu_jpeg.py -k sanitizer -n $(or $(PROCESSES),2) --dist worksteal $(TESTS)
 
 # The type checker takes about as long as all other tools together, and runs beside them.
 # mypy ignores a file that has a stub, unless it is named.
@@ -152,7 +152,7 @@ test-free-threaded: .venv-free-threaded/.free-threaded-needs .venv-free-threaded
 test-xmath:
 	@mkdir -p build/xmath
 	@$(or $(CXX),g++) -std=c++20 -O2 -ffp-contract=off -pthread -Isrc/stoker/native tests/native/xmath_range.cpp -o build/xmath/range
-	@build/xmath/range 1 $(PROCESSES)
+	@build/xmath/range 1 $(or $(PROCESSES),2)
 
 test-asan: setup $(ASAN)/.package
 	@$(SANITIZED) $(PY) -c "from stoker.native import _native; assert _native.sanitized, _native.__file__"
