@@ -178,6 +178,8 @@ def representative() -> dict[str, str]:
     sources["twist affine in pairs"] = dict(twist.interpolators)["stoker_pairs"]
     whole = compiled([[px.load(DType.INT16)]], [DType.INT16], interpolator="resample")
     sources.update((f"{name} in double", text) for name, text in whole.source().interpolators)
+    shifting = compiled([[px.load(DType.UINT8)]], [DType.UINT8], interpolator="affine").source()
+    sources["stoker_shifted"] = dict(shifting.interpolators)["stoker_shifted"]
     sources["flat resample"] = compiled([[px.load(DType.UINT8)]], [DType.UINT8], interpolator="resample").source().stage
     sources.update(of_coordinates())
     colours = [m.cast(DType.UINT8) for m in mixed]
