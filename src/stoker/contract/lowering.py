@@ -76,15 +76,28 @@ class Lowering(Scoped):
         try:
             op = scope.operator
             self._require_axes(scope)
+            if outer is None:
+                inputs = self._with_axis_names(scope, inputs)
             if op.is_composite():
                 result = op.compose(self, *inputs)
             elif op.is_python():
                 result = self._python_node(op, inputs)
             else:
                 result = op.lower(self, *inputs)
+            outputs = result if isinstance(result, tuple) else (result,)
+            # An operator may return its input, whose own names stay as they are.
+            return tuple(x if x.layout == self.list.values[x.id].layout else self.relabel(x, x.layout) for x in outputs)
         finally:
             self._scope = outer
-        return result if isinstance(result, tuple) else (result,)
+
+    @staticmethod
+    def _with_axis_names(scope: Scope, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Return the inputs of a node. The first one gets the operator's default axis names if it has none."""
+        if not inputs or inputs[0].layout:
+            return inputs
+        framed = any(x.per_frame for x in scope.edges.values())
+        layout = scope.operator.default_layout(inputs[0].rank, per_frame=framed)
+        return [replace(inputs[0], layout=layout), *inputs[1:]] if layout else inputs
 
     def _require_axes(self, scope: Scope) -> None:
         """Raise ArgumentError if a node that lists axes has more numbers than a tensor has axes, in the first batch."""

@@ -31,6 +31,12 @@ if TYPE_CHECKING:  # `import stoker` does not load the step classes
     from .streaming import StreamRule
 
 
+# Values of `Operator.default_layouts`
+COLOURS = ("HWC", "FHWC")
+IMAGES = ("HW", *COLOURS)
+IMAGES_AND_VOLUMES = (*IMAGES, "FDHWC")
+
+
 class RowContext:
     """Arguments and draws of one row, for a reference.
 
@@ -144,6 +150,7 @@ class Operator:
         writes_to_gpu: of an operator in Python: outputs may be in the memory of the GPU that :meth:`use_gpu` got.
         gives_bfloat16: the output type may be bfloat16.
         takes_bfloat16: inputs may be bfloat16. The computation is in float32, with one rounding at the end.
+        default_layouts: axis names of a first input that has none, which :meth:`default_layout` chooses from.
         cases: argument dictionaries for tests, documentation and benchmarks. ``case_inputs`` returns the inputs.
     """
 
@@ -167,6 +174,7 @@ class Operator:
     writes_to_gpu: ClassVar[bool] = False
     gives_bfloat16: ClassVar[bool] = False
     takes_bfloat16: ClassVar[bool] = False
+    default_layouts: ClassVar[tuple[str, ...]] = ()
     hidden: ClassVar[bool] = False
     arguments_come_last: ClassVar[bool] = False
     _all_arguments: ClassVar[dict[str, Argument]]
@@ -225,6 +233,17 @@ class Operator:
             arguments: the arguments of the call by name.
         """
         return False
+
+    @classmethod
+    def default_layout(cls, rank: int, *, per_frame: bool = False) -> str:
+        """Return the axis names of a first input that has none: the first of `default_layouts` with as many axes.
+
+        Args:
+            rank: the number of axes of the input.
+            per_frame: an argument has numbers for each frame, so that the input is a video.
+        """
+        fitting = (x for x in cls.default_layouts if len(x) == rank and (x[0] == "F" or not per_frame))
+        return next(fitting, "")
 
     @classmethod
     def use_gpu(cls, args: Mapping[str, Any], gpu: Any) -> None:

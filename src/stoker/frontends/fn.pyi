@@ -850,6 +850,7 @@ def crop(
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
     """Cut a window. Input: an image, video or volume with layout HWC, CHW, FHWC, ..., any type. Output: the window.
+    Four axes without names are DHWC, as in DALI, and FHWC if an argument has numbers for each frame.
 
     The start is ``crop_pos * (input - window)``, rounded half away from zero. Fractional window sizes are truncated,
     and sizes below 1 mean the whole extent, as in DALI. With ``out_of_bounds_policy="pad"``, a larger window's surplus

@@ -13,7 +13,7 @@ from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.expr import Scalar, is_static
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import IMAGES, Operator, RowContext
 from ...contract.pixel import Px, coordinate, select, unary, uniform
 from ...contract.step import Inlining, Launches, LaunchPass, Value, ViewOp
 from ...contract.types import DType, InterpType
@@ -38,6 +38,7 @@ def interpolation(default: InterpType) -> Any:
 class MapArguments(Operator):
     """Arguments of operators that sample an image at coordinates."""
 
+    default_layouts = IMAGES
     gives_bfloat16 = takes_bfloat16 = True
     interp_type = interpolation(InterpType.INTERP_NN)
     fill_value = arg("float", 0.0, doc="Value outside of the image.")

@@ -12,7 +12,7 @@ from ...contract.argument import arg
 from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.expr import Expr, Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import IMAGES_AND_VOLUMES, Operator, RowContext
 from ...contract.step import Interpolator, Value
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array, number_in
@@ -28,6 +28,7 @@ _COUNTED = {6: "six", 9: "nine", 12: "twelve"}
 class WarpArguments(Operator):
     """Arguments for interpolation and fill values."""
 
+    default_layouts = IMAGES_AND_VOLUMES
     gives_bfloat16 = takes_bfloat16 = True
     fill_value = arg("float", None, doc="Value outside of the image; by default that of the nearest edge pixel.")
     interp_type = arg(

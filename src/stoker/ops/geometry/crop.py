@@ -109,12 +109,14 @@ def crop_windows_reference(row: RowContext, x: Any, layout: str) -> dict[int, tu
 
 class Crop(CropArguments, BoundsArguments, OutputTypeArguments, name="crop"):
     """Cut a window. Input: an image, video or volume with layout HWC, CHW, FHWC, ..., any type. Output: the window.
+    Four axes without names are DHWC, as in DALI, and FHWC if an argument has numbers for each frame.
 
     The start is ``crop_pos * (input - window)``, rounded half away from zero. Fractional window sizes are truncated,
     and sizes below 1 mean the whole extent, as in DALI. With ``out_of_bounds_policy="pad"``, a larger window's surplus
     is distributed by the same rule.
     """
 
+    default_layouts = ("HW", "HWC", "DHWC", "FHWC")  # as DALI's: four axes are a volume
     cases = (
         {"crop": (5, 7)},
         {"crop_h": 4, "crop_w": 6, "crop_pos_x": 0.0, "crop_pos_y": 1.0},

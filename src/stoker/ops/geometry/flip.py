@@ -7,7 +7,7 @@ from typing import Any
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import IMAGES_AND_VOLUMES, Operator, RowContext
 from ...contract.step import Value
 
 
@@ -17,6 +17,7 @@ class Flip(Operator, name="flip"):
     Moves no data: the next operator reads (or stores) in the other direction.
     """
 
+    default_layouts = IMAGES_AND_VOLUMES
     takes_bfloat16 = True
     horizontal = arg("int", 1, per_row=True, doc="Mirror left and right where not 0.")
     vertical = arg("int", 0, per_row=True, doc="Mirror top and bottom where not 0.")

@@ -15,7 +15,7 @@ from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import COLOURS, Operator, RowContext
 from ...contract.step import ALIASES, Launches, Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
@@ -36,6 +36,7 @@ class MultiPaste(Operator, name="multi_paste"):
     other samples of the epoch instead.
     """
 
+    default_layouts = COLOURS
     inputs = (1, _MOST)
     scope = "batch"
     in_ids = arg(

@@ -13,7 +13,7 @@ from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import IMAGES, Operator, RowContext
 from ...contract.pixel import load, select, uniform
 from ...contract.step import Value
 from ...contract.types import DType
@@ -29,6 +29,7 @@ class Paste(Operator, name="paste"):
     ``int(paste * (canvas - extent))``, in float32. The bytes are DALI's.
     """
 
+    default_layouts = IMAGES
     takes_bfloat16 = True
     ratio = arg("float", per_row=True, doc="Extents of the canvas as multiples of the image's, at least 1.")
     fill_value = arg("int", many=True, doc="Colour of the canvas: one value, or one for each channel.")

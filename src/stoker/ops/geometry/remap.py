@@ -13,7 +13,7 @@ from ...contract import expr as ex
 from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import IMAGES, Operator, RowContext
 from ...contract.pixel import load, unary
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType, InterpType
@@ -29,6 +29,7 @@ class Remap(Operator, name="experimental.remap"):
     Neighbours beyond the edges are 0. With ``pixel_origin="center"`` bytes are those of OpenCV's ``remap``.
     """
 
+    default_layouts = IMAGES
     gives_bfloat16 = takes_bfloat16 = True
     inputs = (3, 3)
     interp = interpolation(InterpType.INTERP_LINEAR)

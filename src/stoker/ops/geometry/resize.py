@@ -14,7 +14,7 @@ from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.expr import is_static
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext
+from ...contract.operator import IMAGES_AND_VOLUMES, RowContext
 from ...contract.resizing import ResizeArguments
 from ...contract.step import Interpolator, Value
 from ...contract.types import DType, InterpType
@@ -253,6 +253,7 @@ class Resize(ResizeArguments, name="resize"):
     BICUBIC, INTERP_LANCZOS3 its LANCZOS.
     """
 
+    default_layouts = IMAGES_AND_VOLUMES
     version = 2  # version 1 rounded to the image's type before `dtype`
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
     image_type = arg("image_type", None, doc="Accepted; has no effect.")

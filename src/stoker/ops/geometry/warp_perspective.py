@@ -13,7 +13,7 @@ from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import IMAGES, Operator, RowContext
 from ...contract.step import Interpolator, Value
 from ...contract.types import DType, InterpType
 from ._axes import each_frame, image_axes
@@ -43,6 +43,7 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
     a cubic of coefficient -3/4.
     """
 
+    default_layouts = IMAGES
     inputs = (1, 2)
     matrix = arg("float", None, many=True, per_row=True, doc="Nine numbers, rows first; per frame for videos, too.")
     inverse_map = arg("bool", True, doc="The matrix takes the output to the input; False: the input to the output.")

@@ -14,7 +14,7 @@ from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import IMAGES, Operator, RowContext
 from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..geometry._axes import each_frame, image_axes
@@ -46,6 +46,7 @@ def require_ordered(c: Lowering, x: Value) -> None:
 class Morphology(Operator):
     """Arguments and meaning of dilation and erosion."""
 
+    default_layouts = IMAGES
     gives_bfloat16 = takes_bfloat16 = True
     largest = True
     mask_size = arg(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...contract.argument import arg
+from ...contract.operator import COLOURS
 from ._color import OutputDtype
 
 
@@ -15,6 +16,7 @@ class Brightness(OutputDtype, name="brightness"):
     ``full`` is the output type's largest value, 1 for floats.
     """
 
+    default_layouts = COLOURS
     brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness; 1: unchanged.")
     brightness_shift = arg(
         "float", 0.0, per_row=True, doc="Added, as a share of full intensity: 255 for uint8, 1 for floats."

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext
+from ...contract.operator import COLOURS, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 from ._color import OutputDtype, finite, half_range, scaled, scaled_reference
@@ -20,6 +20,7 @@ class BrightnessContrast(OutputDtype, name="brightness_contrast"):
     the output type's largest value, 1 for floats. Sums are float32's, float64's for elements of 32 bits and more.
     """
 
+    default_layouts = COLOURS
     brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness; 1: unchanged.")
     brightness_shift = arg(
         "float", 0.0, per_row=True, doc="Added, as a share of full intensity: 255 for uint8, 1 for floats."

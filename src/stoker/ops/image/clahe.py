@@ -11,7 +11,7 @@ from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import IMAGES, Operator, RowContext
 from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..geometry._axes import each_frame, image_axes
@@ -31,6 +31,7 @@ class Clahe(Operator, name="clahe"):
     DALI's bytes differ.
     """
 
+    default_layouts = IMAGES
     tiles_x = arg("int", doc="Number of tiles across, 1 to 256.")
     tiles_y = arg("int", doc="Number of tiles down, 1 to 256.")
     clip_limit = arg(

@@ -13,7 +13,7 @@ from ...contract import samples
 from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import COLOURS, Operator, RowContext
 from ...contract.pixel import Px, load, unary, uniform
 from ...contract.step import Value
 from ...contract.types import DType, ImageType
@@ -40,6 +40,7 @@ class ColorSpaceConversion(Operator, name="color_space_conversion"):
     ``decoders.image(output_type=types.YCbCr)`` gives.
     """
 
+    default_layouts = (*COLOURS, "FDHWC")
     image_type = arg("image_type", choices=(RGB, BGR, GRAY, YCBCR), doc="Colour model of the input.")
     output_type = arg("image_type", choices=(RGB, BGR, GRAY, YCBCR), doc="Colour model of the output.")
     cases = (

@@ -8,7 +8,7 @@ from typing import Any
 from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext
+from ...contract.operator import COLOURS, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 from ._color import (
@@ -32,6 +32,7 @@ class ColorTwist(ColorOrder, OutputDtype, name="color_twist"):
     its contrast is about the image's own mean. Sums are float32's, float64's for elements of 32 bits and more.
     """
 
+    default_layouts = COLOURS
     exactness = "within float32 rounding"
     brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness; 1: unchanged.")
     contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey, 1: unchanged.")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...contract.argument import arg
+from ...contract.operator import COLOURS
 from ._color import OutputDtype
 
 
@@ -15,6 +16,7 @@ class Contrast(OutputDtype, name="contrast"):
     ``contrast_center + contrast * (x - contrast_center)``.
     """
 
+    default_layouts = COLOURS
     contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey, 1: unchanged.")
     contrast_center = arg(
         "float", None, per_row=True, doc="Intensity that stays; by default 0.5 for floats, half the range for integers."

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import IMAGES, Operator, RowContext
 from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType
 from ..geometry._axes import each_frame, image_axes
@@ -26,6 +26,7 @@ class Equalize(Operator, name="equalize"):
     Source: OpenCV's ``equalizeHist``, like DALI's operator. Pillow's ``ImageOps.equalize`` rounds differently.
     """
 
+    default_layouts = IMAGES
     cases = ({},)
 
     def lower(self, c: Lowering, x: Value) -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import COLOURS, Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType, ImageType
 from ._color import finite, hue_matrix, hue_matrix_reference, mixed, mixed_reference
@@ -20,6 +20,7 @@ class Hsv(Operator, name="hsv"):
     ``dtype`` is given.
     """
 
+    default_layouts = COLOURS
     gives_bfloat16 = takes_bfloat16 = True
     exactness = "within float32 rounding"
     hue = arg("float", 0.0, per_row=True, doc="Change of the hue in degrees.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext
+from ...contract.operator import COLOURS, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 from ._color import ColorOrder, OutputDtype, finite, hue_matrix, hue_matrix_reference, mixed, mixed_reference
@@ -16,6 +16,7 @@ from ._color import ColorOrder, OutputDtype, finite, hue_matrix, hue_matrix_refe
 class Hue(ColorOrder, OutputDtype, name="hue"):
     """Rotate the hue, linearly in YIQ. Input: 3 channels, HWC, CHW, FHWC or FCHW, any type. Output: the same."""
 
+    default_layouts = COLOURS
     exactness = "within float32 rounding"
     hue = arg("float", 0.0, per_row=True, doc="Change of the hue in degrees.")
     cases = ({"hue": 45.0}, {"hue": -170.0, "dtype": "float32"})

@@ -13,7 +13,7 @@ from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import COLOURS, Operator, RowContext
 from ...contract.step import Launches, LaunchPass, Value
 from ...contract.types import DType
 from ..geometry._axes import each_frame, image_axes
@@ -32,6 +32,7 @@ class JpegCompressionDistortion(Operator, name="jpeg_compression_distortion"):
     of the file format is left out, on the CPU and on GPUs.
     """
 
+    default_layouts = COLOURS
     quality = arg("int", 50, per_row=True, doc="Quality of the compression, 1 to 100. Numbers beyond are clamped.")
     cases = ({}, {"quality": 5}, {"quality": 95}, {"quality": 1000})
 

@@ -11,7 +11,7 @@ from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import IMAGES, Operator, RowContext
 from ...contract.step import Launches, Value
 from ..geometry._axes import image_axes
 from ._windows import element_blocks, require_ordered, windowed
@@ -28,6 +28,7 @@ class MedianBlur(Operator, name="experimental.median_blur"):
     sign. In DALI the operator runs on GPUs only.
     """
 
+    default_layouts = IMAGES
     gives_bfloat16 = takes_bfloat16 = True
     window_size = arg(
         "int", (3, 3), many=True, per_axis=True, per_row=True,

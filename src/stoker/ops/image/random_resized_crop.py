@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...contract.argument import arg
+from ...contract.operator import IMAGES
 from ...contract.resizing import FilterArguments
 
 
@@ -17,6 +18,7 @@ class RandomResizedCrop(FilterArguments, name="random_resized_crop"):
     (DALI's does). uint8 equals Pillow's ``crop`` and ``resize`` bit for bit.
     """
 
+    default_layouts = IMAGES
     version = 2  # version 1 rounded to the image's type before `dtype`
     draws = 1
     size = arg("int", many=True, per_axis=True, doc="Output (height, width) in pixels, or one number for both.")

@@ -10,7 +10,7 @@ import numpy as np
 from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext
+from ...contract.operator import IMAGES_AND_VOLUMES, RowContext
 from ...contract.resizing import ResizeArguments
 from ...contract.step import Value
 from ..geometry.crop import Crop, CropArguments
@@ -23,6 +23,7 @@ class ResizeCropMirror(ResizeArguments, CropArguments, name="resize_crop_mirror"
     The result has the same bits as ``flip(crop(resize(x)))``.
     """
 
+    default_layouts = IMAGES_AND_VOLUMES
     version = 2  # version 1 rounded to the image's type before `dtype`
     mirror = arg(
         "int", 0, per_row=True, doc="Directions to mirror: the sum of 1 (left and right) and 2 (top and bottom)."

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext
+from ...contract.operator import COLOURS, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 from ._color import ColorOrder, OutputDtype, finite, hue_matrix, hue_matrix_reference, mixed, mixed_reference
@@ -16,6 +16,7 @@ from ._color import ColorOrder, OutputDtype, finite, hue_matrix, hue_matrix_refe
 class Saturation(ColorOrder, OutputDtype, name="saturation"):
     """Change the saturation, linearly in YIQ. Input: 3 channels, HWC, CHW, FHWC or FCHW, any type. Output: the same."""
 
+    default_layouts = COLOURS
     exactness = "within float32 rounding"
     saturation = arg("float", 1.0, per_row=True, doc="Factor of the saturation; 0: without colour, 1: unchanged.")
     cases = ({"saturation": 0.3}, {"saturation": 2.0, "dtype": "float32"})
