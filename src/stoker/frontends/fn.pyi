@@ -3264,11 +3264,11 @@ def reinterpret(
     x: Input,
     /,
     *shape_input: Input,
-    dtype: DTypeLike | None = None,
     shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
     rel_shape: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
     src_dims: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
     layout: str | None = None,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
     preserve: bool = False,
@@ -3281,11 +3281,11 @@ def reinterpret(
     element keeps its size; other types are an error, which ends DALI's process.
 
     Args:
-        dtype: Element type of the output.
         shape: Extents; one may be -1.
         rel_shape: Extents as shares of the input's; one may be negative.
         src_dims: Axes of the input whose extents are taken; -1: a new axis of extent 1.
         layout: Names of the output's axes.
+        dtype: Element type of the output.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.

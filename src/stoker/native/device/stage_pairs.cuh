@@ -139,15 +139,16 @@ class FixedColumn {
   FixedPlace place() const { return place(whole_part(x_at_), whole_part(y_at_), x_weight(), y_weight()); }
   // Return whether all neighbours of the position are inside of the source.
   bool inner() const {
-    return (whole_part(x_at_) < static_cast<uint32_t>(column_.right())) &
-           (whole_part(y_at_) < static_cast<uint32_t>(column_.bottom()));
+    return (whole_part(x_at_) < static_cast<uint32_t>(column_.source().right)) &
+           (whole_part(y_at_) < static_cast<uint32_t>(column_.source().bottom));
   }
   // Replace neighbours outside of the source as QuickColumn does; return kOutside, kUnsure or 0.
   uint32_t settle(FixedPlace& at) const {
     uint32_t x, y, right = x_weight(), below = y_weight();
-    const uint32_t rare = settle(x_at_, column_.right(), x, right) | settle(y_at_, column_.bottom(), y, below);
+    const uint32_t rare =
+        settle(x_at_, column_.source().right, x, right) | settle(y_at_, column_.source().bottom, y, below);
     at = place(x, y, right, below);
-    return column_.clamp() ? 0 : rare;
+    return column_.source().clamp ? 0 : rare;
   }
   void step() {
     y_ += kPairStep;
@@ -166,7 +167,7 @@ class FixedColumn {
   static bool edge(uint32_t weight) { return weight + 64 < 128; }  // 2^-27 is 32
   FixedPlace place(uint32_t x, uint32_t y, uint32_t right, uint32_t below) const {
     const uint32_t both = upper_product(right, below);
-    return {y * static_cast<uint32_t>(column_.row()) + x * 4,
+    return {y * static_cast<uint32_t>(column_.source().row) + x * 4,
             FixedWeights(upper_product(~right, ~below), right - both, below - both, both)};
   }
   static uint32_t settle(int64_t at, int32_t last, uint32_t& first, uint32_t& weight) {
@@ -189,8 +190,8 @@ class FixedColumn {
 class FixedPixel {
  public:
   FixedPixel(const FixedColumn& column, const FixedPlace& place) : weights_(place.weights) {
-    const uint8_t *upper = column.column().data() + place.at,
-                  *lower = upper + static_cast<uint32_t>(column.column().row());
+    const uint8_t *upper = column.column().source().data + place.at,
+                  *lower = upper + static_cast<uint32_t>(column.column().source().row);
     word_[0] = load_word(upper), word_[1] = load_word(upper + 4);
     word_[2] = load_word(lower), word_[3] = load_word(lower + 4);
   }

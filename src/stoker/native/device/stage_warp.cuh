@@ -233,6 +233,21 @@ inline bool in_doubt(const uint32_t (&digits)[3]) {
   return doubtful(digits[0]) || doubtful(digits[1]) || doubtful(digits[2]);
 }
 
+// Source of a column of RGB pixels (AffineSlot::quick), whose offsets have 31 bits.
+struct ColumnSource {
+  const uint8_t* data;
+  int32_t row;
+  int32_t right, bottom;  // the last column and row
+  bool clamp;
+
+  explicit ColumnSource(const AffineSlot& s)
+      : data(array_at<uint8_t>(s.source.data)),
+        row(static_cast<int32_t>(s.source.row)),
+        right(static_cast<int32_t>(s.source.width) - 1),
+        bottom(static_cast<int32_t>(s.source.height) - 1),
+        clamp(s.clamp != 0) {}
+};
+
 // linear() for RGB (AffineSlot::quick) with kPixel bytes per pixel, along a column: a pixel is loaded by its
 // constructor and interpolated when it is taken.
 template <int kPixel>
@@ -241,14 +256,7 @@ class QuickColumn {
   using Reader = WarpReader<uint8_t>;
   using Index = int32_t;
 
-  QuickColumn(const Reader& reader, int64_t x)
-      : reader_(reader),
-        x_(static_cast<int32_t>(x)),
-        data_(array_at<uint8_t>(reader.s.source.data)),
-        row_(static_cast<int32_t>(reader.s.source.row)),
-        right_(static_cast<int32_t>(reader.s.source.width) - 1),
-        bottom_(static_cast<int32_t>(reader.s.source.height) - 1),
-        clamp_(reader.s.clamp != 0) {
+  QuickColumn(const Reader& reader, int64_t x) : reader_(reader), source_(reader.s), x_(static_cast<int32_t>(x)) {
     along_x_ = reader.s.matrix[0] * center_of(x_);
     along_y_ = reader.s.matrix[3] * center_of(x_);
   }
@@ -257,29 +265,25 @@ class QuickColumn {
   double source_x(int32_t y) const { return along_x_ + reader_.s.matrix[1] * center_of(y) + reader_.s.matrix[2]; }
   double source_y(int32_t y) const { return along_y_ + reader_.s.matrix[4] * center_of(y) + reader_.s.matrix[5]; }
   const Reader& reader() const { return reader_; }
-  const uint8_t* data() const { return data_; }
-  int32_t row() const { return row_; }
-  // The last column and row of the source.
-  int32_t right() const { return right_; }
-  int32_t bottom() const { return bottom_; }
-  bool clamp() const { return clamp_; }
+  const ColumnSource& source() const { return source_; }
   // Compute a pixel again, in double.
   void compute(int32_t y, uint8_t (&exact)[3]) const { reader_.template linear<3>(y, x_, 0, exact); }
 
   class Pixel : public Quad<kPixel> {
    public:
     Pixel(const QuickColumn& column, int32_t y) : y_(y) {
-      const Along across(column.source_x(y), column.right_), down(column.source_y(y), column.bottom_);
+      const ColumnSource& source = column.source_;
+      const Along across(column.source_x(y), source.right), down(column.source_y(y), source.bottom);
       inside_ = across.inside && down.inside;
       this->weight_x_ = across.weight;
       this->weight_y_ = down.weight;
-      this->load(column.data_ + static_cast<uint32_t>(down.first * column.row_ + across.first * kPixel), column.row_);
+      this->load(source.data + static_cast<uint32_t>(down.first * source.row + across.first * kPixel), source.row);
     }
 
     // Compute the channels, as digits.
     void take_digits(const QuickColumn& column, uint32_t (&digits)[3]) const {
       this->interpolate(digits);
-      const bool outside = !inside_ && !column.clamp_;
+      const bool outside = !inside_ && !column.source_.clamp;
       if (!outside && !in_doubt(digits)) return;
       if (outside) {
 #pragma unroll
@@ -324,10 +328,8 @@ class QuickColumn {
 
  private:
   const Reader& reader_;
+  const ColumnSource source_;
   const int32_t x_;
-  const uint8_t* data_;
-  const int32_t row_, right_, bottom_;
-  const bool clamp_;
   double along_x_, along_y_;
 };
 
@@ -340,13 +342,7 @@ class PickColumn {
   using Index = int32_t;
 
   PickColumn(const Reader& reader, int64_t x)
-      : data_(array_at<uint8_t>(reader.s.source.data)),
-        row_(static_cast<int32_t>(reader.s.source.row)),
-        pixel_(static_cast<int32_t>(reader.s.quick)),
-        right_(static_cast<int32_t>(reader.s.source.width) - 1),
-        bottom_(static_cast<int32_t>(reader.s.source.height) - 1),
-        clamp_(reader.s.clamp != 0),
-        fill_(reader.fill) {
+      : source_(reader.s), pixel_(static_cast<int32_t>(reader.s.quick)), fill_(reader.fill) {
     const double* m = reader.s.matrix;  // the numbers of warp_pick()
     if constexpr (fixed) {
       const auto column = static_cast<uint32_t>(x);
@@ -364,9 +360,10 @@ class PickColumn {
    public:
     Pixel(const PickColumn& c, int32_t y) {
       const int32_t x_at = c.column_of(y), y_at = c.row_of(y);
-      const int32_t column = within(x_at, c.right_), row = within(y_at, c.bottom_);
-      inside_ = c.clamp_ | ((column == x_at) & (row == y_at));
-      const uint8_t* p = c.data_ + static_cast<uint32_t>(row * c.row_ + column * c.pixel_);
+      const ColumnSource& source = c.source_;
+      const int32_t column = within(x_at, source.right), row = within(y_at, source.bottom);
+      inside_ = source.clamp | ((column == x_at) & (row == y_at));
+      const uint8_t* p = source.data + static_cast<uint32_t>(row * source.row + column * c.pixel_);
 #pragma unroll
       for (int k = 0; k < 3; ++k) value_[k] = load_byte(p + k);
     }
@@ -394,9 +391,8 @@ class PickColumn {
     else return static_cast<int32_t>(load_word(rows_ + y));
   }
 
-  const uint8_t* data_;
-  const int32_t row_, pixel_, right_, bottom_;
-  const bool clamp_;
+  const ColumnSource source_;
+  const int32_t pixel_;
   const uint32_t fill_;
   uint32_t first_x_, first_y_, step_x_, step_y_;
   int32_t column_;

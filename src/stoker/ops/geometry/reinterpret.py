@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator
 from ...contract.step import Value
+from ._shape_arguments import ShapeArguments
 
 
-class Reinterpret(Operator, name="reinterpret"):
+class Reinterpret(ShapeArguments, name="reinterpret"):
     """Take the bytes of a tensor as elements of another type, and change the shape. Inputs: data, and optionally the
     shape. Output: the same bytes.
 
@@ -20,23 +20,6 @@ class Reinterpret(Operator, name="reinterpret"):
     gives_bfloat16 = takes_bfloat16 = True
     inputs = (1, 2)
     dtype = arg("dtype", None, doc="Element type of the output.")
-    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Extents; one may be -1.")
-    rel_shape = arg(
-        "float",
-        None,
-        many=True,
-        per_axis=True,
-        per_row=True,
-        doc="Extents as shares of the input's; one may be negative.",
-    )
-    src_dims = arg(
-        "int",
-        None,
-        many=True,
-        per_axis=True,
-        doc="Axes of the input whose extents are taken; -1: a new axis of extent 1.",
-    )
-    layout = arg("str", None, doc="Names of the output's axes.")
     cases = (
         {"dtype": "int8"},
         {"shape": (-1,), "dtype": "uint8"},

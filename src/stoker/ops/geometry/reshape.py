@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
-from ...contract.argument import arg, too_many_axes
+from ...contract.argument import too_many_axes
 from ...contract.errors import ArgumentError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext
+from ...contract.operator import RowContext
 from ...contract.step import Value, ViewOp
 from ...contract.types import MAX_RANK
+from ._shape_arguments import ShapeArguments
 from ._window import round_away
 
 
-class Reshape(Operator, name="reshape"):
+class Reshape(ShapeArguments, name="reshape"):
     """Change the shape. Inputs: data, and optionally the shape. Output: the same elements in the same order.
 
     One extent may be -1; it is computed from the others. Extents of ``rel_shape`` are shares of the input's extents (of
@@ -28,23 +29,6 @@ class Reshape(Operator, name="reshape"):
 
     inputs = (1, 2)
     takes_bfloat16 = True
-    shape = arg("int", None, many=True, per_axis=True, per_row=True, doc="Extents; one may be -1.")
-    rel_shape = arg(
-        "float",
-        None,
-        many=True,
-        per_axis=True,
-        per_row=True,
-        doc="Extents as shares of the input's; one may be negative.",
-    )
-    src_dims = arg(
-        "int",
-        None,
-        many=True,
-        per_axis=True,
-        doc="Axes of the input whose extents are taken; -1: a new axis of extent 1.",
-    )
-    layout = arg("str", None, doc="Names of the output's axes.")
     cases = (
         {"shape": (-1,)},
         {"rel_shape": (1.0, -1.0)},
