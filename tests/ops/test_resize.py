@@ -235,14 +235,16 @@ def test_one_wrong_value_is_detected() -> None:
         assert_exact(eager.resize(x, size=(20, 20)), planted)
 
 
-def test_an_argument_per_row_has_as_many_numbers_in_every_row():
-    """A plan for the count in the first row must not be reused for rows with another count."""
+def test_an_argument_per_row_has_one_number_or_one_for_each_axis():
+    """A plan for the count in the first row holds for rows with another count: one number is for both axes."""
     images = [np.full((8, 8, 3), 7, np.uint8)] * 2
     equal = Batch([np.asarray([3, 5], np.float32), np.asarray([6, 2], np.float32)], DType.FLOAT)
     assert [x.shape for x in eager.resize(images, size=equal)] == [(3, 5, 3), (6, 2, 3)]
-    for sizes in ([[3], [6, 2]], [[3, 5], [6]]):
+    for sizes, want in (([[3], [6, 2]], [(3, 3), (6, 2)]), ([[3, 5], [6]], [(3, 5), (6, 6)])):
         ragged = Batch([np.asarray(s, np.float32) for s in sizes], DType.FLOAT)
-        with pytest.raises(DataError, match="an argument has fewer elements than are used"):
-            eager.resize(images, size=ragged)
+        assert [x.shape[:2] for x in eager.resize(images, size=ragged)] == want
+    empty = Batch([np.asarray(s, np.float32) for s in ([6, 2], [])], DType.FLOAT)
+    with pytest.raises(DataError, match="an argument has fewer elements than are used"):
+        eager.resize(images, size=empty)
     with pytest.raises(ArgumentError, match="argument `range`: expected a value per row, got a batch without rows"):
         eager.random.uniform(range=Batch([], DType.FLOAT))

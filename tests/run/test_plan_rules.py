@@ -25,7 +25,7 @@ SCRATCH, OUTPUT, INPUT, ALIAS, DEVICE = 0, 2, 3, 4, 6  # storage of values (nati
 NATIVE, PYTHON, ON_DEVICE = 0, 1, 2  # kinds of segments
 U8, F32, I64 = int(DType.UINT8), int(DType.FLOAT), int(DType.INT64)
 MEAN = 3  # native/shared/reduce_fold.hpp
-DIM, ELEM, CONST, ADD = 1, 2, 0, 4  # native/plan/scalar.hpp
+DIM, ELEM, CONST, ADD, ELEM_OR_ONLY = 1, 2, 0, 4, 37  # native/plan/scalar.hpp
 
 VALUES, KERNELS, STEPS, OUTPUTS, SEGMENTS, BUFFERS = range(6)
 IN, OUT, CODE, CONSTS, PARAMS, EXTENTS, CHECKS, GUARDS, FRAMES, FRAMED = range(10)
@@ -129,11 +129,12 @@ REFUSED: list[tuple[str, Sequence[tuple[tuple[int, ...], Any]], str]] = [
         "input 0: expected a scratch buffer that no later value has, got value 2",
     ),
     # scalar code
-    ("operation", [((STEPS, 1, CODE, 0), (37, 0, 0, 0))], "instruction 0: expected an operation, got 37"),
+    ("operation", [((STEPS, 1, CODE, 0), (38, 0, 0, 0))], "instruction 0: expected an operation, got 38"),
     ("axis", [((STEPS, 1, CODE, 1), (DIM, 1, 3, 0))], "instruction 1: expected one of 3 axes of value 1, got 3"),
     ("constant", [((STEPS, 1, CODE, 0), (CONST, 2, 0, 0))], "instruction 0: expected one of 2 constants, got 2"),
     ("register", [((STEPS, 1, CODE, 1), (ADD, 0, 1, 0))], "instruction 1: expected an earlier register, got 1"),
     ("element", [((STEPS, 1, CODE, 1), (ELEM, 0, -1, 0))], "expected an element from the first on, got -1"),
+    ("element or the only one", [((STEPS, 1, CODE, 1), (ELEM_OR_ONLY, 0, -1, 0))], "from the first on, got -1"),
     ("parameter", [((STEPS, 1, PARAMS), [3])], "parameters: expected one of 3 registers, got 3"),
     ("own extent", [((STEPS, 1, EXTENTS, 0, 0), -1)], "output 0, extents: expected one of 3 registers, got -1"),
     ("extents", [((STEPS, 1, EXTENTS, 0), [1])], "output 0: expected 2 extents, got 1"),
@@ -183,10 +184,11 @@ def test_a_wrong_plan_is_refused(changes: Sequence[tuple[tuple[int, ...], Any]],
         ([((STEPS, 1, CODE, 2), (DIM, 1, 1, 0))], "expected memory for 20 results, got 15"),
         ([((STEPS, 1, CONSTS), [2.0**62, 1.0]), ((STEPS, 1, EXTENTS, 0), [0, 0])], "more than 2**40 bytes"),
         ([((STEPS, 1, CODE), [*dims(1, 0, 2), (ELEM, 0, 60, 0)])], "fewer elements than are used"),
+        ([((STEPS, 1, CODE), [*dims(1, 0, 2), (ELEM_OR_ONLY, 0, 60, 0)])], "fewer elements than are used"),
         ([((STEPS, 1, FRAMES), 0), ((STEPS, 1, FRAMED), [1]), ((STEPS, 1, CONSTS), [6.0, 1.0]),
           ((KERNELS, 1, 1, 1), 1)], "expected 6 frames in all inputs and outputs, got fewer"),
     ],
-    ids=["output", "results", "size", "element", "frames"],
+    ids=["output", "results", "size", "element", "element or the only one", "frames"],
 )  # fmt: skip
 def test_extents_that_do_not_fit_fail_their_row(changes: Sequence[tuple[tuple[int, ...], Any]], said: str) -> None:
     _, error = result(changed(*changes))

@@ -62,7 +62,7 @@ class Expr:
         self.reads = self.elements = _NO_VALUES
         if op in LEAVES:
             self.reads = frozenset(args[:1])
-            if op == "elem":
+            if op in ("elem", "elem_or_only"):
                 self.elements = self.reads
             self.by_frame = op == "elem" and bool(args[2])
         else:
@@ -93,6 +93,8 @@ class Expr:
             return "..."
         if self.op == "dim":
             return f"%{self.args[0]}.shape[{self.args[1]}]"
+        if self.op == "elem_or_only":
+            return f"%{self.args[0]}[{self.args[1]} or the only one]"
         if self.op == "elem":
             at = f"{self.args[1]}" + (f"+{self.args[2]}*frame" if self.args[2] else "")
             return f"%{self.args[0]}[{at}]"

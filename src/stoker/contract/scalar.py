@@ -16,9 +16,10 @@ OPS = (
     "const", "dim", "elem", "frame", "add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs", "min", "max",
     "floor", "ceil", "round_even", "round_away", "trunc", "sqrt", "exp", "log", "sin", "cos", "lt", "le", "gt", "ge",
     "eq", "ne", "and", "or", "not", "where", "float32", "isfinite", "count",
+    "elem_or_only",
 )  # fmt: skip
 CODE = {name: i for i, name in enumerate(OPS)}
-LEAVES = frozenset({"dim", "elem", "count"})  # operations that read a value
+LEAVES = frozenset({"dim", "elem", "count", "elem_or_only"})  # operations that read a value
 
 
 def _div(a: float, b: float) -> float:

@@ -82,6 +82,8 @@ class Scoped(ABC):
             count = self.count(edge)
             if count is not None:
                 self._require_element(name, 0 if count == 1 else index, count)
+            elif index and not edge.per_frame:
+                return Expr("elem_or_only", edge.id, index)
             return self.element(edge, index)
         value = self.scope.args[name]
         if isinstance(value, tuple):

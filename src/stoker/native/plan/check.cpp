@@ -29,7 +29,8 @@ int operands_of(ScalarOp op) {
     case ScalarOp::Dim:
     case ScalarOp::Elem:
     case ScalarOp::Frame:
-    case ScalarOp::Count: return 0;
+    case ScalarOp::Count:
+    case ScalarOp::ElemOrOnly: return 0;
     case ScalarOp::Neg:
     case ScalarOp::Abs:
     case ScalarOp::Floor:
@@ -226,16 +227,17 @@ class Checker {
     for (size_t i = 0; i < s.code.size(); ++i) {
       const ScalarInstr& q = s.code[i];
       const auto here = [&] { return where + ", instruction " + text(count(i)); };
-      if (q.op > ScalarOp::Count) refuse(here(), "an operation", text(static_cast<int>(q.op)));
+      if (q.op > ScalarOp::ElemOrOnly) refuse(here(), "an operation", text(static_cast<int>(q.op)));
       const int32_t operands[] = {q.a, q.b, q.c};
       for (int k = 0; k < operands_of(q.op); ++k)
         if (operands[k] < 0 || at(operands[k]) >= i) refuse(here(), "an earlier register", text(operands[k]));
       if (q.op == ScalarOp::Const) require_index(q.a, s.consts.size(), here(), "constants");
-      if (q.op != ScalarOp::Dim && q.op != ScalarOp::Elem && q.op != ScalarOp::Count) continue;
-      read(q.a, q.op == ScalarOp::Elem ? Reads::OnHost : Reads::Extents, here());
+      const bool reads_element = q.op == ScalarOp::Elem || q.op == ScalarOp::ElemOrOnly;
+      if (!reads_element && q.op != ScalarOp::Dim && q.op != ScalarOp::Count) continue;
+      read(q.a, reads_element ? Reads::OnHost : Reads::Extents, here());
       if (q.op == ScalarOp::Dim && (q.b < 0 || q.b >= value(q.a).rank))
         refuse(here(), "one of " + text(value(q.a).rank) + " axes of value " + text(q.a), text(q.b));
-      if (q.op == ScalarOp::Elem && (q.b < 0 || q.c < 0))
+      if (reads_element && (q.b < 0 || q.c < 0))
         refuse(here(), "an element from the first on", text(q.b) + " and " + text(q.c) + " for each frame");
     }
   }

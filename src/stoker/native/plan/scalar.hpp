@@ -52,13 +52,15 @@ enum class ScalarOp : uint8_t {
   Where,
   Float32,
   IsFinite,
-  Count
+  Count,
+  ElemOrOnly
 };
 
 struct ScalarInstr {
   ScalarOp op;
   int32_t a = 0, b = 0,
-          c = 0;  // registers; Const: an index; Dim: (value, axis); Elem: (value, index, frame step)
+          c = 0;  // registers; Const: an index; Dim: (value, axis); Elem: (value, index, frame step);
+                  // ElemOrOnly: (value, index)
 };
 
 struct ScalarCode {
@@ -135,6 +137,14 @@ inline int32_t evaluate(const ScalarCode& s, const View* values, int64_t frame, 
       case ScalarOp::Float32: r[i] = static_cast<double>(static_cast<float>(r[q.a])); break;
       case ScalarOp::IsFinite: r[i] = std::isfinite(r[q.a]); break;
       case ScalarOp::Count: r[i] = static_cast<double>(values[q.a].elements()); break;
+      case ScalarOp::ElemOrOnly: {
+        const View& v = values[q.a];
+        if (v.rank < 0 || v.device) return i;
+        const int64_t count = v.elements(), at = count == 1 ? 0 : q.b;
+        if (at >= count) return i;
+        r[i] = read_element(v, at);
+        break;
+      }
     }
   }
   return -1;
