@@ -622,8 +622,8 @@ inline bool run_contiguous(const Row<typename Kind::Program>& row, const Part& p
   return true;
 }
 
-// Whether the inner elements of a lane have the same coordinates. kShared is their number in programs that draw random
-// numbers, which pay for a loop of their own, and 0 in others.
+// Whether the inner elements of a lane have the same coordinates. kShared is the number of coordinates of programs that
+// compute much from them, such as random numbers, which pays for a loop of its own, and 0 for others.
 template <class Program>
 inline bool has_same_coordinates(const Row<Program>& row) {
   int64_t strides = 0;
