@@ -158,6 +158,7 @@ class ClipStorage(Storage):
         self._owner = VideoOwner()
         self._threads = default_threads()
         self._pool: ThreadPoolExecutor | None = None
+        self._pool_threads = 0
         self._retired: list[ThreadPoolExecutor] = []  # pools that were too small for the engines
         self._cancelled = False
         self._engines: ClipsOnEngines | None = None
@@ -169,7 +170,7 @@ class ClipStorage(Storage):
                 # Threads of the engines wait for them: it takes more of them than the processor's work does.
                 self._threads = max(self._threads, default_threads())
                 self._engines = ClipsOnEngines(gpu, self._threads)
-                if self._pool is not None:
+                if self._pool is not None and self._pool_threads < self._threads:
                     self._pool.shutdown(wait=False)
                     self._retired.append(self._pool)
                     self._pool = None
@@ -280,6 +281,7 @@ class ClipStorage(Storage):
             if not self._cancelled:
                 if self._pool is None:
                     self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="stoker-video")
+                    self._pool_threads = self._threads
                 with contextlib.suppress(RuntimeError):  # the pool is shut down
                     self._pool.submit(function, file, work, *more)
                     return
