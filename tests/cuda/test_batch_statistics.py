@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from stoker import DataError, eager, fn, pipeline_def, types
 from stoker.contract.step import Native
+from tests.complete import sample
 from tests.run.pipelines import files_of
 
 RNG = np.random.default_rng(17)
@@ -66,8 +68,11 @@ def on_both(rows: list[Any], **arguments: Any) -> list[Any]:
     return got
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32", "int64", "float16", "float32", "float64"])
-@pytest.mark.parametrize("axes", [None, [0, 1], [0], [-3]])
+DTYPES = ("uint8", "int16", "uint32", "int64", "float16", "float32", "float64")
+AXES = (None, [0, 1], [0], [-3])
+
+
+@pytest.mark.parametrize(("dtype", "axes"), sample([*itertools.product(DTYPES, AXES)], 10))
 def test_types_and_axes(dtype: str, axes: list[int] | None) -> None:
     rows = ragged(5, dtype)
     got = on_both(rows, axes=axes)

@@ -46,7 +46,7 @@ build() {
 }
 
 with_digest="pixel_kernels_check image_kernels_check signal_kernels_check"
-# rounds PROGRAM: for the short form, rounds of random values that still have every case; without a number, all rounds.
+# rounds PROGRAM: print how many rounds of random values the short form runs; nothing: all of the program.
 rounds() {
   case $seconds:$1 in
     0:pixel_*) echo 60 ;;
