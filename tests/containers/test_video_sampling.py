@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from clips import FRAMES, KINDS, make_clip, number_in, write_video
+from started_threads import StartedThreads
 
 from stoker import eager, fn, pipeline_def
+from stoker.contract import thread_start
 from stoker.contract.errors import ArgumentError, DataError, StokerError
 from stoker.video.frame_index import KEY
 from stoker.video.indexing import index_video
+from stoker.video.pool import POOL
 from stoker.video.sampling import FrameChoice, Rule
 
 av = pytest.importorskip("av", reason="PyAV is not installed")
@@ -266,3 +270,23 @@ def test_times_that_lie_are_refused(folder: Path) -> None:
     index = index_video(str(make_clip(folder, "h264")))
     with pytest.raises(DataError, match="at most 16777216 frames at 1000 per second"):
         FrameChoice(1000).of(dataclasses.replace(index, end=1 << 50))
+
+
+def test_a_forgotten_reader_waits_for_no_lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage collector runs in a thread that holds the lock of all decoders."""
+    monkeypatch.setattr(thread_start, "_CLOSING_S", 0.2)
+    path = str(make_clip(folder, "h264"))
+
+    @pipeline_def(batch_size=2, num_threads=2)
+    def pipe() -> Any:
+        return fn.readers.video(filenames=[path], sequence_length=2)
+
+    started = StartedThreads()
+    made = pipe()
+    made.run()
+    cycle: list[Any] = [made]
+    cycle.append(cycle)
+    with POOL._lock:
+        del made, cycle
+        gc.collect()
+    assert started.end()

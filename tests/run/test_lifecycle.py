@@ -21,6 +21,7 @@ from idle_clock import HANG_S, at_most
 from started_threads import StartedThreads
 
 from stoker import DataError, Pipeline, StateError, eager, fn, pipeline_def
+from stoker.contract import thread_start
 from stoker.executor.run import Run
 from stoker.torch import Loader
 from tests.run.pipelines import decoding, files_of, rows_of, training
@@ -105,6 +106,33 @@ def test_forgotten_pipelines_end(files: list[str]) -> None:
     assert started.count() > 0
     del pipe, cycle
     gc.collect()
+    assert started.end()
+
+
+def test_a_forgotten_pipeline_waits_for_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage collector runs in a thread that holds a lock for which a thread of the pipeline waits."""
+    monkeypatch.setattr(thread_start, "_CLOSING_S", 0.2)
+    held, is_held, waits = threading.Lock(), threading.Event(), threading.Event()
+
+    def function(x: Any) -> Any:
+        if x[0] > 1:  # not in the first batch
+            is_held.wait(HANG_S)
+            waits.set()
+            with held:
+                pass
+        return x
+
+    started = StartedThreads()
+    pipe = calling(function)
+    pipe.run()
+    cycle: list[Any] = [pipe]
+    cycle.append(cycle)
+    with held:
+        is_held.set()
+        assert waits.wait(HANG_S)
+        del pipe, cycle
+        gc.collect()
+        assert started.count() > 0, "the thread still waits"
     assert started.end()
 
 

@@ -26,6 +26,7 @@ from ..contract.failure import BadSample
 from ..contract.feed import Feeder
 from ..contract.operator import Operator
 from ..contract.reader import OpenSource, Shards
+from ..contract.thread_start import close_dropped
 from ..graph.node import Graph
 from ..graph.plan import Plan, PlannedOutput
 from ..graph.show import show
@@ -706,6 +707,11 @@ class Execution(Exclusive):
         for source in self.sources.values():
             source.close()
         self._forget_if_idle()  # after the end of the threads that write to its memory
+
+    def abandon(self) -> None:
+        """Close this, which nothing refers to any more; see :func:`.close_dropped`."""
+        if not self._closed:
+            close_dropped(self.close)
 
     def _forget(self) -> None:
         self._queue.clear()

@@ -574,4 +574,4 @@ class Pipeline:
         execution = getattr(self, "_execution", None)
         # All runs are closed before the interpreter is finalized, and then modules may have no variables any more.
         if execution is not None and not _is_finalizing():
-            execution.close()
+            execution.abandon()

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import _utils
 
+from ....contract.thread_start import close_dropped
 from ....native import _native
 from .. import counts, recording
 from ..collation.program import Program
@@ -369,7 +370,7 @@ class BatchScheduler:
 
     def __del__(self) -> None:
         if not self._closed:
-            self.close()
+            close_dropped(self.close)
 
 
 class _Item(NamedTuple):
