@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,22 +37,47 @@ PLACES: dict[str, dict[str, Any]] = {
     "tiles": {"tile": (16, 16)}, "low tiles": {"tile": (16, 64)}, "one tile": {"tile": (32, 48)},
     "planes": {"planes": True, "rows": 5}, "planes of tiles": {"planes": True, "tile": (16, 32)},
 }  # fmt: skip
-FILES = {
+
+
+def grained(shape: tuple[Any, ...], photometric: int, **options: Any) -> bytes:
+    return tiff(grain(*shape), photometric, **options)
+
+
+class Files(Mapping[str, bytes]):
+    """Files by name. They are made when a test reads them: every process of a test run imports this file."""
+
+    def __init__(self, makers: dict[str, Callable[[], bytes]]) -> None:
+        self._makers = makers
+        self._made: dict[str, bytes] = {}
+
+    def __getitem__(self, name: str) -> bytes:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+MAKERS: dict[str, Callable[[], bytes]] = {
     f"{kind}, {compression}, {'big' if big else 'little'}, {rows}":
-        tiff(grain(23, 37, samples, dtype), photometric, big=big, compression=number, rows=rows, **options)
+        partial(grained, (23, 37, samples, dtype), photometric, big=big, compression=number, rows=rows, **options)
     for kind, (photometric, samples, dtype, options) in KINDS.items()
     for compression, number in COMPRESSIONS.items() for big in (False, True) for rows in (None, 5)
 }  # fmt: skip
-FILES |= {
+MAKERS |= {
     f"{kind}, {compression}, differences, {'big' if big else 'little'}":
-        tiff(grain(23, 37, samples, dtype), photometric, big=big, compression=COMPRESSIONS[compression], rows=7,
+        partial(grained, (23, 37, samples, dtype), photometric, big=big, compression=COMPRESSIONS[compression], rows=7,
              predictor=2, **options)
     for kind, (photometric, samples, dtype, options) in KINDS.items() if kind != "palette"
     for compression in ("lzw", "deflate") for big in (False, True)
 }  # fmt: skip
-FILES |= {
+MAKERS |= {
     f"{kind}, {compression}, {place}, {'big' if big else 'little'}, {predictor}":
-        tiff(grain(23, 37, samples, dtype), photometric, big=big, compression=COMPRESSIONS[compression],
+        partial(grained, (23, 37, samples, dtype), photometric, big=big, compression=COMPRESSIONS[compression],
              predictor=predictor, **options, **where)
     for kind, (photometric, samples, dtype, options) in KINDS.items() for place, where in PLACES.items()
     for compression, predictor in (("none", 1), ("lzw", 1), ("lzw", 2), ("deflate", 2), ("packbits", 1))
@@ -58,13 +85,13 @@ FILES |= {
     if (kind != "palette" or predictor == 1) and (samples > 2 or "planes" not in where)
     if "planes" not in where or "and one" not in kind
 }  # fmt: skip
-FILES |= {
-    f"{height}x{width}": tiff(grain(height, width, 3), COLOURS, compression=LZW)
+MAKERS |= {
+    f"{height}x{width}": partial(grained, (height, width, 3), COLOURS, compression=LZW)
     for height, width in ((1, 1), (1, 300), (300, 1), (120, 131))
 }
-FILES["long strings"] = tiff(np.zeros((400, 400, 3), np.uint8), COLOURS, compression=LZW)
-SIXTEEN = {name: data for name, data in FILES.items() if "16" in name}
-COLOURS_16 = {name: data for name, data in SIXTEEN.items() if "rgb" in name}
+MAKERS["long strings"] = partial(tiff, np.zeros((400, 400, 3), np.uint8), COLOURS, compression=LZW)
+FILES = Files(MAKERS)
+COLOURS_16 = {name for name in FILES if "16" in name and "rgb" in name}
 # Pillow takes planes of 16 bits without compression for planes of 8, and refuses those with an unspecified sample.
 MISREAD = {name for name in FILES if "planes" in name and "none" in name and ("16" in name or "rgbx" in name)}
 
