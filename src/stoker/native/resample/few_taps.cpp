@@ -75,8 +75,8 @@ inline bool split_slots(const int32_t* w, Split& s) {
     if (fine < INT16_MIN || fine > INT16_MAX) return false;
     s.coarse[t] = static_cast<int8_t>(coarse);
     s.fine[t] = static_cast<int16_t>(fine);
-    (coarse > 0 ? high : low)[t / 2] += coarse;
-    (fine > 0 ? high_fine : low_fine) += fine;
+    high[t / 2] += std::max(coarse, 0), low[t / 2] += std::min(coarse, 0);
+    high_fine += std::max(fine, 0), low_fine += std::min(fine, 0);
   }
   const int32_t more = (kMostPixel * high_fine) / kFineOne + 1, less = (kMostPixel * low_fine) / kFineOne - 1;
   return kMostPixel * high[0] <= INT16_MAX && kMostPixel * low[0] >= INT16_MIN &&
